@@ -1,0 +1,93 @@
+"""The two filters HiEval's quick-scoring data went through: trivial rows out, hard rows kept.
+
+The paper applies them in this order: some 50,000 labelled samples, then 40,000, then 25,996.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from judging.errors import CustosError
+from judging.types import LabelledExample
+
+MIN_WORDS = 3
+"""Fewest words of a response that is not trivial. The paper names no number; this one is ours."""
+
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"  # each kana or ideograph counts: no spaces there
+    r"|[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
+)
+
+
+def count_words(text: str) -> int:
+    """Count runs of letters and digits; in Chinese and Japanese, characters.
+
+    ``"(B)"`` has one word, ``"x = 12"`` two, ``"3.5"`` two, ``"---"`` none.
+    """
+    return len(_WORD.findall(unicodedata.normalize("NFKC", text)))
+
+
+def drop_trivial(
+    examples: Iterable[LabelledExample], min_words: int = MIN_WORDS
+) -> Iterator[LabelledExample]:
+    """Yield the examples of which at least one response has ``min_words`` words or more.
+
+    A response is trivial if it has fewer: an option letter, a bare number, nothing at all. Such a
+    row is graded by comparing strings and teaches a judge little.
+    """
+    for example in examples:
+        if any(count_words(response) >= min_words for response in example.responses):
+            yield example
+
+
+def keep_contested(
+    examples: Iterable[LabelledExample],
+    verdicts: Mapping[str, Sequence[str | None]],
+    min_disagreeing: int = 3,
+    num_models: int = 6,
+) -> Iterator[LabelledExample]:
+    """Yield the examples on which at least so many models disagree with the human label.
+
+    Args:
+        examples: Examples with ids.
+        verdicts: Example id to the label each model gave. ``None`` is a model that gave none: it
+            neither agrees nor disagrees.
+        min_disagreeing: How many labels must differ from the human one.
+        num_models: How many verdicts every example must have.
+
+    Raises:
+        CustosError: If the numbers do not fit together, or an example does not have exactly
+            ``num_models`` verdicts.
+    """
+    if not 1 <= min_disagreeing <= num_models:
+        raise CustosError(
+            f"{min_disagreeing} disagreeing models: give a number from 1 to {num_models}"
+        )
+    for example in examples:
+        labels = verdicts.get(example.id, ())
+        if len(labels) != num_models:
+            raise CustosError(
+                f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
+            )
+        if sum(label not in (None, example.label) for label in labels) >= min_disagreeing:
+            yield example
+
+
+def parse_verdicts(rows: object, where: str) -> dict[str, list[str | None]]:
+    """Check that decoded JSON maps ids to lists of labels.
+
+    Raises:
+        CustosError: Naming the first entry that does not.
+    """
+    if not isinstance(rows, dict):
+        raise CustosError(
+            f"{where}: expected an object from id to labels, got {type(rows).__name__}"
+        )
+    for name, labels in rows.items():
+        if not isinstance(labels, list) or not all(
+            label is None or isinstance(label, str) for label in labels
+        ):
+            raise CustosError(f"{where}: entry '{name}': expected a list of labels, got {labels!r}")
+    return rows

@@ -1,0 +1,1 @@
+"""Verdicts against people: metrics with intervals, baselines, reports, comparisons."""

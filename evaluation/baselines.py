@@ -1,0 +1,172 @@
+"""Judges that need no model: the floors every trained judge is measured against.
+
+Each rule takes a request and answers ``Correct``, ``Partial`` or ``Wrong``. With ``reference_mode``
+``any`` one matching reference is enough. With ``all`` the references are the elements of the answer
+set A, and the response R is split into its own elements: R = A is Correct, a non-empty proper
+subset Partial, and anything outside A, or nothing, Wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from evaluation.outcomes import full_label
+from judging.types import JudgeRequest, LabelledExample, Verdict
+
+Label = Literal["Correct", "Partial", "Wrong"]
+Rule = Callable[[JudgeRequest], Label]
+
+RELATIVE_TOLERANCE = 0.05
+TOKEN_F1_THRESHOLD = 0.5
+"""At least half of the tokens shared. A convention, not fitted to any data."""
+
+_NUMBER_SIGN = re.compile(r"(?<=\d)\.(?=\d)|(?<!\S)-(?=\.?\d)")
+"""A decimal point or a leading minus: without them 3.5 would equal 35 and -2 equal 2."""
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+_BETWEEN_ELEMENTS = re.compile(r"[;\n，；、]|,(?!\d{3}(?!\d))|\band\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1 << 16)
+def normalise(text: str) -> str:
+    """Reduce text to what a comparison should see.
+
+    SQuAD's normalisation (case, punctuation, English articles, white space) for every script:
+    compatibility forms are unified, Unicode punctuation and symbols count. The points and minus
+    signs of numbers stay, and a step that would leave nothing is skipped: ``A`` may be an option
+    letter, ``%`` may be the answer.
+    """
+    text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").casefold()
+    kept = {match.start() for match in _NUMBER_SIGN.finditer(text)}
+    without_punctuation = "".join(
+        character
+        for position, character in enumerate(text)
+        if position in kept or unicodedata.category(character)[0] not in "PS"
+    )
+    text = without_punctuation if without_punctuation.strip() else text
+    without_articles = _ARTICLE.sub(" ", text)
+    text = without_articles if without_articles.strip() else text
+    return " ".join(text.split())
+
+
+def exact_match(request: JudgeRequest) -> Label:
+    """Elements are the same when they are equal once normalised."""
+    return _compare_elements(request, _equal)
+
+
+def relaxed_accuracy(request: JudgeRequest) -> Label:
+    """Numbers are the same within 5 % of the reference, other text when equal once normalised.
+
+    ChartQA's measure (Masry et al. 2022): ``5%`` reads as 0.05. Thousands separators are accepted,
+    and a reference of zero asks for zero.
+    """
+    return _compare_elements(request, _close)
+
+
+def token_f1(request: JudgeRequest) -> Label:
+    """Elements are the same when the F1 of their tokens (SQuAD) is at least 0.5.
+
+    Tokens are what white space separates, so a text in a script without it is a single token.
+    """
+    return _compare_elements(request, _shares_tokens)
+
+
+def containment(request: JudgeRequest) -> Label:
+    """A reference counts as given when it occurs in the response, both normalised.
+
+    ``any``: one is enough. ``all``: all is Correct, some Partial, none Wrong; what else the
+    response says cannot be told apart from reasoning and is ignored.
+    """
+    response = normalise(request.response)
+    references = [normalise(reference) for reference in request.references if reference.strip()]
+    found = [reference in response for reference in references]
+    if not any(found):
+        return "Wrong"
+    return "Correct" if request.reference_mode == "any" or all(found) else "Partial"
+
+
+RULES: Mapping[str, Rule] = {
+    "exact_match": exact_match,
+    "relaxed_accuracy": relaxed_accuracy,
+    "token_f1": token_f1,
+    "containment": containment,
+}
+
+
+def rule_verdicts(rule: Rule, examples: Sequence[LabelledExample]) -> list[Verdict]:
+    """Judge examples by a rule. A rule has no posterior and leaves nothing unscored."""
+    return [
+        Verdict(id=example.id, status="scored", label=rule(example), judge="rule")
+        for example in examples
+    ]
+
+
+def majority_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict]:
+    """Give every example the label people used most: the best a constant can do (kappa 0)."""
+    label = Counter(map(full_label, examples)).most_common(1)[0][0]
+    return [
+        Verdict(id=example.id, status="scored", label=label, judge="majority")
+        for example in examples
+    ]
+
+
+def parse_number(text: str) -> float | None:
+    """Read a whole text as one number, a percentage as its hundredth; else ``None``."""
+    text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").strip().casefold()
+    text = _THOUSANDS.sub("", text)
+    is_percentage = text.endswith("%")
+    text = text.removesuffix("%").strip()
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text) / (100 if is_percentage else 1)
+    return value if math.isfinite(value) else None
+
+
+def shared_token_f1(text: str, reference: str) -> float:
+    """Harmonic mean of token precision and recall: 1 for the same bag of tokens, 0 for none shared.
+
+    Two empty texts give 1, one empty text gives 0.
+    """
+    tokens, expected = normalise(text).split(), normalise(reference).split()
+    if not tokens or not expected:
+        return float(tokens == expected)
+    shared = (Counter(tokens) & Counter(expected)).total()
+    return 2 * shared / (len(tokens) + len(expected))
+
+
+def _compare_elements(request: JudgeRequest, same: Callable[[str, str], bool]) -> Label:
+    response = request.response.strip()
+    references = [reference for reference in request.references if reference.strip()]
+    if not response or not references:
+        return "Wrong"
+    if request.reference_mode == "any" or len(references) == 1:
+        return "Correct" if any(same(response, reference) for reference in references) else "Wrong"
+    elements = [element for element in _BETWEEN_ELEMENTS.split(response) if element.strip()]
+    if any(not any(same(element, reference) for reference in references) for element in elements):
+        return "Wrong"
+    given = [any(same(element, reference) for element in elements) for reference in references]
+    if not any(given):
+        return "Wrong"
+    return "Correct" if all(given) else "Partial"
+
+
+def _equal(text: str, reference: str) -> bool:
+    return normalise(text) == normalise(reference)
+
+
+def _close(text: str, reference: str) -> bool:
+    value, expected = parse_number(text), parse_number(reference)
+    if value is None or expected is None:
+        return _equal(text, reference)
+    return abs(value - expected) <= RELATIVE_TOLERANCE * abs(expected)
+
+
+def _shares_tokens(text: str, reference: str) -> bool:
+    return shared_token_f1(text, reference) >= TOKEN_F1_THRESHOLD

@@ -1,0 +1,159 @@
+"""Two judges on the same items: which is closer to people, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.markdown import p_value, table, with_interval
+from evaluation.measure import METRICS, Tally
+from evaluation.outcomes import Outcomes, full_label, gather, label_set
+from evaluation.report import without_nan
+from evaluation.run import load_run
+from evaluation.statistics import RESAMPLES, mcnemar_p, percentile_interval
+from judging.errors import CustosError
+from judging.types import LabelledExample, Verdict
+
+MIN_COMMON = 20
+COMPARED = ("accuracy", "kappa", "mcc", "macro_f1", "fpr", "ece", "brier", "nll")
+
+Run = Mapping[str, tuple[LabelledExample, Verdict]]
+
+
+def compare_runs(
+    first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
+) -> dict[str, Any]:
+    """Compare two evaluation folders on the items they share.
+
+    Metrics are over the items that both judges scored; each difference is B minus A, and its 95 %
+    interval resamples questions for both judges at once. Unscored items are counted apart.
+
+    Args:
+        first: Folder of judge A, as ``custos eval --out`` writes it.
+        second: Folder of judge B.
+        min_common: Fewest shared items to compare on.
+        seed: Seed of the resamples.
+
+    Returns:
+        Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``metrics`` (name to ``a``,
+        ``b`` and ``difference`` with ``value``, ``low``, ``high``), ``mcnemar_p``, the numbers and
+        ids of the items only one has right, and ``n_labels_differ``.
+
+    Raises:
+        CustosError: If a folder is incomplete, ids are missing or repeated, an id means different
+            items in the two, or too few items are shared or scored by both.
+    """
+    a, b = _by_id(first), _by_id(second)
+    ids = [name for name in a if name in b]
+    if len(ids) < min_common:
+        raise CustosError(
+            f"{first} ({len(a)} items) and {second} ({len(b)} items) share {len(ids)} ids, fewer "
+            f"than {min_common}: evaluate both judges on the same data file"
+        )
+    for name in ids:
+        _check_same_item(name, a[name][0], b[name][0])
+    examples = [a[name][0] for name in ids]
+    verdicts_a, verdicts_b = [a[name][1] for name in ids], [b[name][1] for name in ids]
+    labels = label_set(examples, verdicts_a, verdicts_b)
+    judge_a, judge_b = gather(examples, verdicts_a, labels), gather(examples, verdicts_b, labels)
+    both = judge_a.scored & judge_b.scored
+    if both.sum() < min_common:
+        raise CustosError(
+            f"{first} and {second}: only {both.sum()} shared items have a label from both judges, "
+            f"fewer than {min_common}"
+        )
+    comparison = {
+        "a": str(first),
+        "b": str(second),
+        "judges": {"a": _judges(verdicts_a), "b": _judges(verdicts_b)},
+        "n_a": len(a),
+        "n_b": len(b),
+        "n_common": len(ids),
+        "n_scored_a": int(judge_a.scored.sum()),
+        "n_scored_b": int(judge_b.scored.sum()),
+        "n_both_scored": int(both.sum()),
+        "seed": seed,
+        **_compare(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
+    }
+    cleaned: dict[str, Any] = without_nan(comparison)
+    return cleaned
+
+
+def render_comparison(comparison: Mapping[str, Any]) -> str:
+    """Lay out a comparison as text: one table and two sentences."""
+    rows = [
+        (name, *(_plain(metric[side]) for side in ("a", "b")), with_interval(metric["difference"]))
+        for name, metric in comparison["metrics"].items()
+    ]
+    return "\n".join(
+        [
+            f"A  {comparison['a']}",
+            f"B  {comparison['b']}",
+            "",
+            f"{comparison['n_common']} items in common, {comparison['n_both_scored']} with a label "
+            f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}).",
+            "",
+            table(("metric", "A", "B", "B - A, 95 % interval"), rows),
+            "",
+            f"Only A right: {comparison['n_only_a_right']}. Only B right: "
+            f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
+            f"Exact McNemar p {p_value(comparison['mcnemar_p'])}.",
+        ]
+    )
+
+
+def _compare(a: Outcomes, b: Outcomes, ids: np.ndarray[Any, Any], seed: int) -> dict[str, Any]:
+    tally_a, tally_b = Tally.of(a), Tally.of(b)
+    # The clusters are the same, so one seed gives both judges the same draws.
+    drawn_a, drawn_b = tally_a.resampled(RESAMPLES, seed), tally_b.resampled(RESAMPLES, seed)
+    total_a, total_b = tally_a.total(), tally_b.total()
+    compared = {}
+    for name in COMPARED:
+        value = METRICS[name].value
+        interval = percentile_interval(value(drawn_b) - value(drawn_a))
+        in_a, in_b = float(value(total_a)), float(value(total_b))
+        difference = {"value": in_b - in_a, "low": interval.low, "high": interval.high}
+        compared[name] = {"a": in_a, "b": in_b, "difference": difference}
+    only_a, only_b = a.right & ~b.right, ~a.right & b.right
+    return {
+        "metrics": compared,
+        "mcnemar_p": mcnemar_p(int(only_a.sum()), int(only_b.sum())),
+        "n_both_right": int((a.right & b.right).sum()),
+        "n_neither_right": int((~a.right & ~b.right).sum()),
+        "n_only_a_right": int(only_a.sum()),
+        "n_only_b_right": int(only_b.sum()),
+        "n_labels_differ": int((a.predicted != b.predicted).sum()),
+        "only_a_right": ids[only_a].tolist(),
+        "only_b_right": ids[only_b].tolist(),
+    }
+
+
+def _by_id(folder: Path) -> Run:
+    run: dict[str, tuple[LabelledExample, Verdict]] = {}
+    for example, verdict in zip(*load_run(folder), strict=True):
+        if not example.id:
+            raise CustosError(f"{folder}: an item has no id: give every row of the data an 'id'")
+        if example.id in run:
+            raise CustosError(f"{folder}: id '{example.id}' occurs twice: ids must be unique")
+        run[example.id] = (example, verdict)
+    return run
+
+
+def _check_same_item(name: str, a: LabelledExample, b: LabelledExample) -> None:
+    same = (a.question, a.responses, full_label(a)) == (b.question, b.responses, full_label(b))
+    if not same:
+        raise CustosError(
+            f"id '{name}' is not the same item in both folders (question, response or human label "
+            "differ): evaluate both judges on the same data file"
+        )
+
+
+def _judges(verdicts: Sequence[Verdict]) -> list[str]:
+    return sorted({verdict.judge for verdict in verdicts if verdict.judge})
+
+
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

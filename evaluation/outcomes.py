@@ -1,0 +1,158 @@
+"""Examples and verdicts as aligned arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.metrics import UNSCORED
+from evaluation.statistics import Floats, Ints
+from judging.errors import CustosError
+from judging.tasks.base import get_task, task_names
+from judging.types import LabelledExample, Verdict
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What people and one judge said of ``n`` items, over ``K`` labels."""
+
+    labels: tuple[str, ...]
+    """Full label strings in task order, best first; the axes of a confusion matrix."""
+    human: Ints
+    """Index of the human label. Shape ``[n]``."""
+    predicted: Ints
+    """Index of the judge's label, or ``UNSCORED``. Shape ``[n]``."""
+    probabilities: Floats
+    """Posterior over ``labels``; a row of nan where the judge gave none. Shape ``[n, K]``."""
+    confidence: Floats
+    """Confidence in the judge's label; nan where it gave none. Shape ``[n]``."""
+    clusters: Ints
+    """Question (or group) of each item; resampled together. Shape ``[n]``."""
+
+    def __len__(self) -> int:
+        return len(self.human)
+
+    @property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Where the judge gave a label. Shape ``[n]``."""
+        return np.asarray(self.predicted != UNSCORED)
+
+    @property
+    def right(self) -> npt.NDArray[np.bool_]:
+        """Where the judge gave the human label. Shape ``[n]``."""
+        return np.asarray(self.predicted == self.human)
+
+    def take(self, rows: npt.NDArray[Any]) -> Outcomes:
+        """The items selected by a mask or by indices."""
+        return replace(
+            self,
+            human=self.human[rows],
+            predicted=self.predicted[rows],
+            probabilities=self.probabilities[rows],
+            confidence=self.confidence[rows],
+            clusters=self.clusters[rows],
+        )
+
+
+def gather(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], labels: Sequence[str]
+) -> Outcomes:
+    """Line up examples and verdicts, which must be in the same order.
+
+    Args:
+        examples: What people said.
+        verdicts: What one judge said, one per example.
+        labels: Every label that occurs (``label_set``).
+
+    Raises:
+        CustosError: If their numbers or ids differ, or there are none.
+    """
+    check_aligned(examples, verdicts)
+    index = {label: number for number, label in enumerate(labels)}
+    probabilities = np.full((len(verdicts), len(labels)), np.nan)
+    for row, verdict in enumerate(verdicts):
+        if verdict.probabilities:
+            probabilities[row] = [verdict.probabilities.get(label, 0.0) for label in labels]
+    predicted = np.array(
+        [UNSCORED if verdict.label is None else index[full_label(verdict)] for verdict in verdicts]
+    )
+    posterior = probabilities[np.arange(len(verdicts)), predicted]
+    stated = np.array([np.nan if v.confidence is None else v.confidence for v in verdicts])
+    return Outcomes(
+        labels=tuple(labels),
+        human=np.array([index[full_label(example)] for example in examples]),
+        predicted=predicted,
+        probabilities=probabilities,
+        confidence=np.where(
+            predicted == UNSCORED, np.nan, np.where(np.isnan(stated), posterior, stated)
+        ),
+        clusters=number_off([example.group or example.question for example in examples]),
+    )
+
+
+def check_aligned(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> None:
+    """Raise ``CustosError`` unless there is one verdict per example, in the same order."""
+    if not examples:
+        raise CustosError("no examples to evaluate: the data is empty")
+    if len(examples) != len(verdicts):
+        raise CustosError(
+            f"{len(verdicts)} verdicts for {len(examples)} examples: give one verdict per example"
+        )
+    for row, (example, verdict) in enumerate(zip(examples, verdicts, strict=True), 1):
+        if example.id != verdict.id:
+            raise CustosError(
+                f"row {row}: verdict '{verdict.id}' does not belong to example '{example.id}': "
+                "verdicts must be in the order of the examples"
+            )
+
+
+def full_label(record: LabelledExample | Verdict) -> str:
+    """The label with its error type, as the task spells it: ``Wrong; Reasoning Error``."""
+    label = record.label or ""
+    if record.error_type and ";" not in label:
+        return f"{label}; {record.error_type}"
+    return label
+
+
+def score_of(label: str) -> str:
+    """The label without its error type."""
+    return label.partition(";")[0].strip()
+
+
+def type_of(label: str) -> str:
+    """The error type within a full label; empty when it has none."""
+    return label.partition(";")[2].strip()
+
+
+def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Every label the tasks declare or anyone used, in task order.
+
+    The longest declaration comes first, so that ``Correct, Wrong`` beside
+    ``Correct, Partial, Wrong`` keeps the order of the latter. Labels that were used but not
+    declared follow alphabetically.
+    """
+    declared = {_declared(example) for example in examples}
+    used = {full_label(example) for example in examples}
+    for judged in verdicts:
+        used |= {full_label(verdict) for verdict in judged if verdict.label is not None}
+    in_order = [
+        label for labels in sorted(declared, key=lambda d: (-len(d), d)) for label in labels
+    ]
+    return tuple(dict.fromkeys([*in_order, *sorted(used)]))
+
+
+def _declared(example: LabelledExample) -> tuple[str, ...]:
+    if example.task not in task_names():
+        return ()
+    task = get_task(example.task)
+    return task.labels(task.rubric(example))
+
+
+def number_off(keys: Sequence[Hashable]) -> Ints:
+    """Number distinct keys from 0 in order of first appearance. Shape ``[n]``."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -1,0 +1,188 @@
+"""Pictures of a report and of a training run, drawn without a display and replaced in one step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+"""Okabe and Ito's colours, told apart by colour-blind readers too."""
+SHORT_LABEL = 14
+
+
+def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
+    """Draw what a report has figures for; return the file names, in reading order."""
+    drawn = ["confusion.png"]
+    draw_confusion(report["confusion"], out_dir / drawn[0])
+    if report["calibration"]:
+        drawn.append("reliability.png")
+        draw_reliability(report["calibration"], out_dir / drawn[-1])
+    if report["answerer_ranking"]:
+        drawn.append("ranking.png")
+        draw_ranking(report["answerer_ranking"], out_dir / drawn[-1])
+    return drawn
+
+
+def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
+    """Confusion matrix: counts, coloured by the share of each human label."""
+    labels = [_wrap(label) for label in confusion["labels"]]
+    counts = np.array(confusion["counts"], dtype=float)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    side = 2.2 + 0.95 * len(labels)
+    with _figure(path, side + 0.8, side) as figure:
+        axes = figure.subplots()
+        image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        for row, column in np.ndindex(counts.shape):
+            share = shares[row, column]
+            text = f"{counts[row, column]:,.0f}\n{share:.1%}"
+            colour = "white" if share > 0.55 else "black"
+            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=9)
+        slanted = any(len(label) > SHORT_LABEL for label in labels)
+        axes.set_xticks(
+            range(len(labels)),
+            labels,
+            rotation=35 if slanted else 0,
+            ha="right" if slanted else "center",
+        )
+        axes.set_yticks(range(len(labels)), labels)
+        axes.set_xlabel("judge")
+        axes.set_ylabel("people")
+        axes.set_title(f"{counts.sum():,.0f} scored items")
+        figure.colorbar(image, ax=axes, label="share of the human label", shrink=0.8)
+
+
+def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
+    """Accuracy against confidence in equal-mass bins, also before calibration if known."""
+    colours = {"before": ORANGE, "after": BLUE}
+    with _figure(path, 5, 5) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="confidence = accuracy")
+        for stage, curve in calibration.items():
+            bins = curve["bins"]
+            name = f"{stage} calibration" if len(calibration) > 1 else "judge"
+            axes.plot(
+                [cell["confidence"] for cell in bins],
+                [cell["accuracy"] for cell in bins],
+                marker="o" if stage == "after" else "s",
+                color=colours[stage],
+                label=f"{name}, ECE {curve['ece']:.3f}",
+            )
+        lowest = min(
+            min(cell["confidence"], cell["accuracy"])
+            for curve in calibration.values()
+            for cell in curve["bins"]
+        )
+        start = max(0.0, np.floor(lowest * 10 - 0.5) / 10)
+        axes.set_xlim(start, 1.01)
+        axes.set_ylim(start, 1.01)
+        axes.set_aspect("equal")
+        axes.set_xlabel("confidence in the label given")
+        axes.set_ylabel("share on which people agree")
+        axes.set_title("Reliability, bins of equally many items")
+        _finish(axes)
+
+
+def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
+    """Share of Correct answers per answering system, by people and by the judge."""
+    names = list(ranking["answerers"])
+    places = np.arange(len(names))
+    with _figure(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
+        axes = figure.subplots()
+        for side, colour, marker, offset in (
+            ("people", BLUE, "o", -0.13),
+            ("judge", ORANGE, "s", 0.13),
+        ):
+            shares = [ranking["answerers"][name][side] for name in names]
+            values = np.array([share["value"] for share in shares], dtype=float)
+            low = np.array([share["low"] for share in shares], dtype=float)
+            high = np.array([share["high"] for share in shares], dtype=float)
+            errors = np.nan_to_num(np.maximum([values - low, high - values], 0))
+            axes.errorbar(
+                values,
+                places + offset,
+                xerr=errors,
+                fmt=marker,
+                color=colour,
+                capsize=3,
+                label=side,
+            )
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel("share called Correct, 95 % interval")
+        tau = ranking["kendall_tau"]["value"]
+        axes.set_title("Answering systems" + ("" if tau is None else f", Kendall tau-b {tau:.2f}"))
+        _finish(axes)
+
+
+def plot_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
+    """Draw loss and held-out accuracy over training steps.
+
+    Args:
+        history: Entries with ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy``.
+        path: PNG file to write.
+
+    Raises:
+        ValueError: If no entry holds anything to draw.
+    """
+    with _figure(path, 9, 3.8) as figure:
+        losses, accuracy = figure.subplots(1, 2, sharex=True)
+        drawn = [
+            _curve(losses, history, "train_loss", "training loss", GREY, ""),
+            _curve(losses, history, "val_nll", "validation NLL", BLUE, "o"),
+            _curve(accuracy, history, "val_accuracy", "validation accuracy", GREEN, "o"),
+        ]
+        if not any(drawn):
+            raise ValueError("history has no train_loss, val_nll or val_accuracy to draw")
+        losses.set_ylabel("loss")
+        accuracy.set_ylabel("agreement with people")
+        for axes in (losses, accuracy):
+            axes.set_xlabel("step")
+            _finish(axes)
+
+
+def _curve(
+    axes: Axes, history: Sequence[Mapping[str, float]], key: str, name: str, colour: str, mark: str
+) -> bool:
+    points = [(entry["step"], entry[key]) for entry in history if entry.get(key) is not None]
+    if points:
+        steps, values = zip(*points, strict=True)
+        axes.plot(steps, values, color=colour, marker=mark, markersize=4, label=name)
+    return bool(points)
+
+
+def _wrap(label: str) -> str:
+    return label.replace("; ", ";\n", 1)
+
+
+def _finish(axes: Axes) -> None:
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False)
+
+
+@contextmanager
+def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
+    """A figure that is saved as ``path``, whole or not at all."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    yield figure
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        figure.savefig(partial, format="png", dpi=150)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""The same judge, looked at part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.measure import measure
+from evaluation.outcomes import Outcomes
+from evaluation.statistics import RESAMPLES
+from judging.types import LabelledExample
+
+METADATA_KEYS = ("answerer", "domain", "level", "language")
+SLICE_METRICS = ("accuracy", "coverage", "kappa")
+
+
+def slice_metrics(
+    examples: Sequence[LabelledExample],
+    outcomes: Outcomes,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Accuracy, coverage and kappa on every part the examples can be divided into.
+
+    Divisions: the metadata keys ``answerer``, ``domain``, ``level`` and ``language`` where given,
+    thirds by response length, and task with variant.
+
+    Returns:
+        Division to part to ``n`` (items, unscored ones included) and the metrics.
+    """
+    return {
+        division: {
+            part: _measure_part(outcomes, np.array([p == part for p in parts]), resamples, seed)
+            for part in _in_order(parts)
+        }
+        for division, parts in _divisions(examples)
+    }
+
+
+def _divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[str | None]]]:
+    for key in METADATA_KEYS:
+        values = [example.metadata.get(key) for example in examples]
+        if any(value is not None for value in values):
+            yield key, [None if value is None else str(value) for value in values]
+    yield "response_length", list(length_thirds(examples))
+    yield "task", [f"{example.task}/{example.variant}" for example in examples]
+
+
+def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
+    """Name the third of response lengths each example falls into, with its range in characters.
+
+    A pair counts both responses. Equal lengths stay together, so thirds can be uneven or empty.
+    """
+    lengths = np.array([sum(map(len, example.responses)) for example in examples])
+    third = np.searchsorted(np.sort(lengths), lengths, side="left") * 3 // max(1, len(lengths))
+    names = {}
+    for number, name in enumerate(("short", "middle", "long")):
+        inside = lengths[third == number]
+        if len(inside):
+            names[number] = f"{name} ({inside.min()}-{inside.max()} characters)"
+    return [names[number] for number in third]
+
+
+def _in_order(parts: Sequence[str | None]) -> list[str]:
+    named = {part for part in parts if part is not None}
+    rank = {"short": 0, "middle": 1, "long": 2}
+    return sorted(named, key=lambda part: (rank.get(part.partition(" (")[0], 0), part))
+
+
+def _measure_part(
+    outcomes: Outcomes, inside: np.ndarray[Any, np.dtype[np.bool_]], resamples: int, seed: int
+) -> dict[str, Any]:
+    part = outcomes.take(inside)
+    return {"n": len(part), **measure(part, SLICE_METRICS, resamples, seed)}

@@ -1,0 +1,81 @@
+"""LoRA adapters on the text tower of a backbone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from judging.errors import CustosError
+
+# The text tower only: "all-linear" would adapt the vision tower too.
+_TARGETS = r".*language_model.*\.({})_proj"
+ALL_MODULES = ("q", "k", "v", "o", "gate", "up", "down")
+ADAPTER_FILE = "adapter_model.safetensors"
+
+
+def add_adapter(
+    model: Any,
+    *,
+    r: int,
+    alpha: int,
+    dropout: float = 0.0,
+    modules: tuple[str, ...] = ALL_MODULES,
+    seed: int = 0,
+) -> Any:
+    """Put a fresh trainable LoRA adapter on a backbone and freeze the rest.
+
+    Args:
+        model: Qwen-VL model.
+        r: Rank.
+        alpha: Scale numerator: the update is multiplied by ``alpha / r``.
+        dropout: Dropout on the adapter's input.
+        modules: Projections of the text tower to adapt.
+        seed: Seed of its initial weights.
+
+    Returns:
+        The ``PeftModel``; adapter weights are float32 whatever the backbone's dtype.
+    """
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=r,
+        lora_alpha=alpha,
+        lora_dropout=dropout,
+        target_modules=_TARGETS.format("|".join(modules)),
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return _mixed_precision(get_peft_model(model, config))
+
+
+def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
+    """Put a saved adapter on a backbone.
+
+    Raises:
+        CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
+    """
+    from peft import PeftModel
+
+    if not (folder / ADAPTER_FILE).is_file():
+        raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
+    try:
+        adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
+    return _mixed_precision(adapted)
+
+
+def _mixed_precision(model: Any) -> Any:
+    """Float32 master weights for the adapter, without casting its input up to float32."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for module in model.modules():
+        if isinstance(module, BaseTunerLayer):
+            module.cast_input_dtype_enabled = False
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return model

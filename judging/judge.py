@@ -1,0 +1,313 @@
+"""The judge: requests in, verdicts out."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from judging.adapters import ADAPTER_FILE, load_adapter
+from judging.backbones import Backbone, Dtype, load_backbone
+from judging.calibration import CalibrationSet
+from judging.encoder import EncodedPrompt, Encoder
+from judging.errors import CustosError
+from judging.fingerprint import digest, file_sha256, package_versions
+from judging.tasks import JudgeTask, get_task, task_names
+from judging.tasks.base import Ruling
+from judging.types import JudgeRequest, Pass, Verdict
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    from judging.engine import TreeEngine
+
+CARD_FILE = "judge.json"
+CALIBRATION_FILE = "calibration.json"
+SHIPPED = Path(__file__).parent.parent / "judges"
+WINDOW = 512  # requests read ahead, to fill batches of like length
+
+
+class JudgeCard(BaseModel):
+    """``judge.json``: what an adapter was trained to judge, and under which settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backbone: str
+    backbone_version: str
+    tasks: dict[str, tuple[str, ...]]
+    """Task name to the rubrics it was trained on."""
+    response_budget: int = 1024
+    """Most tokens of one response; the middle of a longer one is cut out."""
+    instructions: dict[str, str]
+    """``task/rubric`` to the instruction's hash, to notice a changed wording."""
+
+    @classmethod
+    def for_rubrics(
+        cls, backbone: Backbone, tasks: dict[str, tuple[str, ...]], response_budget: int
+    ) -> JudgeCard:
+        """Card of a judge over some rubrics, with today's instructions."""
+        return cls(
+            backbone=backbone.name,
+            backbone_version=backbone.version,
+            tasks=tasks,
+            response_budget=response_budget,
+            instructions={
+                f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
+                for name, rubrics in tasks.items()
+                for rubric in rubrics
+            },
+        )
+
+
+def instruction_hash(task: JudgeTask, rubric: str) -> str:
+    """Hash of what the judge is told and may answer under a rubric."""
+    return digest({"instruction": task.instruction(rubric), "labels": task.labels(rubric)})
+
+
+class Judge:
+    """Grades requests with a backbone and, unless zero-shot, an adapter and its calibration.
+
+    Use :meth:`load`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backbone: Backbone,
+        engine: TreeEngine,
+        card: JudgeCard | None = None,
+        adapter_sha256: str = "",
+        calibration: CalibrationSet | None = None,
+    ) -> None:
+        self.name = name
+        self.backbone = backbone
+        self.engine = engine
+        self.card = card
+        self.adapter_sha256 = adapter_sha256
+        self.calibration = calibration
+        self._fingerprints: dict[tuple[str, str, str], str] = {}
+        self.encoder = Encoder(backbone, *([card.response_budget] if card else []))
+
+    @classmethod
+    def load(cls, source: str, *, device: str | None = None, dtype: Dtype | None = None) -> Judge:
+        """Load a judge.
+
+        Args:
+            source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge.
+            device: Torch device; default CUDA if there is one.
+            dtype: Dtype of the weights, default bfloat16 (the paper's inference setting).
+
+        Raises:
+            CustosError: If it cannot be found, is damaged, or does not fit this version.
+        """
+        from judging.engine import TreeEngine
+        from judging.forest import ForestModel
+
+        folder = Path(source)
+        if not (folder / CARD_FILE).is_file() and (SHIPPED / source / CARD_FILE).is_file():
+            folder = SHIPPED / source
+        if not (folder / CARD_FILE).is_file():
+            backbone = load_backbone(source, dtype=dtype or "bfloat16", device=device)
+            engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
+            return cls(backbone.name, backbone, engine)
+
+        card = read_card(folder)
+        # Merge in float32 and round once: merging into rounded weights would round twice.
+        backbone = load_backbone(card.backbone, dtype="float32", device=device)
+        if backbone.version != card.backbone_version:
+            raise CustosError(
+                f"{folder}: trained on {card.backbone} version {card.backbone_version}, "
+                f"but version {backbone.version} is here"
+            )
+        merged = load_adapter(backbone.model, folder).merge_and_unload()
+        if (dtype or "bfloat16") == "bfloat16":
+            merged = merged.bfloat16()
+        engine = TreeEngine(ForestModel(merged.eval()), backbone.tokenizer.pad_token_id)
+        judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
+        if (folder / CALIBRATION_FILE).is_file():
+            judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
+        return judge
+
+    @property
+    def backbone_name(self) -> str:
+        """What to load for the zero-shot comparison."""
+        return self.backbone.name
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks it was trained for; every task when zero-shot."""
+        return tuple(self.card.tasks) if self.card else task_names()
+
+    @property
+    def identity(self) -> str:
+        """Digest of what a calibration is bound to: all but package versions and calibration."""
+        return digest(self._identity_fields())
+
+    def _identity_fields(self) -> dict[str, Any]:
+        dtype = str(self.engine.model.backbone.dtype).removeprefix("torch.")
+        return {
+            "backbone": self.backbone.name if not Path(self.backbone.name).is_dir() else "local",
+            "backbone_version": self.backbone.version,
+            "adapter_sha256": self.adapter_sha256,
+            "instructions": self.card.instructions if self.card else {},
+            "response_budget": self.encoder.response_budget,
+            "dtype": dtype,
+            "engine": "tree",
+        }
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Digest of everything that could change this request's verdict."""
+        task = get_task(request.task)
+        key = (task.name, request.variant, task.rubric(request))
+        if key not in self._fingerprints:
+            self._fingerprints[key] = self._fingerprint(task, request)
+        return self._fingerprints[key]
+
+    def _fingerprint(self, task: JudgeTask, request: JudgeRequest) -> str:
+        return digest(
+            {
+                **self._identity_fields(),
+                "task": task.name,
+                "variant": request.variant,
+                "instruction": instruction_hash(task, task.rubric(request)),
+                "calibration": self.calibration.id if self.calibration else None,
+                "packages": package_versions(),
+            }
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Card for listings."""
+        return {
+            "name": self.name,
+            "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
+            "calibration": self.calibration.id if self.calibration else None,
+            **self._identity_fields(),
+        }
+
+    def grade(
+        self, requests: Iterable[JudgeRequest], *, progress: bool = False, calibrated: bool = True
+    ) -> Iterator[Verdict]:
+        """Grade requests, streaming, in order.
+
+        Args:
+            requests: Any number; read ahead by a window.
+            progress: Show a progress bar.
+            calibrated: Apply the judge's calibration, where it has one.
+
+        Yields:
+            One verdict per request. A request this judge cannot take gives status ``judge_error``.
+        """
+        if progress:
+            from rich.progress import track
+
+            total = len(requests) if isinstance(requests, Sequence) else None
+            requests = track(requests, "grading", total=total)
+        stream = iter(requests)
+        while window := list(itertools.islice(stream, WINDOW)):
+            yield from self._grade_window(window, calibrated)
+
+    def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
+        """Label log-probabilities ``[requests, labels]`` of valid requests of one rubric."""
+        task = get_task(requests[0].task)
+        prompts = self.encoder.encode([(task, request) for request in requests])
+        tree = self.encoder.tree(task.labels(task.rubric(requests[0])))
+        return self.engine.score(prompts, tree).double().numpy()
+
+    def _grade_window(self, window: list[JudgeRequest], calibrated: bool) -> list[Verdict]:
+        verdicts: dict[int, Verdict] = {}
+        prompts: dict[tuple[str, str], list[tuple[int, EncodedPrompt]]] = {}
+        for index, request in enumerate(window):
+            try:
+                task = self._task(request)
+                if ruling := task.rule(request):
+                    verdicts[index] = self._ruled(request, ruling)
+                    continue
+                [prompt] = self.encoder.encode([(task, request)])
+                prompts.setdefault((task.name, task.rubric(request)), []).append((index, prompt))
+            except CustosError as error:
+                verdicts[index] = Verdict(id=request.id, status="judge_error", message=str(error))
+        for (task_name, rubric), rows in prompts.items():
+            tree = self.encoder.tree(get_task(task_name).labels(rubric))
+            scores = self.engine.score([prompt for _, prompt in rows], tree)
+            for (index, prompt), row in zip(rows, scores.tolist(), strict=True):
+                logprobs = dict(zip(tree.labels, row, strict=True))
+                verdicts[index] = self._verdict(
+                    window[index], f"{task_name}/{rubric}", logprobs, prompt.truncated, calibrated
+                )
+        return [verdicts[index] for index in range(len(window))]
+
+    def _task(self, request: JudgeRequest) -> JudgeTask:
+        task = get_task(request.task)
+        task.check(request)
+        if task.name not in self.tasks:
+            raise CustosError(
+                f"field 'task': judge '{self.name}' was trained for "
+                f"{', '.join(self.tasks)}, not '{task.name}'"
+            )
+        return task
+
+    def _ruled(self, request: JudgeRequest, ruling: Ruling) -> Verdict:
+        return Verdict(
+            id=request.id,
+            status=ruling.status,
+            label=ruling.label,
+            message=ruling.message,
+            judge=self.fingerprint(request),
+        )
+
+    def _verdict(
+        self,
+        request: JudgeRequest,
+        rubric: str,
+        logprobs: dict[str, float],
+        truncated: bool,
+        calibrated: bool,
+    ) -> Verdict:
+        import numpy as np
+
+        values = np.array(list(logprobs.values()))
+        mass = float(np.exp(np.logaddexp.reduce(values)))
+        raw = np.exp(values - np.logaddexp.reduce(values)).tolist()
+        posterior = dict(zip(logprobs, raw, strict=True))
+        calibration = self.calibration.rubrics.get(rubric) if self.calibration else None
+        probabilities = calibration.posterior(logprobs) if calibration and calibrated else posterior
+        label = max(probabilities, key=probabilities.__getitem__)
+        return Verdict(
+            id=request.id,
+            status="scored",
+            label=label,
+            probabilities=probabilities,
+            confidence=probabilities[label],
+            label_mass=mass,
+            posterior="exact",
+            passes=(Pass(posterior=posterior),),
+            truncated_input=truncated,
+            judge=self.fingerprint(request),
+        )
+
+
+def read_card(folder: Path) -> JudgeCard:
+    """Read ``judge.json`` and check that today's instructions are those it was trained with.
+
+    Raises:
+        CustosError: If it is malformed or an instruction has changed.
+    """
+    path = folder / CARD_FILE
+    try:
+        card = JudgeCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (ValidationError, json.JSONDecodeError) as error:
+        raise CustosError(f"{path}: not a judge card: {str(error).splitlines()[0]}") from None
+    for name, rubrics in card.tasks.items():
+        for rubric in rubrics:
+            key = f"{name}/{rubric}"
+            if card.instructions.get(key) != instruction_hash(get_task(name), rubric):
+                raise CustosError(
+                    f"{path}: the instruction of '{key}' has changed since training; "
+                    f"train the judge again or use the version it came with"
+                )
+    return card

@@ -1,0 +1,118 @@
+"""Rows in and out of files: JSONL, JSON arrays and Parquet, read lazily and written atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import BaseModel
+
+from judging.errors import CustosError
+from judging.types import R, parse_record
+
+ROW_SUFFIXES = (".jsonl", ".json", ".parquet")
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield ``(row number from 1, decoded row)``; an undecodable JSONL line yields its error.
+
+    Raises:
+        CustosError: If the file is missing, of an unknown kind, or not decodable as a whole.
+    """
+    if not path.is_file():
+        raise CustosError(f"{path}: no such file")
+    if path.suffix == ".jsonl":
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, _decode_line(line, f"{path} row {number}")
+    elif path.suffix == ".json":
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise CustosError(f"{path}: not valid JSON: {error}") from None
+        if not isinstance(rows, list):
+            raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")
+        yield from enumerate(rows, 1)
+    elif path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        number = 0
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield number, {name: value for name, value in row.items() if value is not None}
+    else:
+        raise CustosError(
+            f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}"
+        )
+
+
+def _decode_line(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        return CustosError(f"{where}: not valid JSON: {error}")
+
+
+def read_records(
+    path: Path, model: type[R], bad_rows: list[str] | None = None
+) -> Iterator[tuple[int, R]]:
+    """Yield ``(row number, validated record)`` from a file.
+
+    Args:
+        path: JSONL, JSON or Parquet file.
+        model: Record type of every row.
+        bad_rows: Where to report rows that do not validate and go on; ``None`` raises on the first.
+
+    Raises:
+        CustosError: On the first bad row when ``bad_rows`` is ``None``.
+    """
+    for number, row in read_rows(path):
+        try:
+            if isinstance(row, CustosError):
+                raise row
+            yield number, parse_record(model, row, f"{path} row {number}")
+        except CustosError as error:
+            if bad_rows is None:
+                raise
+            bad_rows.append(str(error))
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[str]]:
+    """Open a text file that appears under ``path`` only when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_records(path: Path, records: Iterable[BaseModel]) -> int:
+    """Write records as JSONL, atomically, leaving out unset fields; return how many."""
+    count = 0
+    with atomic_write(path) as file:
+        for record in records:
+            file.write(record.model_dump_json(exclude_unset=True) + "\n")
+            count += 1
+    return count
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one JSON document, indented, atomically."""
+    with atomic_write(path) as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")

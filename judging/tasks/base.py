@@ -1,0 +1,120 @@
+"""What a task declares, and the registry of tasks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from judging.errors import CustosError
+from judging.types import JudgeRequest, LabelledExample, Status
+
+
+@dataclass(frozen=True)
+class Field:
+    """One headed piece of the item text. ``text`` comes from outside and is never trusted."""
+
+    heading: str
+    text: str
+    is_response: bool = False
+    """Only responses may be shortened to fit the token budget."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A verdict reached by rule, before any model runs."""
+
+    status: Status
+    label: str | None
+    message: str
+
+
+class JudgeTask(ABC):
+    """What is asked of a judge: instruction, item layout, labels, and how an answer is read.
+
+    The instruction and the label set may depend only on ``rubric(request)``, so that requests with
+    the same rubric share one prefilled instruction and one label tree.
+    """
+
+    name: ClassVar[str]
+    variants: ClassVar[tuple[str, ...]]
+    required: ClassVar[tuple[str, ...]]
+    """Request fields that must not be empty."""
+
+    def check(self, request: JudgeRequest) -> None:
+        """Raise ``CustosError`` naming the field if this task cannot judge the request."""
+        if request.variant not in self.variants:
+            raise CustosError(
+                f"field 'variant': '{request.variant}' is not one of {', '.join(self.variants)}"
+            )
+        for field in self.required:
+            if not getattr(request, field):
+                raise CustosError(f"field '{field}': task '{self.name}' needs it")
+
+    @abstractmethod
+    def rubric(self, request: JudgeRequest) -> str:
+        """Name of the instruction and label set this request is judged under."""
+
+    @abstractmethod
+    def instruction(self, rubric: str) -> str:
+        """System message: every criterion, in our own words."""
+
+    @abstractmethod
+    def labels(self, rubric: str) -> tuple[str, ...]:
+        """Full label strings, best first."""
+
+    @abstractmethod
+    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
+        """User message, field by field."""
+
+    @abstractmethod
+    def rule(self, request: JudgeRequest) -> Ruling | None:
+        """Decide without the model (an empty response), or ``None``."""
+
+    @abstractmethod
+    def parse(self, text: str, rubric: str) -> str | None:
+        """Read the label from the text of an engine that can only generate; ``None`` if unreadable."""
+
+    def target(self, example: LabelledExample) -> str:
+        """Label string the example trains towards.
+
+        Raises:
+            CustosError: If the label is not one this task declares.
+        """
+        labels = self.labels(self.rubric(example))
+        if example.label not in labels:
+            raise CustosError(f"field 'label': '{example.label}' is not one of {', '.join(labels)}")
+        return example.label
+
+
+_TASKS: dict[str, JudgeTask] = {}
+
+TaskClass = TypeVar("TaskClass", bound=type[JudgeTask])
+
+
+def judge_task(task: TaskClass) -> TaskClass:
+    """Class decorator: register a task under its name.
+
+    Raises:
+        ValueError: If the name is taken.
+    """
+    if task.name in _TASKS:
+        raise ValueError(f"task '{task.name}' is already registered")
+    _TASKS[task.name] = task()
+    return task
+
+
+def get_task(name: str) -> JudgeTask:
+    """Look up a task.
+
+    Raises:
+        CustosError: If there is none of that name; the message lists the known ones.
+    """
+    if name not in _TASKS:
+        raise CustosError(f"field 'task': '{name}' is not one of {', '.join(sorted(_TASKS))}")
+    return _TASKS[name]
+
+
+def task_names() -> tuple[str, ...]:
+    """Names of all registered tasks, sorted."""
+    return tuple(sorted(_TASKS))

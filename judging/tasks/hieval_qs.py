@@ -1,0 +1,80 @@
+"""HiEval quick score: does a response give the whole ground truth, part of it, or something else."""
+
+from __future__ import annotations
+
+import re
+
+from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.types import JudgeRequest
+
+CORRECT, PARTIAL, WRONG = "Correct", "Partial", "Wrong"
+
+_ANSWER_SET = """\
+You grade a response to a question. The ground truth is a set of one or more elements.
+Correct: the final answer gives every element and nothing else.
+Partial: it gives some elements, lacks others, and adds none from outside the set.
+Wrong: it gives any element that is not in the set, or no answer, or is cut off before a final \
+answer, even if a right value appears on the way.
+Only the final answer counts. Wording, order and notation may differ if the meaning is the same."""
+
+_ALTERNATIVES = """\
+You grade a response to a question. Each reference alone is an acceptable answer.
+Correct: the final answer means the same as a reference; further detail may be added if nothing \
+contradicts it.
+Wrong: it means something else, adds a wrong answer, gives no answer, or is cut off before a final \
+answer, even if a right value appears on the way.
+Wording and notation may differ if the meaning is the same."""
+
+_TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
+
+
+@judge_task
+class HiEvalQuickScore(JudgeTask):
+    """HiEval-QS (paper section 3.1, Figure 9): text only, three labels, no error analysis.
+
+    Under ``reference_mode`` ``any`` a response cannot be partly right, so the declared labels are
+    ``Correct`` and ``Wrong``.
+    """
+
+    name = "hieval-qs"
+    variants = ("plain", "tolerance")
+    required = ("question", "references")
+
+    def rubric(self, request: JudgeRequest) -> str:
+        """``<variant>/<reference mode>``."""
+        return f"{request.variant}/{request.reference_mode}"
+
+    def instruction(self, rubric: str) -> str:
+        """All criteria of the paper, for a whole answer set or for alternatives."""
+        variant, mode = rubric.split("/")
+        criteria = _ANSWER_SET if mode == "all" else _ALTERNATIVES
+        answers = f"{CORRECT}, {PARTIAL} or {WRONG}" if mode == "all" else f"{CORRECT} or {WRONG}"
+        tolerance = _TOLERANCE if variant == "tolerance" else ""
+        return f"{criteria}{tolerance}\nAnswer with one word: {answers}."
+
+    def labels(self, rubric: str) -> tuple[str, ...]:
+        """Best first; no ``Partial`` for alternatives."""
+        return (CORRECT, PARTIAL, WRONG) if rubric.endswith("/all") else (CORRECT, WRONG)
+
+    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
+        """Question, options, ground truth, response."""
+        fields = [Field("Question", request.question)]
+        if request.choices:
+            options = (f"({chr(65 + i)}) {text}" for i, text in enumerate(request.choices))
+            fields.append(Field("Options", "  ".join(options)))
+        if request.reference_mode == "all":
+            fields.append(Field("Ground truth", "; ".join(request.references)))
+        else:
+            fields.append(Field("References", " / ".join(request.references)))
+        return (*fields, Field("Response", request.response, is_response=True))
+
+    def rule(self, request: JudgeRequest) -> Ruling | None:
+        """An empty response is wrong by definition."""
+        if request.response.strip():
+            return None
+        return Ruling("scored", WRONG, "the response is empty")
+
+    def parse(self, text: str, rubric: str) -> str | None:
+        """A bare label, apart from case, space and closing punctuation."""
+        word = re.sub(r"[\s.!*\"'`]+", "", text).casefold()
+        return next((label for label in self.labels(rubric) if label.casefold() == word), None)

@@ -1,0 +1,74 @@
+"""The label tree: every label of a task, end token included, as one tree of tokens after a prompt.
+
+A node is a token that some label continues from. It sees the prompt and its own ancestors and sits
+at position ``prompt end + depth``, so one forward pass yields the log-probability of every label.
+A label's last token is its end token, which is scored but never fed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LabelTree:
+    """Tokens of a label set laid out as a tree.
+
+    A *slot* is a place where next-token logits are read: slot 0 is the prompt's last token and slot
+    ``i + 1`` is node ``i``.
+    """
+
+    labels: tuple[str, ...]
+    node_tokens: tuple[int, ...]
+    """Token fed at each node, parents before children."""
+    node_parents: tuple[int, ...]
+    """Index of each node's parent node, ``-1`` for the prompt's end."""
+    paths: tuple[tuple[tuple[int, int], ...], ...]
+    """For each label its scoring tokens, as ``(slot whose logits predict it, token id)``."""
+
+    @classmethod
+    def build(cls, labels: Sequence[str], token_ids: Sequence[Sequence[int]]) -> LabelTree:
+        """Lay out labels given the tokens of each, end token included.
+
+        Raises:
+            ValueError: If there are no labels, or two labels have the same tokens.
+        """
+        if not labels or len(labels) != len(token_ids):
+            raise ValueError("a label tree needs at least one label, each with its tokens")
+        if len({tuple(ids) for ids in token_ids}) != len(labels):
+            raise ValueError(f"labels must differ in their tokens: {', '.join(labels)}")
+        tokens: list[int] = []
+        parents: list[int] = []
+        children: dict[tuple[int, int], int] = {}
+        paths = []
+        for ids in token_ids:
+            parent, path = -1, []
+            for depth, token in enumerate(ids):
+                path.append((parent + 1, token))
+                if depth == len(ids) - 1:
+                    break
+                if (parent, token) not in children:
+                    children[parent, token] = len(tokens)
+                    tokens.append(token)
+                    parents.append(parent)
+                parent = children[parent, token]
+            paths.append(tuple(path))
+        return cls(tuple(labels), tuple(tokens), tuple(parents), tuple(paths))
+
+    @property
+    def num_slots(self) -> int:
+        """Places where logits are read: the prompt's end and every node."""
+        return len(self.node_tokens) + 1
+
+    def ancestors(self, node: int) -> list[int]:
+        """The node itself and its ancestors, nearest first."""
+        line = []
+        while node >= 0:
+            line.append(node)
+            node = self.node_parents[node]
+        return line
+
+    def depths(self) -> list[int]:
+        """Position of each node after the prompt's last token, from 1."""
+        return [len(self.ancestors(node)) for node in range(len(self.node_tokens))]

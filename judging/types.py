@@ -1,0 +1,160 @@
+"""What is asked of a judge, what people said, and what a judge answers.
+
+The same request object is a JSONL or Parquet row, the body of ``POST /judge`` and an item of a
+training batch. Everything is validated at the boundary and immutable afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from judging.errors import CustosError
+
+ReferenceMode = Literal["all", "any"]
+Status = Literal["scored", "unparsed", "truncated", "judge_error", "not_judgeable", "abstain"]
+Split = Literal["train", "val", "cal", "test"]
+
+R = TypeVar("R", bound=BaseModel)
+
+MAX_TEXT_CHARS = 200_000
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=MAX_TEXT_CHARS)
+
+
+class JudgeRequest(_Record):
+    """One question with its references and the response (or two) to be judged."""
+
+    id: str = ""
+    """Caller's identifier; copied to the verdict, never shown to the judge or hashed."""
+    task: str = "hieval-qs"
+    """Registered task name: what is asked and which labels may be answered."""
+    variant: str = "plain"
+    """Tolerance, rubric, cell or language within the task."""
+    question: str
+    choices: tuple[str, ...] = ()
+    """Answer options as shown to the responder, in order."""
+    references: tuple[str, ...] = ()
+    """Ground truth, one string per element or alternative."""
+    reference_mode: ReferenceMode = "all"
+    """``all``: the references together form the answer set. ``any``: each is right on its own."""
+    responses: tuple[str, ...] = Field(min_length=1, max_length=2)
+    """One response, or two for pair tasks. ``response`` or ``response_a``/``response_b`` also work."""
+    images: tuple[str, ...] = ()
+    """File paths in files, data URLs over HTTP."""
+    order: Literal["both", "given"] = "both"
+    """Pair tasks: judge in both presentation orders, or only as given."""
+    mode: Literal["score", "critique"] = "score"
+    seed: int = 0
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """Anything to slice reports by: ``answerer``, ``domain``, ``level``, ... Never shown to the judge."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_response_aliases(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        single, pair = "response" in data, "response_a" in data or "response_b" in data
+        if single + pair + ("responses" in data) > 1:
+            raise ValueError("give only one of 'responses', 'response', 'response_a'/'response_b'")
+        data = dict(data)
+        if single:
+            data["responses"] = (data.pop("response"),)
+        elif pair:
+            if "response_a" not in data or "response_b" not in data:
+                raise ValueError("a pair needs both 'response_a' and 'response_b'")
+            data["responses"] = (data.pop("response_a"), data.pop("response_b"))
+        return data
+
+    @property
+    def response(self) -> str:
+        """The single response (the first of a pair)."""
+        return self.responses[0]
+
+
+class LabelledExample(JudgeRequest):
+    """A request plus what people said of it."""
+
+    label: str
+    """Full label string, as the task spells it (``Correct``, ``Wrong; Reasoning Error``, ...)."""
+    error_type: str | None = None
+    critique: str | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    score: float | None = None
+    tags: tuple[str, ...] = ()
+    annotators: tuple[str, ...] = ()
+    weight: float = Field(default=1.0, ge=0)
+    split: Split | None = None
+    group: str = ""
+    """Examples that share a group (question, image) never fall into two splits and are resampled
+    together in confidence intervals. Empty: the question is the group."""
+    source: str = ""
+
+    def request(self) -> JudgeRequest:
+        """The request alone: what a judge may see."""
+        return JudgeRequest.model_construct(
+            **{name: getattr(self, name) for name in JudgeRequest.model_fields}
+        )
+
+
+class Pass(_Record):
+    """One run of the judge over a request: an order of a pair, or a sample."""
+
+    order: Literal["given", "swapped"] = "given"
+    posterior: dict[str, float] = Field(default_factory=dict)
+    critique: str | None = None
+    finish_reason: str = "tree"
+
+
+class Verdict(_Record):
+    """A judge's answer. ``label`` is ``None`` whenever nothing was decided; there is no default."""
+
+    id: str = ""
+    status: Status
+    label: str | None = None
+    error_type: str | None = None
+    score: float | None = None
+    score_range: tuple[float, float] | None = None
+    probabilities: dict[str, float] = Field(default_factory=dict)
+    """Posterior over the declared labels, keyed by full label string; sums to one."""
+    marginals: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """Named marginals of ``probabilities`` (``score``, ``error_type``)."""
+    confidence: float | None = None
+    """Calibrated probability of ``label``; uncalibrated when the judge has no calibration."""
+    stated_confidence: float | None = None
+    critique: str | None = None
+    label_mass: float | None = None
+    """Probability the backbone puts on the declared labels, before renormalisation. Low means it
+    wanted to say something else."""
+    posterior: Literal["exact", "approximate"] | None = None
+    """``None`` when a rule decided before any model ran (an empty response)."""
+    passes: tuple[Pass, ...] = ()
+    needs_review: bool = False
+    truncated_input: bool = False
+    """Text was cut from the middle of a response to fit the budget."""
+    message: str | None = None
+    """Why there is no label, for every status but ``scored``."""
+    judge: str = ""
+    """Fingerprint of everything that could change this verdict."""
+
+
+def parse_record(model: type[R], data: Any, where: str) -> R:
+    """Validate one outside row against ``model``.
+
+    Args:
+        model: Record type to build.
+        data: Decoded JSON or Parquet row.
+        where: How to name the row in an error, e.g. ``"answers.jsonl row 17"``.
+
+    Raises:
+        CustosError: Naming the row, the first offending field and what is wrong with it.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "row"
+        raise CustosError(f"{where}: field '{field}': {first['msg']}") from None

@@ -1,0 +1,7 @@
+"""Loss modules: tensors in, scalar out."""
+
+from losses.class_weights import class_weights
+from losses.focal import FocalLoss
+from losses.sequence import normalised_logprob, token_logprobs
+
+__all__ = ["FocalLoss", "class_weights", "normalised_logprob", "token_logprobs"]

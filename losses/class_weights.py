@@ -1,0 +1,39 @@
+"""Square-root class weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+
+def class_weights(counts: Mapping[str, int] | Sequence[int], t_max: float = 5.0) -> Tensor:
+    r"""Weight classes by the inverse square root of their frequency, normalised and clipped.
+
+    HiEval section 3.1: :math:`w_c = \sqrt{N / N_c}`,
+    :math:`\alpha_c = \min(w_c / \mathrm{mean}_j w_j,\ T_{max})`. The mean of the unclipped weights
+    is one, so no weight can exceed the number of classes.
+
+    Args:
+        counts: Training examples per class; a mapping keeps its order.
+        t_max: Largest weight.
+
+    Returns:
+        ``[classes]`` float32.
+
+    Raises:
+        ValueError: If a class has no examples (named), or there are no classes.
+    """
+    named = counts if isinstance(counts, Mapping) else {str(i): n for i, n in enumerate(counts)}
+    if not named:
+        raise ValueError("class_weights needs at least one class")
+    for name, count in named.items():
+        if count <= 0:
+            raise ValueError(
+                f"class '{name}' has {count} training examples; every declared class "
+                f"needs at least one"
+            )
+    numbers = torch.tensor(list(named.values()), dtype=torch.float64)
+    weights = (numbers.sum() / numbers).sqrt()
+    return (weights / weights.mean()).clamp(max=t_max).float()

@@ -1,0 +1,54 @@
+"""Class-balanced focal loss at scoring tokens."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from losses.sequence import token_logprobs
+
+
+class FocalLoss(nn.Module):
+    r"""Cross-entropy that looks away from tokens already predicted well and from frequent classes.
+
+    HiEval section 3.1: :math:`-\alpha_c (1 - p_t)^\gamma \log p_t` at every token of the label,
+    with ``p_t`` from the softmax over the whole vocabulary. ``gamma = 0`` and unit weights give
+    cross-entropy.
+
+    Args:
+        alpha: Weight of each class, ``[classes]``; see :func:`losses.class_weights`.
+        gamma: Focusing exponent, at least 0.
+
+    Raises:
+        ValueError: If ``gamma`` is negative.
+    """
+
+    alpha: Tensor
+
+    def __init__(self, alpha: Tensor, gamma: float = 1.0) -> None:
+        super().__init__()
+        if gamma < 0:
+            raise ValueError(f"gamma must be at least 0, got {gamma}")
+        self.register_buffer("alpha", alpha)
+        self.gamma = gamma
+
+    def per_token(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
+        """Loss of each scoring token.
+
+        Args:
+            logits: ``[tokens, vocabulary]``, any float dtype; computed in at least float32.
+            targets: Token ids, ``[tokens]`` int64.
+            classes: Class index of the label each token belongs to, ``[tokens]`` int64.
+
+        Returns:
+            ``[tokens]`` float32 (float64 for float64 logits).
+        """
+        log_p = token_logprobs(logits, targets)
+        # 1 - p without cancellation near p = 1; the floor keeps gamma < 1 differentiable there.
+        miss = -torch.expm1(log_p)
+        focus = miss.clamp_min(torch.finfo(miss.dtype).tiny) ** self.gamma
+        return -self.alpha.to(log_p.dtype)[classes] * focus * log_p
+
+    def forward(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
+        """Mean of :meth:`per_token`, a scalar."""
+        return self.per_token(logits, targets, classes).mean()

@@ -1,0 +1,65 @@
+"""Small made-up evaluations for the tests of this folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from judging.types import LabelledExample, Verdict
+
+ANSWERERS = ("ant", "bee", "cat")
+
+
+def example(label: str = "Correct", **fields: Any) -> LabelledExample:
+    given: dict[str, Any] = {
+        "id": "1",
+        "question": "What is six times seven?",
+        "references": ("42",),
+        "responses": ("42",),
+        "label": label,
+    }
+    return LabelledExample.model_validate(given | fields)
+
+
+def scored(label: str, probability: float | None = None, other: str = "Wrong", id: str = "1",
+           **fields: Any) -> Verdict:  # fmt: skip
+    """A verdict with ``probability`` on ``label`` and the rest on ``other``."""
+    posterior = {} if probability is None else {label: probability, other: 1 - probability}
+    given = {"id": id, "status": "scored", "label": label, "probabilities": posterior}
+    return Verdict.model_validate(given | fields)
+
+
+def unscored(id: str = "1") -> Verdict:
+    return Verdict(id=id, status="unparsed", message="no label in the text")
+
+
+def evaluation(
+    questions: int = 60, accuracy: float = 0.8, seed: int = 0, unscored_every: int = 0
+) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Three systems' answers per question, human labels, and a judge of a given accuracy.
+
+    Questions and labels depend on the number of questions alone, so two calls share their items.
+    """
+    people, judge = np.random.default_rng(99), np.random.default_rng(seed)
+    examples, verdicts = [], []
+    for number in range(questions * len(ANSWERERS)):
+        question, answerer = divmod(number, len(ANSWERERS))
+        human = "Correct" if people.random() < 0.45 + 0.2 * answerer else "Wrong"
+        other = "Wrong" if human == "Correct" else "Correct"
+        label, rest = (human, other) if judge.random() < accuracy else (other, human)
+        examples.append(
+            example(
+                human,
+                id=str(number),
+                question=f"Question {question}?",
+                references=("yes",),
+                responses=("yes indeed" if human == "Correct" else "no" * (1 + number % 7),),
+                reference_mode="any",
+                metadata={"answerer": ANSWERERS[answerer]},
+            )
+        )
+        verdict = scored(label, 0.5 + judge.random() / 2, rest, str(number), judge="made-up")
+        missing = unscored_every and number % unscored_every == 0
+        verdicts.append(unscored(str(number)) if missing else verdict)
+    return examples, verdicts

@@ -1,0 +1,120 @@
+import time
+
+import numpy as np
+import pytest
+
+from evaluation.measure import measure
+from evaluation.outcomes import Outcomes, gather, label_set
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import evaluation, example, scored, unscored
+
+
+def outcomes(examples: list[LabelledExample], verdicts: list[Verdict]) -> Outcomes:
+    return gather(examples, verdicts, label_set(examples, verdicts))
+
+
+def numbered(*labels: str) -> list[LabelledExample]:
+    return [example(label, id=str(i), question=f"q{i}") for i, label in enumerate(labels)]
+
+
+def test_unscored_items_are_neither_right_nor_wrong() -> None:
+    examples = numbered("Correct", "Wrong", "Wrong", "Correct")
+    verdicts = [scored("Correct", 0.9, id="0"), scored("Correct", 0.6, id="1"), unscored("2")]
+    verdicts.append(scored("Correct", id="3"))
+    measured = measure(outcomes(examples, verdicts))
+    values = {name: (metric["value"], metric["n"]) for name, metric in measured.items()}
+    assert values["accuracy"] == (pytest.approx(2 / 3), 3)
+    assert values["accuracy_unscored_as_wrong"] == (0.5, 4)
+    assert values["coverage"] == (0.75, 4)
+    assert values["fpr"] == (1.0, 1)
+    assert values["brier"] == (pytest.approx((2 * 0.1**2 + 2 * 0.6**2) / 2), 2)
+    assert values["nll"] == (pytest.approx((-np.log(0.9) - np.log(0.4)) / 2), 2)
+    assert values["ece"] == (pytest.approx((0.1 + 0.6) / 2), 2)
+
+
+def test_the_posterior_of_an_abstention_is_in_no_metric() -> None:
+    examples = numbered("Correct", "Wrong")
+    posterior = {"Correct": 0.5, "Wrong": 0.5}
+    abstention = Verdict(id="1", status="abstain", probabilities=posterior, message="unsure")
+    measured = measure(outcomes(examples, [scored("Correct", 1.0, id="0"), abstention]))
+    for name in ("brier", "nll", "ece"):
+        assert (measured[name]["value"], measured[name]["n"]) == (0, 1)
+
+
+def test_nothing_scored_gives_nan_everywhere_but_in_coverage() -> None:
+    examples = numbered("Correct", "Wrong")
+    measured = measure(outcomes(examples, [unscored("0"), unscored("1")]))
+    assert measured.pop("coverage")["value"] == 0
+    assert measured.pop("accuracy_unscored_as_wrong")["value"] == 0
+    assert all(np.isnan(metric["value"]) for metric in measured.values())
+
+
+def test_intervals_hold_their_value_and_repeat() -> None:
+    judged = outcomes(*evaluation(unscored_every=9))
+    measured = measure(judged, seed=3)
+    for metric in measured.values():
+        assert metric["low"] <= metric["value"] <= metric["high"]
+        assert metric["low"] < metric["high"]
+    assert measure(judged, seed=3) == measured
+    assert measure(judged, seed=4) != measured
+
+
+def test_interval_against_a_plain_bootstrap_over_questions() -> None:
+    judged = outcomes(*evaluation(questions=80, accuracy=0.75))
+    low, high = (measure(judged, ("kappa",))["kappa"][end] for end in ("low", "high"))
+    rng, kappas = np.random.default_rng(11), []
+    for _ in range(1000):
+        rows = np.concatenate(
+            [np.flatnonzero(judged.clusters == c) for c in rng.integers(80, size=80)]
+        )
+        human, predicted = judged.human[rows], judged.predicted[rows]
+        observed = np.mean(human == predicted)
+        expected = sum(np.mean(human == k) * np.mean(predicted == k) for k in (0, 1))
+        kappas.append((observed - expected) / (1 - expected))
+    # Two sets of 1,000 draws: quantiles differ by a tenth of the width at most.
+    assert (low, high) == pytest.approx(np.quantile(kappas, [0.025, 0.975]), abs=0.03)
+
+
+def test_a_faultless_judge_still_gets_a_width() -> None:
+    examples, verdicts = evaluation(accuracy=1.0)
+    measured = measure(outcomes(examples, verdicts))
+    z2 = 1.959963984540054**2
+    # 60 questions stand behind the 180 items.
+    assert measured["accuracy"]["low"] == pytest.approx(60 / (60 + z2))
+    assert measured["accuracy"]["high"] == 1
+    assert measured["fpr"]["value"] == 0
+    assert measured["fpr"]["high"] > 0.05
+    assert measured["accuracy"]["se"] == 0
+
+
+def test_error_types_are_measured_apart_from_scores() -> None:
+    examples = numbered("Correct", "Wrong; Other", "Wrong; Overthinking", "Partial; Other")
+    verdicts = [
+        scored("Wrong; Other", id="0"),
+        scored("Wrong", id="1", error_type="Other"),
+        scored("Wrong; Other", id="2"),
+        scored("Wrong; Other", id="3"),
+    ]
+    measured = measure(outcomes(examples, verdicts))
+    assert measured["accuracy"]["value"] == pytest.approx(1 / 4)
+    assert measured["score_accuracy"]["value"] == pytest.approx(2 / 4)
+    assert measured["type_accuracy"]["value"] == pytest.approx(2 / 3)
+    assert measured["type_accuracy"]["n"] == 3
+    assert measured["fpr"]["value"] == 0
+    assert "type_accuracy" not in measure(outcomes(*evaluation()))
+
+
+def test_a_thousand_resamples_of_fifteen_thousand_items_take_seconds() -> None:
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(3), size=15_000)
+    judged = Outcomes(
+        labels=("Correct", "Partial", "Wrong"),
+        human=rng.integers(3, size=15_000),
+        predicted=probabilities.argmax(axis=1),
+        probabilities=probabilities,
+        confidence=probabilities.max(axis=1),
+        clusters=np.arange(15_000) // 5,
+    )
+    start = time.perf_counter()
+    measure(judged)
+    assert time.perf_counter() - start < 10

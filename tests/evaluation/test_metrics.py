@@ -1,0 +1,200 @@
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sklearn
+
+from evaluation import metrics
+from evaluation.statistics import Floats, Ints
+
+# Rows people, columns judge. 13 of 20 agree; people 10/6/4, judge 9/5/6.
+CONFUSION = np.array([[7.0, 1, 2], [2, 3, 1], [0, 1, 3]])
+OF_CONFUSION = (metrics.accuracy, metrics.cohen_kappa, metrics.matthews, metrics.macro_f1)
+
+pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+def arrays(drawn: list[tuple[int, int]]) -> tuple[Ints, Ints]:
+    human, predicted = np.array(drawn, dtype=np.int64).T
+    return human, predicted
+
+
+def value(metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]]) -> float:
+    return float(metric(metrics.confusion_matrix(*arrays(drawn), 4)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (metrics.accuracy, Fraction(13, 20)),
+        # Expected agreement (10*9 + 6*5 + 4*6) / 400 = 144/400: (260 - 144) / (400 - 144).
+        (metrics.cohen_kappa, Fraction(116, 256)),
+        # F1: 14/19, 6/11, 6/10.
+        (metrics.macro_f1, (Fraction(14, 19) + Fraction(6, 11) + Fraction(6, 10)) / 3),
+    ],
+)
+def test_by_hand(metric: Callable[[Floats], Floats], expected: Fraction) -> None:
+    assert metric(CONFUSION) == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_matthews_by_hand() -> None:
+    # 20 * 13 - 144 over sqrt(400 - (100 + 36 + 16)) and sqrt(400 - (81 + 25 + 36)).
+    assert metrics.matthews(CONFUSION) == pytest.approx(116 / np.sqrt(248 * 258), abs=1e-12)
+
+
+def test_per_label_by_hand() -> None:
+    np.testing.assert_allclose(metrics.precision(CONFUSION), [7 / 9, 3 / 5, 3 / 6])
+    np.testing.assert_allclose(metrics.recall(CONFUSION), [7 / 10, 3 / 6, 3 / 4])
+
+
+@given(pairs)
+def test_agrees_with_scikit_learn(drawn: list[tuple[int, int]]) -> None:
+    human, predicted = arrays(drawn)
+    confusion = metrics.confusion_matrix(human, predicted, 4)
+    np.testing.assert_array_equal(
+        confusion, sklearn.confusion_matrix(human, predicted, labels=range(4))
+    )
+    assert metrics.accuracy(confusion) == pytest.approx(sklearn.accuracy_score(human, predicted))
+    assert metrics.macro_f1(confusion) == pytest.approx(
+        sklearn.f1_score(human, predicted, average="macro", zero_division=0)
+    )
+    if len({*human, *predicted}) > 1:
+        assert metrics.cohen_kappa(confusion) == pytest.approx(
+            sklearn.cohen_kappa_score(human, predicted), abs=1e-12
+        )
+    if len(set(human)) > 1 and len(set(predicted)) > 1:
+        assert metrics.matthews(confusion) == pytest.approx(
+            sklearn.matthews_corrcoef(human, predicted), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("metric", OF_CONFUSION)
+@given(drawn=pairs, order=st.permutations(range(4)), seed=st.integers(0, 9))
+def test_order_of_items_and_of_labels_does_not_matter(
+    metric: Callable[[Floats], Floats],
+    drawn: list[tuple[int, int]],
+    order: list[int],
+    seed: int,
+) -> None:
+    shuffled = [drawn[i] for i in np.random.default_rng(seed).permutation(len(drawn))]
+    renamed = [(order[a], order[b]) for a, b in shuffled]
+    assert value(metric, renamed) == pytest.approx(value(metric, drawn), abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("metric", OF_CONFUSION)
+@given(drawn=pairs)
+def test_people_and_judge_may_change_places(
+    metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]]
+) -> None:
+    swapped = [(b, a) for a, b in drawn]
+    assert value(metric, swapped) == pytest.approx(value(metric, drawn), abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("metric", OF_CONFUSION)
+def test_extremes(metric: Callable[[Floats], Floats]) -> None:
+    assert metric(np.diag([3.0, 4.0])) == pytest.approx(1)
+    assert np.isnan(metric(np.zeros((2, 2))))
+
+
+def test_chance_corrected_metrics_at_chance_and_against() -> None:
+    independent = np.outer([3.0, 7], [4, 6])
+    assert metrics.cohen_kappa(independent) == pytest.approx(0, abs=1e-12)
+    assert metrics.matthews(independent) == pytest.approx(0, abs=1e-12)
+    assert metrics.matthews(np.array([[0.0, 5], [5, 0]])) == pytest.approx(-1)
+
+
+def test_a_constant_judge_has_no_correlation_but_a_kappa_of_zero() -> None:
+    constant = np.array([[7.0, 0], [3, 0]])
+    assert np.isnan(metrics.matthews(constant))
+    assert metrics.cohen_kappa(constant) == 0
+    assert np.isnan(metrics.cohen_kappa(np.array([[7.0, 0], [0, 0]])))
+
+
+def test_leading_axes_are_free() -> None:
+    stack = np.random.default_rng(0).integers(1, 9, size=(5, 3, 3)).astype(float)
+    for metric in (*OF_CONFUSION, metrics.precision, metrics.recall, metrics.f1):
+        np.testing.assert_allclose(metric(stack), [metric(matrix) for matrix in stack])
+
+
+def test_unscored_items_are_in_no_cell() -> None:
+    human, predicted = np.array([0, 1, 1, 0]), np.array([0, metrics.UNSCORED, 0, 0])
+    assert metrics.confusion_matrix(human, predicted, 2).tolist() == [[2, 0], [1, 0]]
+
+
+def test_false_positive_rate_is_of_what_people_call_wrong() -> None:
+    correct, wrong = np.array([0]), np.array([2])
+    assert metrics.share_of_rows_called(CONFUSION, wrong, correct) == 0
+    assert metrics.share_of_rows_called(CONFUSION.T, wrong, correct) == pytest.approx(2 / 6)
+    assert np.isnan(metrics.share_of_rows_called(np.diag([1.0, 1, 0]), wrong, correct))
+
+
+def test_brier_by_hand() -> None:
+    probabilities = np.array([[1.0, 0], [1, 0], [0.5, 0.5], [0.8, 0.2]])
+    expected = [0, 2, 0.5, 2 * 0.2**2]
+    np.testing.assert_allclose(
+        metrics.brier_scores(np.array([0, 1, 1, 0]), probabilities), expected
+    )
+
+
+def test_scores_of_a_posterior_are_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    human, probabilities = rng.integers(3, size=60), rng.dirichlet(np.ones(3), size=60)
+    probabilities[0] = np.eye(3)[(human[0] + 1) % 3]  # certain and wrong
+    nll = metrics.negative_log_likelihoods(human, probabilities)
+    assert nll.mean() == pytest.approx(sklearn.log_loss(human, probabilities))
+    assert nll[0] == pytest.approx(36.0437, abs=1e-4)
+    assert metrics.brier_scores(human, probabilities).mean() == pytest.approx(
+        sklearn.brier_score_loss(human, probabilities, scale_by_half=False)
+    )
+
+
+def test_bins_hold_equally_many() -> None:
+    confidence = np.random.default_rng(0).permutation(np.linspace(0.4, 1, 150))
+    bins = metrics.equal_mass_bins(confidence)
+    assert np.bincount(bins).tolist() == [10] * 15
+    assert (np.diff(bins[np.argsort(confidence)]) >= 0).all()
+
+
+def ece(confidence: Floats, right: Floats, bins: int = 15) -> float:
+    cells = metrics.calibration_cells(confidence, right, bins)
+    return float(metrics.expected_calibration_error(cells.sum(axis=0)))
+
+
+def test_calibration_error_by_hand() -> None:
+    # Two bins: confidences .6 and .7 with one right, .8 and .9 with none right.
+    confidence, right = np.array([0.9, 0.6, 0.8, 0.7]), np.array([0.0, 1, 0, 0])
+    expected = (abs(1.3 - 1) + abs(1.7 - 0)) / 4
+    assert ece(confidence, right, bins=2) == pytest.approx(expected, abs=1e-12)
+
+
+def test_calibration_error_against_a_plain_loop() -> None:
+    rng = np.random.default_rng(3)
+    confidence, right = rng.random(300), (rng.random(300) < 0.6).astype(float)
+    gaps = [
+        len(part) / 300 * abs(confidence[part].mean() - right[part].mean())
+        for part in np.array_split(np.argsort(confidence), 15)
+    ]
+    assert ece(confidence, right) == pytest.approx(sum(gaps), abs=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.5, 0.7, 0.8, 1.0]), st.booleans()), min_size=1),
+    st.integers(0, 9),
+)
+def test_calibration_error_is_bounded_and_blind_to_order(
+    items: list[tuple[float, bool]], seed: int
+) -> None:
+    confidence, right = np.array(items, dtype=float).T
+    shuffle = np.random.default_rng(seed).permutation(len(items))
+    assert ece(confidence, right) == pytest.approx(ece(confidence[shuffle], right[shuffle]))
+    assert abs(confidence.mean() - right.mean()) - 1e-12 <= ece(confidence, right) <= 1
+
+
+def test_calibration_error_extremes() -> None:
+    assert ece(np.ones(9), np.zeros(9)) == 1
+    assert ece(np.ones(9), np.ones(9)) == 0
+    assert np.isnan(ece(np.array([np.nan]), np.array([1.0])))
+    assert ece(np.array([0.5, np.nan]), np.array([1.0, 0])) == 0.5

@@ -1,0 +1,100 @@
+"""Checkpoints that appear whole or not at all, in safetensors only."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from judging.errors import CustosError
+
+KEEP = 2
+
+
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Trainable parameters by name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def save_checkpoint(
+    folder: Path,
+    step: int,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+) -> None:
+    """Write ``checkpoint-<step>`` under a temporary name, then rename it; keep the newest two.
+
+    Args:
+        folder: Run folder.
+        step: Optimizer steps done.
+        model: Unwrapped model; only trainable parameters are saved.
+        optimizer: AdamW over exactly those parameters.
+        state: JSON-able progress (best score, history, ...).
+    """
+    final = folder / f"checkpoint-{step:06d}"
+    partial = folder / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    parameters = trainable(model)
+    save_file(
+        {name: p.detach().contiguous() for name, p in parameters.items()},
+        partial / "adapter.safetensors",
+    )
+    save_file(_optimizer_tensors(parameters, optimizer), partial / "optimizer.safetensors")
+    (partial / "state.json").write_text(json.dumps({"step": step, **state}), encoding="utf-8")
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+    for old in sorted(folder.glob("checkpoint-*"))[:-KEEP]:
+        shutil.rmtree(old)
+
+
+def load_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Any] | None:
+    """Restore the newest checkpoint into model and optimizer.
+
+    There is no random state to restore: every step seeds its own.
+
+    Returns:
+        Its ``state``, or ``None`` when the run folder has no checkpoint.
+
+    Raises:
+        CustosError: If the checkpoint belongs to another adapter shape.
+    """
+    checkpoints = sorted(folder.glob("checkpoint-*"))
+    if not checkpoints:
+        return None
+    newest = checkpoints[-1]
+    parameters = trainable(model)
+    weights = load_file(newest / "adapter.safetensors")
+    if weights.keys() != parameters.keys():
+        raise CustosError(
+            f"{newest}: holds other parameters than this recipe trains; choose another run.output"
+        )
+    moments = load_file(newest / "optimizer.safetensors")
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(weights[name])
+            if f"{name}.step" in moments:
+                optimizer.state[parameter] = {
+                    key: moments[f"{name}.{key}"].to("cpu" if key == "step" else parameter.device)
+                    for key in ("step", "exp_avg", "exp_avg_sq")
+                }
+    state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+    return state
+
+
+def _optimizer_tensors(
+    parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer
+) -> dict[str, Tensor]:
+    return {
+        f"{name}.{key}": value.detach().clone().contiguous()
+        for name, parameter in parameters.items()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }

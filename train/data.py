@@ -1,0 +1,58 @@
+"""Splits of a recipe, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from judging.errors import CustosError
+from judging.rows import read_records
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from train.recipe import DataSection
+
+
+def load_splits(data: DataSection) -> dict[str, list[LabelledExample]]:
+    """Read ``train``, ``val`` and, where given, ``cal`` and ``test``.
+
+    Rows a task decides without the model (empty responses) are not trained on.
+
+    Raises:
+        CustosError: If a file is missing or a row is bad; the message names file, row and field.
+    """
+    splits = {
+        "train": [row for path in data.train for row in _read(path, data.limit)],
+        "val": _read(data.val, data.val_limit),
+    }
+    for name, path in (("cal", data.cal), ("test", data.test)):
+        if path:
+            splits[name] = _read(path, None)
+    if held_out := data.exclude_answerer:
+        for name in ("train", "val", "cal"):
+            if name in splits:
+                splits[name] = [r for r in splits[name] if _answerer(r) != held_out]
+        if "test" in splits:
+            splits["test"] = [r for r in splits["test"] if _answerer(r) == held_out]
+    for name in ("train", "val"):
+        splits[name] = list(_needing_a_model(splits[name]))
+        if not splits[name]:
+            raise CustosError(f"data.{name}: no rows to use")
+    return splits
+
+
+def _read(path: Path, limit: int | None) -> list[LabelledExample]:
+    if not path.is_file():
+        raise CustosError(
+            f"{path}: no such split; make it with 'custos prep', for instance "
+            f"'custos prep synthetic --out {path.parent} --rows 6000'"
+        )
+    rows = [record for _, record in read_records(path, LabelledExample)]
+    return rows[:limit]
+
+
+def _needing_a_model(rows: Iterable[LabelledExample]) -> Iterable[LabelledExample]:
+    return (row for row in rows if get_task(row.task).rule(row) is None)
+
+
+def _answerer(row: LabelledExample) -> object:
+    return row.metadata.get("answerer")

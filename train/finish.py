@@ -1,0 +1,180 @@
+"""From a finished run to a judge others can load: adapter, calibration, report, card."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from rich.console import Console
+from safetensors.torch import load_file, save_file
+
+from evaluation.pictures import plot_learning_curve
+from evaluation.report import build_report, write_report
+from judging.adapters import ADAPTER_FILE
+from judging.backbones import Backbone
+from judging.calibration import CalibrationSet, fit_calibration
+from judging.errors import CustosError
+from judging.fingerprint import file_sha256, package_versions
+from judging.judge import CALIBRATION_FILE, CARD_FILE, Judge, JudgeCard
+from judging.rows import atomic_write, write_json
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from train.batches import Rows
+from train.loop import BEST, Progress
+from train.recipe import Recipe
+
+
+def write_judge(recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progress) -> None:
+    """Write the best adapter, its card, the resolved recipe and the learning curve.
+
+    Adapter weights are stored in the precision they are served in.
+    """
+    folder = recipe.run.output
+    weights = load_file(folder / BEST / ADAPTER_FILE)
+    if recipe.run.precision == "bf16":
+        weights = {name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}
+    save_file(weights, folder / f".{ADAPTER_FILE}.partial", metadata={"format": "pt"})
+    (folder / f".{ADAPTER_FILE}.partial").rename(folder / ADAPTER_FILE)
+    shutil.copy(folder / BEST / "adapter_config.json", folder / "adapter_config.json")
+    backbone.processor.image_processor.save_pretrained(folder)
+
+    rubrics: dict[str, list[str]] = {}
+    for rubric in dict.fromkeys(row.rubric for row in rows.rows):
+        task, _, name = rubric.partition("/")
+        rubrics.setdefault(task, []).append(name)
+    card = JudgeCard.for_rubrics(
+        backbone,
+        {task: tuple(sorted(names)) for task, names in rubrics.items()},
+        recipe.run.response_budget,
+    )
+    write_json(folder / CARD_FILE, card.model_dump(mode="json"))
+    with atomic_write(folder / "recipe.yaml") as file:
+        yaml.safe_dump(_provenance(recipe), file, sort_keys=False)
+    plot_learning_curve(progress.history, folder / "learning_curve.png")
+    write_json(folder / "history.json", progress.history)
+
+
+def calibrate(folder: Path, examples: Sequence[LabelledExample]) -> CalibrationSet | None:
+    """Fit ``calibration.json`` for every rubric the calibration split covers with all its labels.
+
+    The judge is loaded as it will be served, so rounding and merging are calibrated too.
+    """
+    (folder / CALIBRATION_FILE).unlink(missing_ok=True)
+    judge = Judge.load(str(folder))
+    by_rubric: dict[str, list[LabelledExample]] = {}
+    for example in examples:
+        task = get_task(example.task)
+        if task.rule(example) is None:
+            by_rubric.setdefault(f"{task.name}/{task.rubric(example)}", []).append(example)
+    fitted = {}
+    for rubric, group in by_rubric.items():
+        labels = get_task(group[0].task).labels(rubric.partition("/")[2])
+        targets = np.array([labels.index(example.label) for example in group])
+        try:
+            fitted[rubric] = fit_calibration(judge.logprobs(group), targets, labels)
+        except CustosError:
+            continue  # too few labels to calibrate this rubric: it stays uncalibrated
+    if not fitted:
+        return None
+    calibration = CalibrationSet(judge=judge.identity, rubrics=fitted)
+    write_json(folder / CALIBRATION_FILE, calibration.model_dump())
+    return calibration
+
+
+def report_test(
+    folder: Path, examples: Sequence[LabelledExample], command: str, seed: int
+) -> dict[str, Any]:
+    """Grade the test split with the finished judge and write its report and model card."""
+    judge = Judge.load(str(folder))
+    requests = [example.request() for example in examples]
+    started = time.perf_counter()
+    verdicts = list(judge.grade(requests, progress=True))
+    seconds = time.perf_counter() - started
+    uncalibrated = list(judge.grade(requests, calibrated=False)) if judge.calibration else None
+    zero_shot = list(Judge.load(judge.backbone_name).grade(requests, progress=True))
+    report = build_report(
+        examples,
+        verdicts,
+        seconds=seconds,
+        command=command,
+        references={"zero-shot backbone": zero_shot},
+        uncalibrated=uncalibrated,
+        seed=seed,
+    )
+    write_report(report, folder)
+    return report
+
+
+def write_model_card(folder: Path, recipe: Recipe, report: dict[str, Any], script: str) -> None:
+    """Write the run's README from what was measured, nothing else."""
+    resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
+    card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
+    lines = [
+        f"# {folder.name}",
+        "",
+        f"LoRA judge on `{card['backbone']}` for "
+        + ", ".join(f"{task} ({', '.join(names)})" for task, names in card["tasks"].items())
+        + ".",
+        "",
+        f"Measured on {report['n']} held-out items, 95 % intervals clustered by question:",
+        "",
+        "| judge | accuracy | kappa | ECE |",
+        "|---|---|---|---|",
+        _card_line("this judge", report["metrics"]),
+        *(
+            _card_line(name, baseline.get("metrics", baseline))
+            for name, baseline in report["baselines"].items()
+        ),
+        "",
+        "```",
+        f"accelerate launch train/{script} --config recipe.yaml",
+        "```",
+        "",
+        f"Seed {recipe.run.seed}; data hashes and versions in `recipe.yaml`: "
+        + ", ".join(f"{k} {v}" for k, v in resolved["provenance"]["packages"].items())
+        + ".",
+        "",
+    ]
+    with atomic_write(folder / "README.md") as file:
+        file.write("\n".join(lines))
+
+
+def _card_line(name: str, metrics: dict[str, Any]) -> str:
+    def cell(metric: str) -> str:
+        entry = metrics.get(metric)
+        if not entry or entry["value"] is None:
+            return "-"
+        return f"{entry['value']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
+
+    return f"| {name} | {cell('accuracy')} | {cell('kappa')} | {cell('ece')} |"
+
+
+def _provenance(recipe: Recipe) -> dict[str, Any]:
+    data = recipe.data
+    files = [*data.train, data.val, *(path for path in (data.cal, data.test) if path)]
+    return {
+        **recipe.model_dump(mode="json"),
+        "provenance": {
+            "data_sha256": {str(path): file_sha256(path) for path in files},
+            "packages": package_versions(),
+        },
+    }
+
+
+def announce(folder: Path, report: dict[str, Any] | None) -> None:
+    """Say where the judge lies and how to use it."""
+    console = Console()
+    if report:
+        accuracy = report["metrics"]["accuracy"]
+        console.print(
+            f"test accuracy {accuracy['value']:.4f} [{accuracy['low']:.4f}, "
+            f"{accuracy['high']:.4f}] on n={report['n']}; see {folder / 'report.md'}"
+        )
+    console.print(f"judge written to {folder}; try: custos serve --judge qs={folder}")
