@@ -1,0 +1,1 @@
+"""Benchmarks: items to requests to the paper's table."""

@@ -1,0 +1,1 @@
+"""The ``custos`` command: thin, one file per verb."""

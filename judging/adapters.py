@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from judging.errors import CustosError
 
 # The text tower only: "all-linear" would adapt the vision tower too.
 _TARGETS = r".*language_model.*\.({})_proj"
-ALL_MODULES = ("q", "k", "v", "o", "gate", "up", "down")
+Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
+ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 ADAPTER_FILE = "adapter_model.safetensors"
 
 
@@ -19,7 +20,7 @@ def add_adapter(
     r: int,
     alpha: int,
     dropout: float = 0.0,
-    modules: tuple[str, ...] = ALL_MODULES,
+    modules: tuple[Module, ...] = ALL_MODULES,
     seed: int = 0,
 ) -> Any:
     """Put a fresh trainable LoRA adapter on a backbone and freeze the rest.

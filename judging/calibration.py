@@ -126,5 +126,5 @@ def fit_calibration(
 
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    shifted: NDArray[np.float64] = np.exp(scores - scores.max())
-    return shifted / shifted.sum()
+    shifted = np.exp(scores - scores.max())
+    return np.asarray(shifted / shifted.sum())

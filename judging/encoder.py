@@ -1,7 +1,8 @@
 """From a request to tokens: instruction prefix, item suffix, images, positions.
 
-The chat template, placeholder expansion and image processing are the library's. Whatever comes from
-outside (question, references, response) is data: control tokens inside it are encoded as plain text.
+The chat template, placeholder expansion and image processing are the library's. Whatever comes
+from outside (question, references, response) is data: control tokens inside it are encoded as
+plain text.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Encoder:
         Raises:
             CustosError: If an image cannot be read; the message names the field.
         """
+        import torch
+
         cut = [self._fields(task.item(request)) for task, request in requests]
         instructions = [task.instruction(task.rubric(request)) for task, request in requests]
         images = [[read_image(source) for source in request.images] for _, request in requests]
@@ -89,7 +92,8 @@ class Encoder:
             if images[i]:
                 encoded = self._template([conversations[i]], images[i])
                 token_ids[i] = encoded["input_ids"][0]
-                vision = {key: encoded[key] for key in ("pixel_values", "image_grid_thw")}
+                for key in ("pixel_values", "image_grid_thw"):  # the PIL processor gives NumPy
+                    vision[key] = torch.as_tensor(encoded[key])
             ids = tuple(token_ids[i])
             if ids[: len(prefix)] != prefix:
                 raise RuntimeError("the chat template does not put the instruction first")
@@ -147,7 +151,8 @@ class Encoder:
             return text, False
         head = self.response_budget // 2
         tail = self.response_budget - head
-        return text[: offsets[head - 1][1]] + CUT_MARK + text[offsets[-tail][0] :], True
+        start = offsets[head - 1][1] if head else 0
+        return text[:start] + CUT_MARK + text[offsets[-tail][0] :], True
 
 
 def _conversation(instruction: str, text: str, num_images: int) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""One forward pass over many prompts, each with its label tree: the mechanism of training and judging.
+"""One forward pass over many prompts, each with its label tree, for training and judging alike.
 
 A row is ``[item tokens | tree nodes | padding]``. All rows of a batch may share one instruction
 prefix, computed once and expanded over the batch, with gradients when training.
@@ -37,16 +37,13 @@ class ForestBatch:
 
     def to(self, device: torch.device) -> ForestBatch:
         """The batch on a device, without waiting for the copy."""
-
-        def move(tensor: Tensor) -> Tensor:
-            return tensor.to(device, non_blocking=True)
-
         return ForestBatch(
-            *(
-                move(getattr(self, name))
-                for name in ("prefix_ids", "input_ids", "position_ids", "visible", "slots")
-            ),
-            {name: move(tensor) for name, tensor in self.vision.items()},
+            self.prefix_ids.to(device, non_blocking=True),
+            self.input_ids.to(device, non_blocking=True),
+            self.position_ids.to(device, non_blocking=True),
+            self.visible.to(device, non_blocking=True),
+            self.slots.to(device, non_blocking=True),
+            {name: value.to(device, non_blocking=True) for name, value in self.vision.items()},
         )
 
 
@@ -125,9 +122,11 @@ class Prefix:
 
 
 class ForestModel(nn.Module):
-    """A backbone called on forests. Wrap this module for DDP, FSDP or DeepSpeed, not the backbone."""
+    """A backbone called on forests; wrap this module, not the backbone, for DDP or FSDP."""
 
-    def __init__(self, backbone: nn.Module) -> None:
+    backbone: Any
+
+    def __init__(self, backbone: Any) -> None:
         super().__init__()
         self.backbone = backbone
 
@@ -179,7 +178,7 @@ class ForestModel(nn.Module):
 
     def _additive(self, visible: Tensor) -> Tensor:
         device = visible.device.type
-        dtype = self.backbone.dtype
+        dtype: torch.dtype = self.backbone.dtype
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)
         mask = torch.zeros(visible.shape, dtype=dtype, device=visible.device)

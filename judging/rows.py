@@ -26,6 +26,13 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """
     if not path.is_file():
         raise CustosError(f"{path}: no such file")
+    try:
+        yield from _decode_file(path)
+    except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
+        raise CustosError(f"{path}: cannot be decoded: {error}") from None
+
+
+def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
     if path.suffix == ".jsonl":
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):

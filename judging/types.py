@@ -42,7 +42,7 @@ class JudgeRequest(_Record):
     reference_mode: ReferenceMode = "all"
     """``all``: the references together form the answer set. ``any``: each is right on its own."""
     responses: tuple[str, ...] = Field(min_length=1, max_length=2)
-    """One response, or two for pair tasks. ``response`` or ``response_a``/``response_b`` also work."""
+    """One response, or two for pairs; ``response``, ``response_a``, ``response_b`` also work."""
     images: tuple[str, ...] = ()
     """File paths in files, data URLs over HTTP."""
     order: Literal["both", "given"] = "both"
@@ -50,7 +50,7 @@ class JudgeRequest(_Record):
     mode: Literal["score", "critique"] = "score"
     seed: int = 0
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """Anything to slice reports by: ``answerer``, ``domain``, ``level``, ... Never shown to the judge."""
+    """To slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""
 
     @model_validator(mode="before")
     @classmethod

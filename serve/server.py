@@ -41,7 +41,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host; names other than ``localhost`` are not trusted."""
+    """Whether only this machine can reach a host; no name but ``localhost`` is trusted."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

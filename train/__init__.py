@@ -1,0 +1,1 @@
+"""Training: one script per recipe kind on a shared loop."""

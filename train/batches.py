@@ -35,8 +35,8 @@ class Rows:
     """Examples checked and encoded before step 0.
 
     Raises:
-        CustosError: If an example's label is not declared or its prompt cannot be built; the message
-            names the row.
+        CustosError: If an example's label is not declared or its prompt cannot be built; the
+            message names the row.
     """
 
     def __init__(self, examples: Sequence[LabelledExample], encoder: Encoder) -> None:

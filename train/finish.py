@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from rich.console import Console
 from safetensors.torch import load_file, save_file
 
 from evaluation.pictures import plot_learning_curve
-from evaluation.report import build_report, write_report
+from evaluation.report import write_report
+from evaluation.trial import try_judge
 from judging.adapters import ADAPTER_FILE
 from judging.backbones import Backbone
 from judging.calibration import CalibrationSet, fit_calibration
@@ -92,22 +92,7 @@ def report_test(
     folder: Path, examples: Sequence[LabelledExample], command: str, seed: int
 ) -> dict[str, Any]:
     """Grade the test split with the finished judge and write its report and model card."""
-    judge = Judge.load(str(folder))
-    requests = [example.request() for example in examples]
-    started = time.perf_counter()
-    verdicts = list(judge.grade(requests, progress=True))
-    seconds = time.perf_counter() - started
-    uncalibrated = list(judge.grade(requests, calibrated=False)) if judge.calibration else None
-    zero_shot = list(Judge.load(judge.backbone_name).grade(requests, progress=True))
-    report = build_report(
-        examples,
-        verdicts,
-        seconds=seconds,
-        command=command,
-        references={"zero-shot backbone": zero_shot},
-        uncalibrated=uncalibrated,
-        seed=seed,
-    )
+    report, _ = try_judge(Judge.load(str(folder)), examples, command=command, seed=seed)
     write_report(report, folder)
     return report
 
@@ -128,10 +113,7 @@ def write_model_card(folder: Path, recipe: Recipe, report: dict[str, Any], scrip
         "| judge | accuracy | kappa | ECE |",
         "|---|---|---|---|",
         _card_line("this judge", report["metrics"]),
-        *(
-            _card_line(name, baseline.get("metrics", baseline))
-            for name, baseline in report["baselines"].items()
-        ),
+        *(_card_line(name, metrics) for name, metrics in report["baselines"].items()),
         "",
         "```",
         f"accelerate launch train/{script} --config recipe.yaml",

@@ -59,6 +59,13 @@ class Trainer:
         self.rows, self.val, self.objective = rows, val, objective
         self.pad_id = backbone.tokenizer.pad_token_id
         self.accelerator = accelerator_for(recipe)
+        per_step = recipe.optim.batch_size // recipe.optim.micro_batch_size
+        if per_step < self.accelerator.num_processes:  # an idle process would hang the others
+            raise CustosError(
+                f"optim.batch_size={recipe.optim.batch_size} holds {per_step} micro-batches of "
+                f"optim.micro_batch_size={recipe.optim.micro_batch_size}: fewer than the "
+                f"{self.accelerator.num_processes} processes"
+            )
         self.console = Console(quiet=not self.accelerator.is_main_process)
         if recipe.run.gradient_checkpointing:
             backbone.model.gradient_checkpointing_enable()
@@ -161,7 +168,8 @@ class Trainer:
             group["lr"] = self._lr(self.progress.step)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return total * accelerator.num_processes
+        total *= accelerator.num_processes
+        return total
 
     def _lr(self, step: int) -> float:
         """Learning rate of the step after ``step`` steps."""

@@ -10,13 +10,15 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from judging.adapters import ALL_MODULES
+from judging.adapters import ALL_MODULES, Module
 from judging.errors import CustosError
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 
 
 class Section(BaseModel):
+    """A closed, immutable part of a recipe."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -44,7 +46,7 @@ class AdapterSection(Section):
     r: int = Field(default=64, gt=0)
     alpha: int = Field(default=64, gt=0)
     dropout: float = Field(default=0.05, ge=0, lt=1)
-    modules: tuple[Literal["q", "k", "v", "o", "gate", "up", "down"], ...] = ALL_MODULES
+    modules: tuple[Module, ...] = ALL_MODULES
     init: Path | None = None
     """Run folder whose adapter to start from, instead of a fresh one."""
 

@@ -73,7 +73,7 @@ class JudgeTask(ABC):
 
     @abstractmethod
     def parse(self, text: str, rubric: str) -> str | None:
-        """Read the label from the text of an engine that can only generate; ``None`` if unreadable."""
+        """Read the label from generated text; ``None`` if unreadable."""
 
     def target(self, example: LabelledExample) -> str:
         """Label string the example trains towards.

@@ -1,4 +1,4 @@
-"""HiEval quick score: does a response give the whole ground truth, part of it, or something else."""
+"""HiEval quick score: a response gives the whole ground truth, part of it, or something else."""
 
 from __future__ import annotations
 

@@ -1,0 +1,73 @@
+"""``custos backbone``: is the model that judges are built on there, and what is it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judging.embedded import EMBEDDED, cache_folder
+
+if TYPE_CHECKING:
+    from judging.backbones import Backbone
+
+SMOKE_QUESTION = "What is the capital of France?"
+MAX_SMOKE_TOKENS = 24
+
+
+def backbone(
+    name: Annotated[
+        str, typer.Argument(help="'embedded', a folder, or a hub id of a Qwen-VL checkpoint.")
+    ] = "embedded",
+    smoke: Annotated[bool, typer.Option("--smoke", help="Let it answer one question.")] = False,
+) -> None:
+    """Fetch a backbone, or check that it loads, and say what it is.
+
+    The embedded backbone is fetched and converted once, then loaded from the cache folder.
+
+    Example: custos backbone --smoke
+    """
+    from judging.backbones import load_backbone
+
+    loaded = load_backbone(name)
+    config = loaded.model.config
+    facts = {
+        "name": loaded.name,
+        "version": loaded.version,
+        "architecture": config.model_type,
+        "parameters": f"{sum(weight.numel() for weight in loaded.model.parameters()):,}",
+        "vocabulary": f"{config.get_text_config().vocab_size:,}",
+        "dtype": str(loaded.model.dtype).removeprefix("torch."),
+        "device": str(loaded.model.device),
+        "folder": str(_folder(loaded.name)),
+    }
+    for fact, value in facts.items():
+        typer.echo(f"{fact:<13}{value}")
+    if smoke:
+        typer.echo(f"\n{SMOKE_QUESTION}\n{answer(loaded, SMOKE_QUESTION)}")
+
+
+def answer(loaded: Backbone, question: str) -> str:
+    """Answer a question by greedy decoding."""
+    conversation = [{"role": "user", "content": [{"type": "text", "text": question}]}]
+    prompt = loaded.processor.apply_chat_template(
+        conversation,
+        tokenize=True,
+        return_dict=True,
+        add_generation_prompt=True,
+        processor_kwargs={"return_tensors": "pt"},
+    ).to(loaded.model.device)
+    tokens = loaded.model.generate(**prompt, max_new_tokens=MAX_SMOKE_TOKENS, do_sample=False)
+    new = tokens[0, prompt["input_ids"].shape[1] :]
+    return str(loaded.tokenizer.decode(new, skip_special_tokens=True)).strip()
+
+
+def _folder(name: str) -> Path:
+    if name == EMBEDDED:
+        return cache_folder() / EMBEDDED
+    if Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    return Path(HF_HUB_CACHE)

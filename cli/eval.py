@@ -1,0 +1,96 @@
+"""``custos eval``: how far a judge agrees with people."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from judging import Judge, LabelledExample
+from judging.rows import read_records
+
+
+def evaluate(
+    run: Annotated[
+        str, typer.Argument(help="Run folder, shipped judge, or a backbone for a zero-shot judge.")
+    ],
+    data: Annotated[Path, typer.Option(help="JSONL, JSON or Parquet file of labelled examples.")],
+    out: Annotated[Path, typer.Option(help="Folder for report, pictures, examples and verdicts.")],
+    zero_shot: Annotated[
+        bool, typer.Option(help="Set the judge's own backbone, untrained, beside it.")
+    ] = True,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Take this many examples, drawn by --seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
+) -> None:
+    """Measure how far a judge agrees with human labels, beside baselines.
+
+    Writes report.json, report.md and pictures, and what `custos compare` needs.
+
+    Example: custos eval runs/qs --data data/qs/test.jsonl --out runs/qs/eval
+    """
+    from evaluation.report import write_report
+    from evaluation.run import save_run
+    from evaluation.trial import try_judge
+    from judging.fingerprint import file_sha256
+
+    examples = read_examples(data, limit, seed)
+    judge = Judge.load(run)
+    report, verdicts = try_judge(
+        judge,
+        examples,
+        command=shlex.join(["custos", *sys.argv[1:]]),
+        zero_shot=zero_shot,
+        dataset_sha256=file_sha256(data),
+        seed=seed,
+    )
+    write_report(report, out)
+    save_run(out, examples, verdicts)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(summary(judge.name, report))
+    console.print(
+        f"{report['n']} items, {report['coverage']:.1%} scored, in {report['seconds']:.1f} s: "
+        f"{out / 'report.md'}",
+        markup=False,
+    )
+
+
+def read_examples(data: Path, limit: int | None, seed: int) -> list[LabelledExample]:
+    """Read labelled examples, all or a random few in file order; a missing id is the row number.
+
+    Raises:
+        CustosError: On the first bad row: an evaluation leaves nothing out in silence.
+    """
+    examples = [
+        example if example.id else example.model_copy(update={"id": str(row)})
+        for row, example in read_records(data, LabelledExample)
+    ]
+    if limit is None or limit >= len(examples):
+        return examples
+    return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]
+
+
+def summary(name: str, report: Mapping[str, Any]) -> Table:
+    """The judge and its baselines, one row each."""
+    from evaluation.markdown import number, p_value, with_interval
+
+    table = Table("", "accuracy", "kappa", "ece", "p (McNemar)")
+    rows = {name: report["metrics"], **report["baselines"]}
+    for row, measured in rows.items():
+        p = measured.get("mcnemar_p")
+        table.add_row(
+            row,
+            with_interval(measured["accuracy"]),
+            number(measured["kappa"]["value"]),
+            number(measured["ece"]["value"]),
+            "" if p is None else p_value(p),
+        )
+    return table

@@ -1,0 +1,62 @@
+"""The ``custos`` command."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli import prep
+from cli.backbone import backbone
+from cli.compare import compare
+from cli.eval import evaluate
+from cli.grade import grade
+from cli.serve import serve
+from judging.errors import CustosError
+
+
+class Verbs(TyperGroup):
+    """A group of commands that puts the user's mistakes on one line, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command; exit code 2 on a ``CustosError``."""
+        try:
+            return super().invoke(ctx)
+        except CustosError as error:
+            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    help="Train, measure and serve judge models that grade answers the way people do.",
+    epilog="Example: custos grade --judge embedded --in answers.jsonl --out verdicts.jsonl",
+)
+app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
+app.command("eval")(evaluate)
+app.command()(compare)
+app.command()(grade)
+app.command()(serve)
+app.command()(backbone)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"custos {version('custos')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    wants_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Train, measure and serve judge models that grade answers the way people do."""

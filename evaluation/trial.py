@@ -1,0 +1,61 @@
+"""Put a judge to the test: grade labelled examples, with the untrained backbone beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.report import build_report
+from judging.judge import Judge
+from judging.types import LabelledExample, Verdict
+
+
+def try_judge(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    *,
+    command: str,
+    zero_shot: bool = True,
+    dataset_sha256: str | None = None,
+    seed: int = 0,
+) -> tuple[dict[str, Any], list[Verdict]]:
+    """Grade examples and report how far the judge agrees with people.
+
+    Args:
+        judge: Judge to measure; timed on the calibrated pass.
+        examples: Human-labelled examples, in the order of the verdicts returned.
+        command: What was typed, for the report.
+        zero_shot: Grade with the judge's own untrained backbone too.
+        dataset_sha256: Hash of the file the examples came from.
+        seed: Seed of the intervals.
+
+    Returns:
+        The report (see :func:`evaluation.report.build_report`) and the judge's verdicts.
+    """
+    started = time.perf_counter()
+    verdicts = grade_examples(judge, examples)
+    seconds = time.perf_counter() - started
+    uncalibrated = grade_examples(judge, examples, calibrated=False) if judge.calibration else None
+    others = {}
+    if zero_shot and judge.card is not None:
+        others["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
+    report = build_report(
+        examples,
+        verdicts,
+        seconds=seconds,
+        command=command,
+        references=others,
+        uncalibrated=uncalibrated,
+        dataset_sha256=dataset_sha256,
+        seed=seed,
+    )
+    return report, verdicts
+
+
+def grade_examples(
+    judge: Judge, examples: Sequence[LabelledExample], *, calibrated: bool = True
+) -> list[Verdict]:
+    """Grade what a judge may see of the examples, with a progress bar."""
+    requests = [example.request() for example in examples]
+    return list(judge.grade(requests, progress=True, calibrated=calibrated))

@@ -1,0 +1,170 @@
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from evaluation.report import build_report
+from evaluation.run import load_run
+from judging import Judge
+from judging.fingerprint import file_sha256
+from tests.serve.made_up import FakeJudge, row
+
+
+class TrainedJudge(FakeJudge):
+    """Has a card and a calibration, as a judge from a run folder does."""
+
+    def __init__(self) -> None:
+        super().__init__("trained")
+        self.card = object()  # type: ignore[assignment]
+        self.calibration = object()  # type: ignore[assignment]
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.report.build_report", partial(build_report, resamples=20))
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.pictures.draw_report", lambda report, out_dir: [])
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was loaded; ``run`` is a trained judge, anything else a zero-shot one."""
+    sources: list[str] = []
+
+    def load(source: str) -> Judge:
+        sources.append(source)
+        return TrainedJudge() if source == "run" else FakeJudge(source)
+
+    monkeypatch.setattr(Judge, "load", load)
+    return sources
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Twelve answers; people disagree with the judge on the two that say 'Paris?'."""
+    responses = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice") * 2
+    lines = []
+    for number, response in enumerate(responses):
+        label = "Correct" if "Paris" in response and "?" not in response else "Wrong"
+        fields: dict[str, Any] = {"label": label, "group": str(number // 2)}
+        if number == 0:
+            fields["id"] = "first"
+        lines.append(json.dumps(row(response, **fields)) + "\n")
+    path = tmp_path / "test.jsonl"
+    path.write_text("".join(lines))
+    return path
+
+
+def run(data: Path, out: Path, *options: str, judge: str = "run") -> Any:
+    arguments = ["eval", judge, "--data", str(data), "--out", str(out), *options]
+    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def test_report_run_and_table(loaded: list[str], data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run(data, out)
+    assert result.exit_code == 0
+    report = json.loads((out / "report.json").read_text())
+    assert report["n"] == 12
+    assert report["metrics"]["accuracy"]["value"] == pytest.approx(10 / 12)
+    assert report["baselines"]["zero_shot"]["accuracy"]["value"] == pytest.approx(10 / 12)
+    assert report["baselines"]["majority_label"]["accuracy"]["value"] == pytest.approx(8 / 12)
+    assert report["dataset_sha256"] == file_sha256(data)
+    assert report["seconds"] > 0
+    assert report["judges"] == ["trained/hieval-qs"]
+    assert loaded == ["run", "untrained"]
+    assert {"report.md", "confusion.png"} <= {path.name for path in out.iterdir()}
+
+    examples, verdicts = load_run(out)
+    assert [example.id for example in examples] == ["first", *map(str, range(2, 13))]
+    assert [verdict.id for verdict in verdicts] == [example.id for example in examples]
+
+    rows = [line.split("│") for line in result.stdout.splitlines() if "│" in line]
+    table = {cells[1].strip(): [cell.strip() for cell in cells[2:-1]] for cells in rows}
+    assert table["trained"][0].startswith("0.833 [")
+    assert table["trained"][3] == ""
+    assert float(table["majority_label"][3]) == pytest.approx(
+        2 * (1 + 6 + 15) / 2**6
+    )  # 4 against 2
+    assert str(out / "report.md") in result.stdout
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_calibration_is_set_beside_none(loaded: list[str], data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path / "out")
+    calibration = json.loads((tmp_path / "out" / "report.json").read_text())["calibration"]
+    confidences = {
+        stage: max(cell["confidence"] for cell in calibration[stage]["bins"])
+        for stage in ("before", "after")
+    }
+    assert confidences == pytest.approx({"before": 0.99, "after": 0.9 - 12 / 1000})
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_exact_command_is_recorded(
+    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/bin/custos", "eval", "run", "--data", "my file"])
+    run(data, tmp_path / "out")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["command"] == "custos eval run --data 'my file'"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_no_zero_shot(loaded: list[str], data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path / "out", "--no-zero-shot")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert loaded == ["run"]
+    assert "zero_shot" not in report["baselines"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_an_untrained_judge_is_not_set_beside_itself(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    run(data, tmp_path / "out", judge="embedded")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert loaded == ["embedded"]
+    assert "zero_shot" not in report["baselines"]
+    assert "before" not in report["calibration"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_limit_draws_by_seed_and_keeps_the_order(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    drawn = []
+    for out, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        run(data, tmp_path / out, "--limit", "5", "--seed", seed)
+        drawn.append([example.id for example in load_run(tmp_path / out)[0]])
+    assert drawn[0] == drawn[1] != drawn[2]
+    numbers = [1 if id == "first" else int(id) for id in drawn[0]]
+    assert len(set(numbers)) == 5
+    assert numbers == sorted(numbers) != list(range(1, 6))
+    run(data, tmp_path / "all", "--limit", "99")
+    assert len(load_run(tmp_path / "all")[0]) == 12
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (json.dumps(row()), "test.jsonl row 13: field 'label'"),
+        ("{", "test.jsonl row 13: not valid"),
+    ],
+)
+def test_a_bad_row_stops_the_evaluation(
+    loaded: list[str], data: Path, tmp_path: Path, line: str, message: str
+) -> None:
+    data.write_text(data.read_text() + line + "\n")
+    result = run(data, tmp_path / "out")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert loaded == []
+    assert not (tmp_path / "out").exists()

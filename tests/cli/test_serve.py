@@ -1,0 +1,106 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from cli import serve
+from cli.main import app
+from judging import CustosError
+from judging.judge import CARD_FILE
+
+SERVER = """
+import sys
+sys.path.insert(0, {repository!r})
+from judging import Judge
+from tests.serve.made_up import FakeJudge
+Judge.load = FakeJudge
+from cli.main import app
+app()
+"""
+
+
+def wait_for(url: str) -> None:
+    for _ in range(200):
+        try:
+            assert httpx.get(url).status_code == 200
+            return
+        except httpx.ConnectError:
+            time.sleep(0.05)
+    pytest.fail(f"nothing answers at {url}")
+
+
+def test_serves_until_interrupted() -> None:
+    script = SERVER.format(repository=str(Path(__file__).parents[2]))
+    command = ["serve", "--judge", "qs=one", "--judge", "runs/two", "--port", "0"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        announced = re.fullmatch(
+            r"serving qs, two at (http://127\.0\.0\.1:\d+)\n", process.stdout.readline()
+        )
+        assert announced
+        example = process.stdout.readline().removeprefix("try: ")
+        assert example.startswith(f"curl -s {announced[1]}/judge ")
+        wait_for(f"{announced[1]}/health/ready")
+        cards = httpx.get(f"{announced[1]}/judges").json()["judges"]
+        assert [card["name"] for card in cards] == ["qs", "two"]
+        done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
+        assert '"label":"Correct"' in done.stdout
+        assert '"judge":"one/hieval-qs"' in done.stdout
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])
+def test_other_hosts_are_refused(host: str) -> None:
+    result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--host", host])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: --host '{host}': only this machine itself")
+
+
+def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "SHIPPED", tmp_path)
+    with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
+        serve.shipped_judges()
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / CARD_FILE).touch()
+    (tmp_path / "notes").mkdir()
+    assert serve.shipped_judges() == ["a", "b"]
+
+
+def test_names_and_sources() -> None:
+    assert serve.named_sources(["qs=runs/a=b", "runs/hieval", "embedded"]) == {
+        "qs": "runs/a=b",
+        "hieval": "runs/hieval",
+        "embedded": "embedded",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["=run"], "--judge '=run': expected NAME=RUN"),
+        (["qs="], "--judge 'qs=': expected NAME=RUN"),
+        (["a=x", "b/a"], "--judge 'b/a': there is already a judge 'a'"),
+    ],
+)
+def test_names_that_are_refused(given: list[str], message: str) -> None:
+    with pytest.raises(CustosError, match=re.escape(message)):
+        serve.named_sources(given)

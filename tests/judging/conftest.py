@@ -1,0 +1,18 @@
+"""Pictures shared by the tests of this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tiny import save_picture
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Pictures of three shapes."""
+    folder = tmp_path_factory.mktemp("pictures")
+    shapes = [(60, 60), (150, 40), (50, 130)]
+    return [
+        save_picture(folder / f"{i}.png", width, height, seed=i)
+        for i, (width, height) in enumerate(shapes)
+    ]

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from judging.calibration import Calibration, CalibrationSet, fit_calibration
+from judging.errors import CustosError
+
+LABELS = ("Correct", "Partial", "Wrong")
+
+
+def _planted(
+    temperature: float, bias: tuple[float, ...], n: int = 20_000, seed: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Log-probabilities of a judge that is off by exactly this temperature and bias."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(scale=3, size=(n, len(bias)))
+    truth = np.exp(log_softmax(scores / temperature + np.array(bias), axis=1))
+    targets = (truth.cumsum(1) < rng.random((n, 1))).sum(1)
+    # A judge leaves mass outside the labels; it differs per item and must not matter.
+    return log_softmax(scores, axis=1) - rng.exponential(size=(n, 1)), targets.astype(np.int64)
+
+
+def test_recovers_a_planted_temperature_and_bias() -> None:
+    bias = (0.9, -0.2, -0.7)  # sums to zero, as the fitted one does
+    fitted = fit_calibration(*_planted(2.0, bias), LABELS)
+    # Sampling error at 20,000 items is about 0.03; the ridge pulls by less than 0.01.
+    assert fitted.temperature == pytest.approx(2.0, abs=0.08)
+    assert list(fitted.bias.values()) == pytest.approx(list(bias), abs=0.08)
+    assert sum(fitted.bias.values()) == pytest.approx(0, abs=1e-9)
+    assert fitted.nll_after < fitted.nll_before - 0.1
+    assert fitted.n == 20_000
+
+
+def test_leaves_a_calibrated_judge_alone() -> None:
+    fitted = fit_calibration(*_planted(1.0, (0.0, 0.0, 0.0)), LABELS)
+    assert fitted.temperature == pytest.approx(1.0, abs=0.05)
+    assert list(fitted.bias.values()) == pytest.approx([0, 0, 0], abs=0.05)
+    assert 0 <= fitted.nll_before - fitted.nll_after < 1e-3
+
+
+def test_sharpens_a_timid_judge() -> None:
+    assert fit_calibration(*_planted(0.5, (0.0, 0.0)), LABELS[:2]).temperature < 0.6
+
+
+def test_matches_an_independent_optimum() -> None:
+    logprobs, targets = _planted(1.7, (0.5, 0.5, -1.0), n=500, seed=4)
+
+    def nll(parameters: NDArray[np.float64]) -> float:
+        scores = logprobs / parameters[0] + np.array([0.0, parameters[1], parameters[2]])
+        return float(-log_softmax(scores, axis=1)[np.arange(len(targets)), targets].mean())
+
+    best = minimize(nll, [1.0, 0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-7})
+    fitted = fit_calibration(logprobs, targets, LABELS)
+    bias = np.array([0.0, best.x[1], best.x[2]])
+    # The fit adds a ridge of 0.001 that the optimum here lacks.
+    assert fitted.temperature == pytest.approx(best.x[0], rel=0.02)
+    assert list(fitted.bias.values()) == pytest.approx((bias - bias.mean()).tolist(), abs=0.02)
+    assert best.fun <= fitted.nll_after < best.fun + 1e-4
+    assert fitted.nll_before == pytest.approx(nll(np.array([1.0, 0.0, 0.0])), rel=1e-9)
+    chosen = [fitted.bias[label] for label in LABELS]
+    scores = logprobs / fitted.temperature + np.array(chosen)
+    after = -log_softmax(scores, axis=1)[np.arange(len(targets)), targets].mean()
+    assert fitted.nll_after == pytest.approx(float(after), rel=1e-9)
+
+
+def test_a_class_hardly_seen_does_not_run_away() -> None:
+    logprobs = np.log(np.array([[0.98, 0.01, 0.01]] * 99 + [[0.01, 0.98, 0.01]]))
+    targets = np.array([0] * 98 + [2, 1])
+    fitted = fit_calibration(logprobs, targets, LABELS)
+    assert all(abs(bias) < 10 for bias in fitted.bias.values())
+    assert 0.05 < fitted.temperature < 20
+
+
+def test_a_label_without_examples_is_named() -> None:
+    with pytest.raises(CustosError, match="calibration split has no example labelled 'Partial'"):
+        fit_calibration(np.zeros((4, 3)), np.array([0, 2, 2, 0]), LABELS)
+    with pytest.raises(CustosError, match="no example labelled 'Correct'"):
+        fit_calibration(np.zeros((0, 3)), np.array([], dtype=np.int64), LABELS)
+
+
+def _calibration(**fields: object) -> Calibration:
+    given = {
+        "temperature": 2.0,
+        "bias": {"Correct": 1.0, "Wrong": -1.0},
+        "n": 5,
+        "nll_before": 1.0,
+        "nll_after": 0.5,
+    }
+    return Calibration.model_validate(given | fields)
+
+
+def test_posterior_by_hand() -> None:
+    # Scores: ln(1/9) / 2 + 1 = 1 - ln 3 and ln(1) / 2 - 1 = -1.
+    # Odds: e^(2 - ln 3) = e^2 / 3.
+    odds = np.e**2 / 3
+    found = _calibration().posterior({"Correct": float(np.log(1 / 9)), "Wrong": 0.0})
+    assert found["Correct"] == pytest.approx(odds / (1 + odds), rel=1e-12)
+    assert sum(found.values()) == pytest.approx(1, rel=1e-12)
+
+
+def test_posterior_of_hopeless_labels_is_finite() -> None:
+    found = _calibration().posterior({"Correct": -4000.0, "Wrong": -9000.0})
+    assert found == {"Correct": 1.0, "Wrong": 0.0}
+
+
+def test_a_set_is_bound_to_its_judge(tmp_path: Path) -> None:
+    fitted = CalibrationSet(judge="abc", rubrics={"hieval-qs/plain/any": _calibration()})
+    path = tmp_path / "calibration.json"
+    path.write_text(fitted.model_dump_json(), encoding="utf-8")
+    assert CalibrationSet.load(path, "abc") == fitted
+    with pytest.raises(CustosError, match=r"fitted for judge abc, but this judge is xyz"):
+        CalibrationSet.load(path, "xyz")
+
+
+def test_its_id_follows_its_content() -> None:
+    one = CalibrationSet(judge="abc", rubrics={"r": _calibration()})
+    same = CalibrationSet(judge="abc", rubrics={"r": _calibration()})
+    other = CalibrationSet(judge="abc", rubrics={"r": _calibration(temperature=2.1)})
+    assert one.id == same.id != other.id
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"judge": "abc"}', '{"judge": "abc", "rubrics": {}, "extra": 1}']
+)
+def test_malformed_files_are_one_error(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(CustosError, match=r"calibration\.json: "):
+        CalibrationSet.load(path, "abc")
+
+
+def test_a_temperature_of_zero_is_refused(tmp_path: Path) -> None:
+    content = {"judge": "abc", "rubrics": {"r": _calibration().model_dump() | {"temperature": 0}}}
+    path = tmp_path / "calibration.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(CustosError, match="greater than 0"):
+        CalibrationSet.load(path, "abc")

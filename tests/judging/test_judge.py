@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from judging import judge as judge_module
+from judging.adapters import add_adapter, load_adapter
+from judging.backbones import load_backbone
+from judging.calibration import Calibration, CalibrationSet
+from judging.encoder import Encoder
+from judging.errors import CustosError
+from judging.forest import ForestModel, forest_batch, label_logprobs
+from judging.judge import Judge, JudgeCard
+from judging.tasks import base, get_task, judge_task
+from judging.types import JudgeRequest
+from tests.conftest import Folders
+from tests.judging.made_up import ask
+
+RUBRICS = ("plain/all", "plain/any", "tolerance/all")
+
+
+@pytest.fixture(scope="module")
+def run_folder(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder as training leaves it, with an adapter that moves every score."""
+    folder = tmp_path_factory.mktemp("runs") / "mine"
+    backbone = load_backbone(tiny_folders("qwen2_5_vl"), dtype="float32", device="cpu")
+    adapted = add_adapter(backbone.model, r=4, alpha=8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        for name, parameter in adapted.named_parameters():
+            if "lora_B" in name:
+                parameter.data = 0.05 * torch.randn_like(parameter)
+    adapted.save_pretrained(str(folder))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": RUBRICS}, response_budget=50)
+    (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(run_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the run folder to change."""
+    shutil.copytree(run_folder, tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+@pytest.fixture(scope="module")
+def judge(run_folder: Path) -> Judge:
+    return Judge.load(str(run_folder), dtype="float32", device="cpu")
+
+
+def _calibrate(folder: Path, judge: Judge, **bias: float) -> None:
+    fitted = Calibration(temperature=4.0, bias=bias, n=9, nll_before=1, nll_after=1)
+    calibration = CalibrationSet(judge=judge.identity, rubrics={"hieval-qs/plain/all": fitted})
+    (folder / "calibration.json").write_text(calibration.model_dump_json(), encoding="utf-8")
+
+
+def test_a_scored_verdict_is_complete(judge: Judge) -> None:
+    [verdict] = judge.grade([ask(id="7")])
+    assert (verdict.id, verdict.status, verdict.posterior) == ("7", "scored", "exact")
+    assert list(verdict.probabilities) == ["Correct", "Partial", "Wrong"]
+    assert sum(verdict.probabilities.values()) == pytest.approx(1, abs=1e-9)
+    assert verdict.label == max(verdict.probabilities, key=lambda k: verdict.probabilities[k])
+    assert verdict.confidence == max(verdict.probabilities.values())
+    assert verdict.passes[0].posterior == verdict.probabilities
+    logprobs = judge.logprobs([ask()])
+    assert verdict.label_mass == pytest.approx(float(np.exp(logprobs).sum()), rel=1e-4)
+    assert verdict.message is None
+
+
+def test_merging_keeps_the_adapters_scores(run_folder: Path, judge: Judge) -> None:
+    backbone = load_backbone(judge.backbone.name, dtype="float32", device="cpu")
+    task, encoder = get_task("hieval-qs"), Encoder(backbone)
+    tree = encoder.tree(task.labels("plain/all"))
+    prompts = encoder.encode([(task, ask()), (task, ask("18"))])
+    batch = forest_batch(prompts, [tree] * 2, backbone.tokenizer.pad_token_id)
+    with torch.inference_mode():
+        bare = label_logprobs(ForestModel(backbone.model)(batch), tree)
+        adapted = load_adapter(backbone.model, run_folder).eval()
+        expected = label_logprobs(ForestModel(adapted)(batch), tree)
+    found = torch.tensor(judge.logprobs([ask(), ask("18")])).float()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    assert (expected - bare).abs().max() > 0.1
+
+
+def _mixed_requests() -> Iterator[JudgeRequest]:
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"response": ""},
+        {"variant": "unheard"},
+        {"reference_mode": "any"},
+        {"response": "It is 18, no, 19, or maybe 20 apples"},
+        {"images": ("missing.png",)},
+        {"variant": "tolerance"},
+    ]
+    for i in range(23):
+        fields = dict(kinds[i % len(kinds)])
+        yield ask(fields.pop("response", f"{i} apples"), id=str(i), **fields)
+
+
+def test_verdicts_come_in_order_whatever_happens_to_the_others(judge: Judge) -> None:
+    verdicts = list(judge.grade(_mixed_requests()))
+    assert [verdict.id for verdict in verdicts] == [str(i) for i in range(23)]
+    for request, verdict in zip(_mixed_requests(), verdicts, strict=True):
+        [alone] = judge.grade([request])
+        assert (alone.status, alone.label, alone.message, alone.judge) == (
+            verdict.status,
+            verdict.label,
+            verdict.message,
+            verdict.judge,
+        )
+        assert alone.probabilities == pytest.approx(verdict.probabilities, abs=1e-4)
+
+
+def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_module, "WINDOW", 4)
+    taken = 0
+
+    def requests() -> Iterator[JudgeRequest]:
+        nonlocal taken
+        for request in _mixed_requests():
+            taken += 1
+            yield request
+
+    verdicts = judge.grade(requests())
+    assert taken == 0
+    assert next(verdicts).id == "0"
+    assert taken == 4
+    assert [verdict.id for verdict in verdicts] == [str(i) for i in range(1, 23)]
+
+
+def test_no_requests_no_verdicts(judge: Judge) -> None:
+    assert list(judge.grade([])) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"task": "unheard"}, "field 'task': 'unheard' is not one of"),
+        ({"variant": "unheard"}, "field 'variant': 'unheard' is not one of plain, tolerance"),
+        ({"references": ()}, "field 'references'"),
+        ({"images": ("missing.png",)}, "field 'images': 'missing.png' is not a readable picture"),
+    ],
+)
+def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: str) -> None:
+    [verdict] = judge.grade([ask(id="x", **fields)])
+    assert (verdict.id, verdict.status, verdict.label) == ("x", "judge_error", None)
+    assert message in str(verdict.message)
+    assert verdict.probabilities == {}
+
+
+def test_a_task_it_was_not_trained_for(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "_TASKS", dict(base._TASKS))
+
+    class Other(type(get_task("hieval-qs"))):  # type: ignore[misc]
+        name = "other"
+
+    judge_task(Other)
+    [verdict] = judge.grade([ask(task="other")])
+    assert verdict.status == "judge_error"
+    assert "'mine' was trained for hieval-qs, not 'other'" in str(verdict.message)
+
+
+def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:
+    [verdict] = judge.grade([ask(" \n", id="e")])
+    assert (verdict.id, verdict.status, verdict.label) == ("e", "scored", "Wrong")
+    assert verdict.posterior is None
+    assert verdict.confidence is None
+    assert verdict.judge == judge.fingerprint(ask())
+
+
+def test_fingerprints_follow_what_could_change_a_verdict(
+    judge: Judge, run_folder: Path, folder: Path
+) -> None:
+    base_print = judge.fingerprint(ask(id="1"))
+    assert judge.fingerprint(ask(id="2")) == base_print
+    assert judge.fingerprint(ask("another response")) == base_print  # the request's own half
+    assert judge.fingerprint(ask(variant="tolerance")) != base_print
+    assert judge.fingerprint(ask(reference_mode="any")) != base_print
+    again = Judge.load(str(run_folder), dtype="float32", device="cpu")
+    assert again.fingerprint(ask()) == base_print
+    half = Judge.load(str(run_folder), dtype="bfloat16", device="cpu")
+    assert half.fingerprint(ask()) != base_print
+    _calibrate(folder, judge, Correct=0.5, Partial=0.0, Wrong=-0.5)
+    first = Judge.load(str(folder), dtype="float32", device="cpu").fingerprint(ask())
+    _calibrate(folder, judge, Correct=0.0, Partial=0.0, Wrong=0.0)
+    second = Judge.load(str(folder), dtype="float32", device="cpu").fingerprint(ask())
+    assert len({base_print, first, second}) == 3
+
+
+def test_fingerprint_follows_the_adapter_and_the_budget(judge: Judge, folder: Path) -> None:
+    card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+    (folder / "judge.json").write_text(json.dumps(card | {"response_budget": 51}), encoding="utf-8")
+    longer = Judge.load(str(folder), dtype="float32", device="cpu")
+    assert longer.fingerprint(ask()) != judge.fingerprint(ask())
+    zero_shot = Judge.load(judge.backbone.name, dtype="float32", device="cpu")
+    assert zero_shot.fingerprint(ask()) != judge.fingerprint(ask())
+
+
+def test_calibration_changes_probabilities_but_not_the_pass(judge: Judge, folder: Path) -> None:
+    _calibrate(folder, judge, Correct=30.0, Partial=0.0, Wrong=-30.0)
+    calibrated = Judge.load(str(folder), dtype="float32", device="cpu")
+    [verdict] = calibrated.grade([ask()])
+    [plain] = judge.grade([ask()])
+    assert verdict.label == "Correct"
+    assert verdict.probabilities != plain.probabilities
+    assert verdict.passes == plain.passes
+    [raw] = calibrated.grade([ask()], calibrated=False)
+    assert raw.probabilities == plain.probabilities
+    [uncovered] = calibrated.grade([ask(variant="tolerance")])  # no calibration for this rubric
+    assert uncovered.probabilities == uncovered.passes[0].posterior
+
+
+def test_a_calibration_of_another_judge_is_refused(judge: Judge, folder: Path) -> None:
+    _calibrate(folder, judge, Correct=0.0, Partial=0.0, Wrong=0.0)
+    with pytest.raises(CustosError, match="fitted for judge"):
+        Judge.load(str(folder), dtype="bfloat16", device="cpu")
+
+
+def test_a_changed_instruction_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = type(get_task("hieval-qs"))
+    original = task.instruction
+    monkeypatch.setattr(task, "instruction", lambda self, rubric: original(self, rubric) + "!")
+    with pytest.raises(CustosError, match=r"instruction of 'hieval-qs/plain/all' has changed"):
+        Judge.load(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"backbone_version": "embedded@9"}, "trained on .* version embedded@9, but version local"),
+        ({"instructions": {}}, "instruction of 'hieval-qs/plain/all' has changed"),
+        ({"extra": 1}, "not a judge card"),
+        ({"backbone": "/no/such/folder"}, "cannot be loaded"),
+    ],
+)
+def test_cards_that_do_not_fit(folder: Path, change: dict[str, Any], message: str) -> None:
+    card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+    (folder / "judge.json").write_text(json.dumps(card | change), encoding="utf-8")
+    with pytest.raises(CustosError, match=message) as caught:
+        Judge.load(str(folder), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_only_safetensors_adapters_are_read(folder: Path) -> None:
+    (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin")
+    with pytest.raises(CustosError, match=r"no adapter_model\.safetensors"):
+        Judge.load(str(folder), device="cpu")
+
+
+def test_an_adapter_of_another_shape_is_refused(folder: Path) -> None:
+    path = folder / "adapter_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(config | {"r": 8}), encoding="utf-8")
+    with pytest.raises(CustosError, match="adapter does not fit the backbone"):
+        Judge.load(str(folder), device="cpu")
+
+
+def test_a_backbone_alone_is_a_zero_shot_judge(tiny_folder: str) -> None:
+    judge = Judge.load(tiny_folder, dtype="float32", device="cpu")
+    assert "hieval-qs" in judge.tasks
+    assert judge.card is None
+    [verdict] = judge.grade([ask()])
+    assert verdict.status == "scored"
+
+
+def test_shipped_judges_go_by_name(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_module, "SHIPPED", run_folder.parent)
+    monkeypatch.chdir(tmp_path)
+    assert Judge.load("mine", device="cpu").name == "mine"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from judging.errors import CustosError
+from judging.types import MAX_TEXT_CHARS, JudgeRequest, LabelledExample, Verdict, parse_record
+
+
+def test_one_response_under_any_name() -> None:
+    for given in ({"response": "a"}, {"responses": ["a"]}, {"responses": ("a",)}):
+        request = JudgeRequest.model_validate({"question": "?", **given})
+        assert request.responses == ("a",)
+        assert request.response == "a"
+
+
+def test_a_pair_under_either_name() -> None:
+    for given in ({"response_a": "a", "response_b": "b"}, {"responses": ["a", "b"]}):
+        request = JudgeRequest.model_validate({"question": "?", **given})
+        assert request.responses == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "responses"),
+        ({"responses": []}, "at least 1 item"),
+        ({"responses": ["a", "b", "c"]}, "at most 2 items"),
+        ({"response_a": "a"}, "a pair needs both"),
+        ({"response_b": "b"}, "a pair needs both"),
+        ({"response": "a", "responses": ["a"]}, "give only one of"),
+        ({"response": "a", "response_a": "a", "response_b": "b"}, "give only one of"),
+        ({"response": "a", "questoin": "?"}, "Extra inputs are not permitted"),
+        ({"response": "a", "reference_mode": "some"}, "'all' or 'any'"),
+        ({"response": "a" * (MAX_TEXT_CHARS + 1)}, "at most 200000 characters"),
+        ({"response": 3}, "valid string"),
+    ],
+)
+def test_bad_requests(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        JudgeRequest.model_validate({"question": "?", **given})
+
+
+def test_aliases_leave_the_callers_row_alone() -> None:
+    row = {"question": "?", "response": "a"}
+    JudgeRequest.model_validate(row)
+    assert row == {"question": "?", "response": "a"}
+
+
+def test_requests_are_immutable() -> None:
+    request = JudgeRequest(question="?", responses=("a",))
+    with pytest.raises(ValidationError, match="frozen"):
+        request.question = "!"
+
+
+def test_an_example_gives_away_only_its_request() -> None:
+    example = LabelledExample(
+        question="?", responses=("a",), label="Wrong", critique="no", metadata={"answerer": "ant"}
+    )
+    request = example.request()
+    assert type(request) is JudgeRequest
+    assert request == JudgeRequest(question="?", responses=("a",), metadata={"answerer": "ant"})
+    assert not hasattr(request, "label")
+
+
+@pytest.mark.parametrize(("field", "value"), [("weight", -1), ("confidence", 1.1), ("split", "x")])
+def test_example_ranges(field: str, value: object) -> None:
+    row = {"question": "?", "response": "a", "label": "Wrong", field: value}
+    with pytest.raises(CustosError, match=f"^rows.jsonl row 3: field '{field}': "):
+        parse_record(LabelledExample, row, "rows.jsonl row 3")
+
+
+def test_a_verdict_decides_nothing_by_default() -> None:
+    verdict = Verdict(status="unparsed")
+    assert (verdict.label, verdict.confidence, verdict.score) == (None, None, None)
+    with pytest.raises(ValidationError, match="status"):
+        Verdict.model_validate({"status": "fine"})
+
+
+def test_errors_name_row_and_field() -> None:
+    with pytest.raises(CustosError, match=r"^a\.jsonl row 7: field 'question': Field required$"):
+        parse_record(JudgeRequest, {"response": "a"}, "a.jsonl row 7")
+    with pytest.raises(CustosError, match=r"^a\.jsonl row 8: field 'references\.1': "):
+        parse_record(
+            JudgeRequest,
+            {"question": "?", "response": "a", "references": ["x", None]},
+            "a.jsonl row 8",
+        )
+    with pytest.raises(CustosError, match=r"^a\.jsonl row 9: field 'row': "):
+        parse_record(JudgeRequest, ["not", "an", "object"], "a.jsonl row 9")
+    with pytest.raises(CustosError, match="field 'row': .*give only one of 'responses'"):
+        parse_record(JudgeRequest, {"question": "?", "response": "a", "responses": ["a"]}, "row 1")

@@ -1,0 +1,80 @@
+"""A judge without a model, for the service and the command line."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.tasks import get_task
+
+
+class FakeJudge(Judge):
+    """Says Correct if a reference occurs in the response.
+
+    Confidence depends on the batch a request is graded in, as a model's last digits do.
+    """
+
+    def __init__(
+        self, name: str = "fake", tasks: tuple[str, ...] = ("hieval-qs",), pause_s: float = 0.0
+    ) -> None:
+        self.name = name
+        self.card = None
+        self.calibration = None
+        self.pause_s = pause_s
+        self.batches: list[list[str]] = []
+        self.threads: set[str] = set()
+        self._tasks = tasks
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return self._tasks
+
+    @property
+    def backbone_name(self) -> str:
+        return "untrained"
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        return f"{self.name}/{request.task}"
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name, "tasks": list(self.tasks)}
+
+    def grade(
+        self, requests: Iterable[JudgeRequest], *, progress: bool = False, calibrated: bool = True
+    ) -> Iterator[Verdict]:
+        batch = list(requests)
+        self.batches.append([request.id for request in batch])
+        self.threads.add(threading.current_thread().name)
+        for request in batch:
+            time.sleep(self.pause_s)
+            yield self._answer(request, 0.9 - len(batch) / 1000 if calibrated else 0.99)
+
+    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+        try:
+            get_task(request.task).check(request)
+        except CustosError as error:
+            return Verdict(id=request.id, status="judge_error", message=str(error))
+        if "break" in request.response:
+            raise RuntimeError("secret of /root/.ssh at 0x7f00")
+        right = any(reference in request.response for reference in request.references)
+        label, other = ("Correct", "Wrong") if right else ("Wrong", "Correct")
+        return Verdict(
+            id=request.id,
+            status="scored",
+            label=label,
+            probabilities={label: confidence, other: 1 - confidence},
+            confidence=confidence,
+            judge=self.fingerprint(request),
+        )
+
+
+def row(response: str = "Paris", **fields: Any) -> dict[str, Any]:
+    return {
+        "question": "What is the capital of France?",
+        "references": ["Paris"],
+        "response": response,
+        **fields,
+    }

@@ -1,0 +1,183 @@
+"""The house rules on imports: which folder may know which, no cycles, no effects."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+ALLOWED = {
+    "judging": set(),
+    "losses": set(),
+    "clients": {"judging"},
+    "data_prep": {"judging", "clients"},
+    "evaluation": {"judging"},
+    "train": {"judging", "losses", "data_prep", "evaluation"},
+    "benchmarks": {"judging", "clients", "data_prep", "evaluation"},
+    "serve": {"judging", "losses", "clients", "data_prep", "evaluation", "benchmarks"},
+    "cli": {
+        *("judging", "losses", "clients", "data_prep", "evaluation"),
+        *("train", "benchmarks", "serve"),
+    },
+}  # fmt: skip
+
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in ALLOWED
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+
+
+def imported(tree: ast.AST, module: str) -> Iterator[str]:
+    """Names of the modules that import statements under a node ask for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            source = node.module or ""
+            # What is imported may be a module of a package or a name in a module.
+            yield from (
+                f"{source}.{alias.name}" if f"{source}.{alias.name}" in FILES else source
+                for alias in node.names
+            )
+
+
+def at_import(tree: ast.Module) -> ast.Module:
+    """The statements that run when a module is imported: nothing in functions or for types."""
+
+    class Prune(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+            return None
+
+        def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+            return None
+
+        def visit_If(self, node: ast.If) -> ast.AST | None:
+            return None if ast.unparse(node.test).endswith("TYPE_CHECKING") else node
+
+    pruned = Prune().visit(tree)
+    assert isinstance(pruned, ast.Module)
+    return pruned
+
+
+def parse(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+def test_the_walk_sees_every_folder() -> None:
+    assert {module.partition(".")[0] for module in FILES} == set(ALLOWED)
+    assert "judging.tasks.base" in FILES
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_imports_follow_the_table(folder: str) -> None:
+    forbidden = {*ALLOWED, "tests"} - ALLOWED[folder] - {folder}
+    crossed = sorted(
+        f"{module} imports {name}"
+        for module in FILES
+        if module.partition(".")[0] == folder
+        for name in imported(parse(module), module)
+        if name.partition(".")[0] in forbidden
+    )
+    assert crossed == []
+
+
+def test_the_table_itself_has_no_cycle() -> None:
+    assert set(TopologicalSorter(ALLOWED).static_order()) == set(ALLOWED)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {
+        module: {name for name in imported(at_import(parse(module)), module) if name in FILES}
+        for module in FILES
+    }
+    assert graph["judging.rows"] == {"judging.errors", "judging.types"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+def test_heavy_libraries_stay_out_of_the_command_line_and_types() -> None:
+    code = (
+        "import sys, judging, cli.main\n"
+        "heavy = {'torch', 'transformers', 'peft', 'datasets', 'matplotlib', 'sklearn'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# Libraries may do as they please and are imported first; what our modules add is compared.
+WATCH = """
+import importlib, logging, os, pathlib, random, signal, sys, threading, warnings
+
+names, libraries = sys.argv[1].split(), sys.argv[2]
+exec(libraries)
+import numpy, torch
+
+def state():
+    return {
+        "environment": dict(os.environ),
+        "folder": sorted(map(str, pathlib.Path.cwd().rglob("*"))),
+        "working directory": os.getcwd(),
+        "search path": list(sys.path),
+        "warning filters": list(warnings.filters),
+        "log handlers": list(logging.getLogger().handlers),
+        "log level": logging.getLogger().level,
+        "threads": threading.active_count(),
+        "signals": [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)],
+        "random": [random.getstate(), str(numpy.random.get_state())],
+        "torch random": torch.random.get_rng_state().tolist(),
+        "torch threads": torch.get_num_threads(),
+        "torch dtype": torch.get_default_dtype(),
+        "torch gradients": torch.is_grad_enabled(),
+    }
+
+before = state()
+for name in names:
+    importlib.import_module(name)
+after = state()
+for key in before:
+    if before[key] != after[key]:
+        print(key, before[key], after[key])
+"""
+
+
+def library_imports() -> str:
+    """Every import of a third-party library that runs when our modules are imported."""
+    ours = {*ALLOWED, *sys.stdlib_module_names}
+    return "\n".join(
+        sorted(
+            ast.unparse(node)
+            for module in FILES
+            for node in ast.walk(at_import(parse(module)))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            and not {name.partition(".")[0] for name in imported(node, module)} & ours
+        )
+    )
+
+
+def test_importing_has_no_effects(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    work = tmp_path / "work"
+    work.mkdir()
+    script = [sys.executable, "-c", WATCH, " ".join(FILES), library_imports()]
+    done = subprocess.run(
+        script,
+        cwd=work,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert list(work.iterdir()) == []
+    assert not home.exists()

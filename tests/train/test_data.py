@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging.errors import CustosError
+from tests.train.made_up import example, examples, write_split
+from train.data import load_splits
+from train.recipe import DataSection
+
+
+def _section(folder: Path, **fields: Any) -> DataSection:
+    given = {
+        "train": [write_split(folder / "train.jsonl", examples(6))],
+        "val": write_split(folder / "val.jsonl", examples(4, 100)),
+    }
+    return DataSection.model_validate(given | fields)
+
+
+def test_splits_are_read_in_order(tmp_path: Path) -> None:
+    more = write_split(tmp_path / "more.jsonl", examples(3, 50))
+    section = _section(tmp_path)
+    splits = load_splits(section.model_copy(update={"train": (*section.train, Path(more))}))
+    assert splits.keys() == {"train", "val"}
+    assert [row.id for row in splits["train"]] == ["0", "1", "2", "3", "4", "5", "50", "51", "52"]
+
+
+def test_limits(tmp_path: Path) -> None:
+    splits = load_splits(_section(tmp_path, limit=2, val_limit=3))
+    assert (len(splits["train"]), len(splits["val"])) == (2, 3)
+
+
+def test_rows_decided_by_rule_are_not_trained_on_but_tested(tmp_path: Path) -> None:
+    rows = [example(0), example(1, responses=("  ",)), example(2)]
+    path = write_split(tmp_path / "holes.jsonl", rows)
+    splits = load_splits(_section(tmp_path, train=[path], val=path, test=path))
+    assert [len(splits[name]) for name in ("train", "val", "test")] == [2, 2, 3]
+
+
+def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
+    path = write_split(tmp_path / "both.jsonl", rows)
+    section = _section(
+        tmp_path, train=[path], val=path, cal=path, test=path, exclude_answerer="ant"
+    )
+    splits = load_splits(section)
+    for name in ("train", "val", "cal"):
+        assert {row.metadata["answerer"] for row in splits[name]} == {"bee"}
+    assert {row.metadata["answerer"] for row in splits["test"]} == {"ant"}
+
+
+def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
+    section = _section(tmp_path, cal=tmp_path / "none.jsonl")
+    with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):
+        load_splits(section)
+
+
+def test_an_empty_split_is_refused(tmp_path: Path) -> None:
+    path = write_split(tmp_path / "empty.jsonl", [example(0, responses=("",))])
+    with pytest.raises(CustosError, match=r"data\.val: no rows to use"):
+        load_splits(_section(tmp_path, val=path))
+
+
+def test_a_bad_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
+    with pytest.raises(CustosError, match=r"bad\.jsonl row 1: field 'label': Field required"):
+        load_splits(_section(tmp_path, train=[str(path)]))

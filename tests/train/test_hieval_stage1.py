@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from judging import Judge
+from tests.train.made_up import example, examples, write_recipe, write_split
+from train import hieval_stage1
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, small)
+    command = [
+        *(sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1"),
+        *("train/hieval_stage1.py", "--config", str(recipe), "optim.lr=1e-2"),
+    ]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    run = tmp_path / "run"
+    for name in (
+        "adapter_model.safetensors",
+        "adapter_config.json",
+        "judge.json",
+        "recipe.yaml",
+        "calibration.json",
+        "report.json",
+        "README.md",
+    ):
+        assert (run / name).is_file(), name
+    assert not list(run.glob(".*partial*"))
+
+    resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
+    assert resolved["optim"]["lr"] == 1e-2
+    assert resolved["provenance"]["packages"].keys() >= {"torch", "transformers", "peft"}
+    hashes = resolved["provenance"]["data_sha256"]
+    assert {Path(path).stem for path in hashes} == {"train", "val", "cal", "test"}
+    assert all(len(digest) == 64 for digest in hashes.values())
+
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert report["n"] == 9
+    assert 0 <= report["metrics"]["accuracy"]["value"] <= 1
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert "9 held-out items" in card
+    assert "hieval-qs (plain/any)" in card
+
+    judge = Judge.load(str(run), device="cpu")
+    assert judge.calibration is not None
+    verdicts = list(judge.grade(row.request() for row in examples(9, 300)))
+    assert [verdict.status for verdict in verdicts] == ["scored"] * 9
+    assert verdicts[0].probabilities != verdicts[0].passes[0].posterior, "calibration applies"
+
+
+def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:
+    """The one line the script prints before it ends with exit code 2."""
+    with pytest.raises(SystemExit) as caught:
+        hieval_stage1.main(["--config", str(recipe), *overrides])
+    assert caught.value.code == 2
+    error = capsys.readouterr().err.strip()
+    [line] = [line for line in error.splitlines() if "Loading weights" not in line]
+    assert line.startswith("error: ")
+    return line
+
+
+def test_a_missing_split(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = write_recipe(tmp_path, small)
+    (tmp_path / "val.jsonl").unlink()
+    assert "val.jsonl: no such split; make it with" in _fails(capsys, recipe)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = write_recipe(tmp_path, "/no/such/folder")
+    line = _fails(capsys, recipe)
+    assert "backbone '/no/such/folder' cannot be loaded" in line
+    assert "backbone=embedded" in line, "it says what to do instead"
+
+
+def test_a_backbone_of_another_family(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "llama").mkdir()
+    config = {"model_type": "llama", "hidden_size": 8}
+    (tmp_path / "llama" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    line = _fails(capsys, write_recipe(tmp_path, str(tmp_path / "llama")))
+    assert "model type 'llama' is not supported" in line
+
+
+def test_a_class_without_rows(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = write_recipe(tmp_path, small)
+    write_split(tmp_path / "train.jsonl", [example(i, label="Correct") for i in range(16)])
+    assert "class 'Wrong' has 0 training examples" in _fails(capsys, recipe)
+
+
+def test_a_mistyped_key(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = write_recipe(tmp_path, small)
+    line = _fails(capsys, recipe, "optim.learning_rate=1e-3")
+    assert "key 'optim.learning_rate': Extra inputs are not permitted" in line

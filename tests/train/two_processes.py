@@ -1,0 +1,48 @@
+"""Run by ``torchrun``: a few steps on every process, parameters saved by the first.
+
+``python -m torch.distributed.run ... -m tests.train.two_processes BACKBONE OUT``
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from tests.train.made_up import example, recipe, trainer
+from train.checkpoint import trainable
+
+STEPS = 3
+
+
+def run(backbone: str, out: Path) -> None:
+    """Three steps of plain gradient descent, which hides no scale as Adam would."""
+    rows = [example(i, weight=1.0 + i % 3) for i in range(STEPS * 8)]
+    settings = recipe(
+        out,
+        optim__lr=0.02,
+        optim__schedule="constant",
+        optim__batch_size=8,
+        optim__micro_batch_size=2,
+        optim__epochs=1,
+        optim__warmup_ratio=0.0,
+        optim__max_grad_norm=0.5,
+    )
+    learner = trainer(settings, backbone, rows)
+    learner.optimizer = learner.accelerator.prepare(torch.optim.SGD(learner.parameters, lr=1.0))
+    for step in learner._epoch(0):
+        learner._step(step)
+        learner.progress.step += 1
+    scores = learner.score(learner.val)
+    if learner.accelerator.is_main_process:
+        tensors = {name: p.detach().clone() for name, p in trainable(learner.unwrapped).items()}
+        tensors["scores"] = torch.tensor(scores)
+        processes = learner.accelerator.num_processes
+        save_file(tensors, out / "after.safetensors", metadata={"processes": str(processes)})
+    learner.accelerator.wait_for_everyone()
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], Path(sys.argv[2]))
