@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -180,6 +180,10 @@ def synthetic(
     rows: Annotated[
         int, typer.Option(min=1, help="How many examples to make, all splits together.")
     ],
+    worlds: Annotated[
+        Literal["all", "open"],
+        typer.Option(help="open: English questions with one answer, the easiest to learn from."),
+    ] = "all",
     seed: Seed = 0,
     val: Val = 0.05,
     cal: Cal = 0.07,
@@ -197,12 +201,12 @@ def synthetic(
     held_out = _held_out(val, cal, test)
     num_test = round(held_out.targets(rows)["test"])
     splits, num_near_test = split_beside_test(
-        list(generate(rows - num_test, seed, "train")),
-        list(generate(num_test, seed, "test")),
+        list(generate(rows - num_test, seed, "train", worlds)),
+        list(generate(num_test, seed, "test", worlds)),
         held_out,
         seed,
     )
-    described = {"name": "synthetic", "rows": rows, "seed": seed}
+    described = {"name": "synthetic", "rows": rows, "worlds": worlds, "seed": seed}
     _write(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
 
 

@@ -18,6 +18,9 @@ from judging.encoder import EncodedPrompt
 from judging.tree import LabelTree
 
 
+COLUMN_STEP = 8
+
+
 @dataclass(frozen=True)
 class ForestBatch:
     """Tensors of one forward pass over ``B`` rows of ``S`` columns after ``P`` prefix tokens."""
@@ -53,7 +56,6 @@ def forest_batch(
     pad_id: int,
     *,
     share_prefix: bool = True,
-    pad_to: int = 0,
 ) -> ForestBatch:
     """Lay prompts and their trees out as rows.
 
@@ -62,7 +64,6 @@ def forest_batch(
         trees: One label tree per prompt.
         pad_id: Token of padding columns.
         share_prefix: Take the instruction out of the rows; else each row starts with its own.
-        pad_to: Least number of columns.
 
     Raises:
         ValueError: If the instructions differ under ``share_prefix``.
@@ -72,7 +73,9 @@ def forest_batch(
         raise ValueError("rows that share a prefix must have the same instruction")
     rows = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p in prompts]
     lengths = [len(row) + len(tree.node_tokens) for row, tree in zip(rows, trees, strict=True)]
-    num_rows, columns, past = len(rows), max(*lengths, pad_to), len(prefix)
+    # Few distinct widths: CPU kernels are made, and kept, per shape.
+    columns = -(-max(lengths) // COLUMN_STEP) * COLUMN_STEP
+    num_rows, past = len(rows), len(prefix)
     num_slots = max(tree.num_slots for tree in trees)
 
     input_ids = torch.full((num_rows, columns), pad_id)

@@ -73,7 +73,8 @@ def load_checkpoint(
     newest = checkpoints[-1]
     parameters = trainable(model)
     weights = load_file(newest / "adapter.safetensors")
-    if weights.keys() != parameters.keys():
+    shapes = {name: tensor.shape for name, tensor in weights.items()}
+    if shapes != {name: parameter.shape for name, parameter in parameters.items()}:
         raise CustosError(
             f"{newest}: holds other parameters than this recipe trains; choose another run.output"
         )

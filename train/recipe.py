@@ -133,6 +133,8 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
         raise CustosError(f"{path}: no such recipe")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise CustosError(f"{path}: not a recipe: expected sections of keys")
         for override in overrides:
             _apply(values, override)
         return kind.model_validate(values)

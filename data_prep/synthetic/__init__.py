@@ -1,5 +1,5 @@
 """Synthetic quick-score data: invented worlds, and responses whose truth is known."""
 
-from data_prep.synthetic.factory import generate
+from data_prep.synthetic.factory import WorldSet, generate
 
-__all__ = ["generate"]
+__all__ = ["WorldSet", "generate"]

@@ -19,6 +19,7 @@ from data_prep.synthetic.worlds import SET_WORLDS
 from judging.types import LabelledExample
 
 FormSplit = Literal["train", "test", "all"]
+WorldSet = Literal["all", "open"]
 T = TypeVar("T")
 
 LABEL_SHARES: dict[str, dict[str, float]] = {
@@ -44,7 +45,9 @@ class Instance:
     question: QuestionForm
 
 
-def generate(num_rows: int, seed: int, forms: FormSplit) -> Iterator[LabelledExample]:
+def generate(
+    num_rows: int, seed: int, forms: FormSplit, worlds: WorldSet = "all"
+) -> Iterator[LabelledExample]:
     """Stream labelled examples for the task ``hieval-qs``.
 
     Every four consecutive rows answer the same question, in four ways. Row ``i`` depends on
@@ -55,18 +58,20 @@ def generate(num_rows: int, seed: int, forms: FormSplit) -> Iterator[LabelledExa
         seed: Any integer.
         forms: ``train`` never shows a held-out response or question form; ``test`` words its
             responses in held-out forms only; ``all`` uses every form.
+        worlds: ``open`` keeps to open questions in English with one answer (``Correct`` or
+            ``Wrong``), which a small backbone learns first.
     """
     for index in range(num_rows):
-        instance = draw_instance(seed, forms, index // ROWS_PER_WORLD)
+        instance = draw_instance(seed, forms, index // ROWS_PER_WORLD, worlds)
         yield _draw_example(instance, seed, forms, index)
 
 
-def draw_instance(seed: int, forms: FormSplit, number: int) -> Instance:
+def draw_instance(seed: int, forms: FormSplit, number: int, worlds: WorldSet = "all") -> Instance:
     """Draw a world, its facts and the wording of its question."""
     rng = _rng(seed, forms, "world", number)
-    language: Language = "zh" if rng.random() < CHINESE_SHARE else "en"
-    worlds = OPEN_WORLDS if rng.random() < OPEN_SHARE else SET_WORLDS
-    world = rng.choices([w for w, _ in worlds], [weight for _, weight in worlds])[0]
+    language: Language = "zh" if rng.random() < CHINESE_SHARE and worlds == "all" else "en"
+    drawn = OPEN_WORLDS if rng.random() < OPEN_SHARE or worlds == "open" else SET_WORLDS
+    world = rng.choices([w for w, _ in drawn], [weight for _, weight in drawn])[0]
     facts = world(rng, language)
     wordings = [
         form

@@ -10,7 +10,7 @@ echo "== 1/5 fetch the embedded backbone"
 custos backbone embedded
 
 echo "== 2/5 make training data; its labels are true by construction, not given by people"
-custos prep synthetic --rows 6000 --seed 0 --out "$out/data"
+custos prep synthetic --worlds open --rows 7000 --seed 0 --out "$out/data"
 
 echo "== 3/5 train the judge with class-balanced focal loss, calibrate, test on unseen surface forms"
 accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml

@@ -179,7 +179,7 @@ def test_many_bad_rows_are_summed_up(tmp_path: Path) -> None:
 def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def generate(num_rows: int, seed: int, forms: str) -> Iterator[LabelledExample]:
+    def generate(num_rows: int, seed: int, forms: str, worlds: str) -> Iterator[LabelledExample]:
         asked.append((num_rows, seed, forms))
         for i in range(num_rows):
             yield LabelledExample(

@@ -220,3 +220,10 @@ def _spellings_near(answer: Element, language: Language) -> set[str]:
 )
 def test_numbers_are_spelled(number: int, in_english: str, in_chinese: str) -> None:
     assert (english(number), chinese(number)) == (in_english, in_chinese)
+
+
+def test_open_worlds_are_english_questions_with_alternatives() -> None:
+    rows = list(generate(200, 5, "train", "open"))
+    assert {row.metadata["language"] for row in rows} == {"en"}
+    assert {row.reference_mode for row in rows} == {"any"}
+    assert {row.label for row in rows} == {"Correct", "Wrong"}

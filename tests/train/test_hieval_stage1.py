@@ -93,7 +93,7 @@ def test_a_missing_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_backbone_of_another_family(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "llama").mkdir()
-    config = {"model_type": "llama", "hidden_size": 8}
+    config = {"model_type": "llama", "hidden_size": 64}
     (tmp_path / "llama" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     line = _fails(capsys, write_recipe(tmp_path, str(tmp_path / "llama")))
     assert "model type 'llama' is not supported" in line

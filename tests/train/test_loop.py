@@ -11,6 +11,7 @@ from accelerate import Accelerator
 from safetensors.torch import load_file
 
 from judging.errors import CustosError
+from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, recipe, trainer
 from train.checkpoint import load_checkpoint, save_checkpoint, trainable
@@ -22,16 +23,27 @@ def _losses(trained: Trainer) -> list[float]:
 
 
 def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
-    settings = recipe(tmp_path, optim__lr=1e-2, optim__epochs=6, run__eval_every=1000)
-    learner = trainer(settings, tiny_folder, examples(64), examples(24, start=500))
+    def rows(start: int, count: int) -> list[LabelledExample]:
+        # Long enough a response for random attention to notice.
+        words = [("green", "Correct"), ("brown", "Wrong")]
+        return [
+            example(i, responses=(" ".join([word] * 12),), label=label)
+            for i in range(start, start + count)
+            for word, label in [words[i % 2]]
+        ]
+
+    settings = recipe(tmp_path, optim__lr=3e-2, optim__epochs=4, run__eval_every=8)
+    learner = trainer(settings, tiny_folder, rows(0, 48), rows(500, 24))
     progress = learner.fit()
     losses = _losses(learner)
-    assert np.mean(losses[-3:]) < 0.1 * np.mean(losses[:1])
-    assert progress.step == learner.total_steps == 48
+    assert np.mean(losses[-3:]) < 0.02 * losses[0]
+    assert progress.step == learner.total_steps == 24
+    validated = [entry for entry in progress.history if "val_nll" in entry]
+    assert [entry["step"] for entry in validated] == [0, 8, 16, 24]
+    assert validated[0]["val_accuracy"] < 0.9
     assert progress.best["val_accuracy"] == 1.0
-    first, last = (h for h in progress.history if "val_nll" in h)
-    assert first["step"] == 0
-    assert last["val_nll"] < 0.5 * first["val_nll"]
+    best = max(validated, key=lambda entry: (entry["val_accuracy"], -entry["val_nll"]))
+    assert progress.best == best
     assert (tmp_path / "best" / "adapter_model.safetensors").is_file()
 
 
@@ -198,8 +210,8 @@ def test_learning_rate(small: str, tmp_path: Path, schedule: str, expected: list
 
 
 def test_too_few_rows_for_a_step(small: str, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match=r"5 training rows do not fill .*optim\.batch_size=8"):
-        trainer(recipe(tmp_path), small, examples(5))
+    with pytest.raises(CustosError, match=r"4 training rows do not fill .*optim\.batch_size=8"):
+        trainer(recipe(tmp_path), small, examples(4))
 
 
 def test_more_processes_than_micro_batches(
