@@ -264,7 +264,7 @@ def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
     )
     encoded = judge.encoder.encode([(get_task(r.task), r) for r in rows])
     item_tokens = sum(len(prompt.suffix_ids) for prompt in encoded) / len(rows)
-    return flops / (2 * parameters * item_tokens)
+    return float(flops / (2 * parameters * item_tokens))
 
 
 def _encode(judge: Judge, rows: Sequence[JudgeRequest]) -> list[tuple[int, ...]]:

@@ -83,6 +83,7 @@ def load_backbone(
     from transformers import Qwen2_5_VLForConditionalGeneration as Qwen2_5_VL
     from transformers import Qwen3VLForConditionalGeneration as Qwen3_VL
     from transformers.masking_utils import eager_mask
+    from transformers.utils.logging import disable_progress_bar
 
     from judging.attention import GROUPED, grouped_attention
     from judging.processors import load_processor
@@ -96,6 +97,7 @@ def load_backbone(
     AttentionMaskInterface.register(GROUPED, eager_mask)
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     attention = GROUPED if where.type == "cpu" else "sdpa"
+    disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(source)
         if config.model_type not in classes:

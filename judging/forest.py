@@ -17,7 +17,6 @@ from transformers import DynamicCache
 from judging.encoder import EncodedPrompt
 from judging.tree import LabelTree
 
-
 COLUMN_STEP = 8
 
 

@@ -6,9 +6,16 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from judging.errors import CustosError
 
@@ -19,6 +26,10 @@ Split = Literal["train", "val", "cal", "test"]
 R = TypeVar("R", bound=BaseModel)
 
 MAX_TEXT_CHARS = 200_000
+MAX_IMAGE_CHARS = 28_000_000
+
+
+ImageSource = Annotated[str, StringConstraints(max_length=MAX_IMAGE_CHARS)]
 
 
 class _Record(BaseModel):
@@ -43,7 +54,7 @@ class JudgeRequest(_Record):
     """``all``: the references together form the answer set. ``any``: each is right on its own."""
     responses: tuple[str, ...] = Field(min_length=1, max_length=2)
     """One response, or two for pairs; ``response``, ``response_a``, ``response_b`` also work."""
-    images: tuple[str, ...] = ()
+    images: tuple[ImageSource, ...] = ()
     """File paths in files, data URLs over HTTP."""
     order: Literal["both", "given"] = "both"
     """Pair tasks: judge in both presentation orders, or only as given."""

@@ -105,7 +105,8 @@ def brute_force(model: Any, ids: tuple[int, ...], label: list[int], vision: Any)
         vision = {**vision, "mm_token_type_ids": (row == model.config.image_token_id).int()}
     logits = model(input_ids=row, use_cache=False, **vision).logits[0].double()
     logprobs = logits.log_softmax(-1)
-    return sum(logprobs[len(ids) - 1 + offset, token].item() for offset, token in enumerate(label))
+    scores = [logprobs[len(ids) - 1 + offset, token] for offset, token in enumerate(label)]
+    return float(torch.stack(scores).sum())
 
 
 def save_picture(path: Path, width: int, height: int, seed: int = 0) -> str:

@@ -49,7 +49,7 @@ def test_all_methods_agree_where_the_judge_is_sure() -> None:
             question=f"What is {a} plus {a}?",
             references=(str(2 * a),),
             reference_mode="any",
-            response=f"The sum is {2 * a + a % 2}.",
+            responses=(f"The sum is {2 * a + a % 2}.",),
         )
         for a in range(24)
     ]

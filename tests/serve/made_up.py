@@ -14,7 +14,8 @@ from judging.tasks import get_task
 class FakeJudge(Judge):
     """Says Correct if a reference occurs in the response.
 
-    Confidence depends on the batch a request is graded in, as a model's last digits do.
+    Waits at its ``gate`` while that is closed. Confidence depends on the batch a request
+    is graded in, as a model's last digits do.
     """
 
     def __init__(
@@ -24,6 +25,8 @@ class FakeJudge(Judge):
         self.card = None
         self.calibration = None
         self.pause_s = pause_s
+        self.gate = threading.Event()
+        self.gate.set()
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
         self._tasks = tasks
@@ -48,6 +51,7 @@ class FakeJudge(Judge):
         batch = list(requests)
         self.batches.append([request.id for request in batch])
         self.threads.add(threading.current_thread().name)
+        self.gate.wait()
         for request in batch:
             time.sleep(self.pause_s)
             yield self._answer(request, 0.9 - len(batch) / 1000 if calibrated else 0.99)
