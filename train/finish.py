@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,11 @@ def write_judge(recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progre
         weights = {name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}
     save_file(weights, folder / f".{ADAPTER_FILE}.partial", metadata={"format": "pt"})
     (folder / f".{ADAPTER_FILE}.partial").rename(folder / ADAPTER_FILE)
-    shutil.copy(folder / BEST / "adapter_config.json", folder / "adapter_config.json")
+    config = json.loads((folder / BEST / "adapter_config.json").read_text(encoding="utf-8"))
+    # Not the cache path of the machine it was trained on.
+    write_json(
+        folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name}
+    )
     backbone.processor.image_processor.save_pretrained(folder)
 
     rubrics: dict[str, list[str]] = {}

@@ -27,21 +27,22 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
         # Long enough a response for random attention to notice.
         words = [("green", "Correct"), ("brown", "Wrong")]
         return [
-            example(i, responses=(" ".join([word] * 12),), label=label)
+            example(i, responses=(" ".join([word] * 30),), label=label)
             for i in range(start, start + count)
             for word, label in [words[i % 2]]
         ]
 
-    settings = recipe(tmp_path, optim__lr=3e-2, optim__epochs=4, run__eval_every=8)
-    learner = trainer(settings, tiny_folder, rows(0, 48), rows(500, 24))
+    settings = recipe(tmp_path, optim__lr=1e-2, optim__epochs=3, run__eval_every=9)
+    learner = trainer(settings, tiny_folder, rows(0, 48), rows(500, 12))
     progress = learner.fit()
     losses = _losses(learner)
-    assert np.mean(losses[-3:]) < 0.02 * losses[0]
-    assert progress.step == learner.total_steps == 24
+    assert np.mean(losses[-3:]) < 0.5 * losses[0]
+    assert progress.step == learner.total_steps == 18
     validated = [entry for entry in progress.history if "val_nll" in entry]
-    assert [entry["step"] for entry in validated] == [0, 8, 16, 24]
+    assert [entry["step"] for entry in validated] == [0, 9, 18]
     assert validated[0]["val_accuracy"] < 0.9
     assert progress.best["val_accuracy"] == 1.0
+    assert validated[-1]["val_nll"] < 0.1
     best = max(validated, key=lambda entry: (entry["val_accuracy"], -entry["val_nll"]))
     assert progress.best == best
     assert (tmp_path / "best" / "adapter_model.safetensors").is_file()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 
@@ -22,13 +23,13 @@ def run(backbone: str, out: Path) -> None:
     rows = [example(i, weight=1.0 + i % 3) for i in range(STEPS * 8)]
     settings = recipe(
         out,
-        optim__lr=0.02,
+        optim__lr=2e-3,
         optim__schedule="constant",
         optim__batch_size=8,
         optim__micro_batch_size=2,
         optim__epochs=1,
         optim__warmup_ratio=0.0,
-        optim__max_grad_norm=0.5,
+        optim__max_grad_norm=1e9,  # clipping would hide a wrong scale
     )
     learner = trainer(settings, backbone, rows)
     learner.optimizer = learner.accelerator.prepare(torch.optim.SGD(learner.parameters, lr=1.0))
@@ -38,7 +39,7 @@ def run(backbone: str, out: Path) -> None:
     scores = learner.score(learner.val)
     if learner.accelerator.is_main_process:
         tensors = {name: p.detach().clone() for name, p in trainable(learner.unwrapped).items()}
-        tensors["scores"] = torch.tensor(scores)
+        tensors["scores"] = torch.tensor(np.array(scores))
         processes = learner.accelerator.num_processes
         save_file(tensors, out / "after.safetensors", metadata={"processes": str(processes)})
     learner.accelerator.wait_for_everyone()
