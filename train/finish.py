@@ -43,9 +43,7 @@ def write_judge(recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progre
     (folder / f".{ADAPTER_FILE}.partial").rename(folder / ADAPTER_FILE)
     config = json.loads((folder / BEST / "adapter_config.json").read_text(encoding="utf-8"))
     # Not the cache path of the machine it was trained on.
-    write_json(
-        folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name}
-    )
+    write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name})
     backbone.processor.image_processor.save_pretrained(folder)
 
     rubrics: dict[str, list[str]] = {}
@@ -119,7 +117,7 @@ def write_model_card(folder: Path, recipe: Recipe, report: dict[str, Any], scrip
         *(_card_line(name, metrics) for name, metrics in report["baselines"].items()),
         "",
         "```",
-        f"accelerate launch train/{script} --config recipe.yaml",
+        f"accelerate launch train/{script} --config {folder}/recipe.yaml",
         "```",
         "",
         f"Seed {recipe.run.seed}; data hashes and versions in `recipe.yaml`: "

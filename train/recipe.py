@@ -100,6 +100,8 @@ class Recipe(Section):
     adapter: AdapterSection = AdapterSection()
     optim: OptimSection
     run: RunSection
+    provenance: dict[str, Any] | None = None
+    """Data hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
 
 
 R = TypeVar("R", bound=Recipe)
