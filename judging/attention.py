@@ -1,7 +1,7 @@
 """Grouped-query attention as plain matrix products, for CPUs.
 
 PyTorch's fused CPU kernel is made for long sequences: with an explicit mask over rows of about a
-hundred tokens its backward pass costs several times two batched products (``docs/speed.md``).
+hundred tokens its backward pass costs several times two batched products.
 Query heads of a group are folded into rows, so keys and values are never repeated.
 """
 

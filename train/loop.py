@@ -99,6 +99,8 @@ class Trainer:
             self.progress = Progress(**state)
             self.console.print(f"resuming {folder} at step {self.progress.step}")
         self._print_first_row()
+        if self.accelerator.device.type == "cpu" and torch.get_num_threads() == 1:
+            self.console.print("one CPU thread: set OMP_NUM_THREADS (accelerate launch sets 1)")
         board = SummaryWriter(str(folder / "tensorboard")) if self._main else None
         epoch, steps = -1, []
         window_loss, window_start = [], time.monotonic()

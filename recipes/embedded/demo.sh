@@ -5,6 +5,7 @@ set -euo pipefail
 out=runs/demo
 rm -rf "$out"
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-}"
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"  # accelerate launch would set 1
 
 echo "== 1/5 fetch the embedded backbone"
 custos backbone embedded
