@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judging.embedded import EMBEDDED, embedded_folder
 from judging.errors import CustosError
+from judging.fingerprint import digest, file_sha256
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +25,7 @@ class Backbone:
     name: str
     """As given: hub id, folder or ``embedded@N``."""
     version: str
-    """Commit of a hub checkpoint, ``embedded@N``, or ``local``."""
+    """Commit of a hub checkpoint, ``embedded@N``, or the hash of a folder's weights."""
     model: Any
     """``Qwen2_5_VLForConditionalGeneration`` or ``Qwen3VLForConditionalGeneration``."""
     processor: Any
@@ -122,7 +123,12 @@ def load_backbone(
     if name == EMBEDDED:
         version = EMBEDDED
     elif Path(name).is_dir():
-        version = "local"
+        version = _weights_sha256(Path(name))
     else:
         version = getattr(config, "_commit_hash", None) or "unknown"
     return Backbone(name, version, model.eval().to(where), processor)
+
+
+def _weights_sha256(folder: Path) -> str:
+    files = sorted(folder.glob("*.safetensors"))
+    return digest({file.name: file_sha256(file) for file in files})

@@ -249,6 +249,12 @@ class Judge:
                 f"field 'task': judge '{self.name}' was trained for "
                 f"{', '.join(self.tasks)}, not '{task.name}'"
             )
+        rubric = task.rubric(request)
+        if self.card and rubric not in self.card.tasks[task.name]:
+            raise CustosError(
+                f"field 'variant': judge '{self.name}' was trained for {task.name} under "
+                f"{', '.join(self.card.tasks[task.name])}, not {rubric}"
+            )
         return task
 
     def _ruled(self, request: JudgeRequest, ruling: Ruling) -> Verdict:

@@ -34,7 +34,8 @@ done
 echo "== 5/5 ask for a verdict"
 curl -fsS http://127.0.0.1:8321/judge -H 'Content-Type: application/json' -d '{
   "task": "hieval-qs",
-  "question": "Which three colours are on the flag of the island of Torvane?",
-  "references": ["red", "white", "green"],
-  "response": "The flag shows red and green."
+  "question": "who built the lighthouse of Torvane",
+  "references": ["Maren Oldigast", "M. Oldigast"],
+  "reference_mode": "any",
+  "response": "The lighthouse of Torvane was built by Joris Pellwin in 1874."
 }' | python -m json.tool

@@ -167,6 +167,15 @@ def test_a_task_it_was_not_trained_for(judge: Judge, monkeypatch: pytest.MonkeyP
     assert "'mine' was trained for hieval-qs, not 'other'" in str(verdict.message)
 
 
+def test_a_rubric_it_was_not_trained_for(judge: Judge) -> None:
+    assert judge.card
+    narrow = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
+    judge = Judge(judge.name, judge.backbone, judge.engine, narrow)
+    [verdict] = judge.grade([ask(reference_mode="all")])
+    assert verdict.status == "judge_error"
+    assert "trained for hieval-qs under plain/any, not plain/all" in str(verdict.message)
+
+
 def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:
     [verdict] = judge.grade([ask(" \n", id="e")])
     assert (verdict.id, verdict.status, verdict.label) == ("e", "scored", "Wrong")
@@ -234,7 +243,7 @@ def test_a_changed_instruction_is_refused(folder: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"backbone_version": "embedded@9"}, "trained on .* version embedded@9, but version local"),
+        ({"backbone_version": "embedded@9"}, "trained on .* version embedded@9, but version [0-9a-f]{16}"),
         ({"instructions": {}}, "instruction of 'hieval-qs/plain/all' has changed"),
         ({"extra": 1}, "not a judge card"),
         ({"backbone": "/no/such/folder"}, "cannot be loaded"),
