@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from judging import Judge, LabelledExample
 from judging.rows import read_records
@@ -39,7 +37,7 @@ def evaluate(
     """
     from evaluation.report import write_report
     from evaluation.run import save_run
-    from evaluation.trial import try_judge
+    from evaluation.trial import summary_table, try_judge
     from judging.fingerprint import file_sha256
 
     examples = read_examples(data, limit, seed)
@@ -55,7 +53,7 @@ def evaluate(
     write_report(report, out)
     save_run(out, examples, verdicts)
     console = Console(highlight=False, soft_wrap=True)
-    console.print(summary(judge.name, report))
+    console.print(summary_table(judge.name, report))
     console.print(
         f"{report['n']} items, {report['coverage']:.1%} scored, in {report['seconds']:.1f} s: "
         f"{out / 'report.md'}",
@@ -76,21 +74,3 @@ def read_examples(data: Path, limit: int | None, seed: int) -> list[LabelledExam
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]
-
-
-def summary(name: str, report: Mapping[str, Any]) -> Table:
-    """The judge and its baselines, one row each."""
-    from evaluation.markdown import number, p_value, with_interval
-
-    table = Table("", "accuracy", "kappa", "ece", "p (McNemar)")
-    rows = {name: report["metrics"], **report["baselines"]}
-    for row, measured in rows.items():
-        p = measured.get("mcnemar_p")
-        table.add_row(
-            row,
-            with_interval(measured["accuracy"]),
-            number(measured["kappa"]["value"]),
-            number(measured["ece"]["value"]),
-            "" if p is None else p_value(p),
-        )
-    return table

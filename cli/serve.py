@@ -16,6 +16,7 @@ from judging.judge import CARD_FILE, SHIPPED
 SAMPLE = {
     "question": "What is the capital of France?",
     "references": ["Paris"],
+    "reference_mode": "any",
     "response": "It is Paris.",
 }
 

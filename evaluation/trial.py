@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.table import Table
+
+from evaluation.markdown import number, p_value, with_interval
 from evaluation.report import build_report
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
@@ -59,3 +62,19 @@ def grade_examples(
     """Grade what a judge may see of the examples, with a progress bar."""
     requests = [example.request() for example in examples]
     return list(judge.grade(requests, progress=True, calibrated=calibrated))
+
+
+def summary_table(name: str, report: Mapping[str, Any]) -> Table:
+    """The judge and its baselines, one row each."""
+    table = Table("", "accuracy", "kappa", "ece", "p (McNemar)")
+    rows = {name: report["metrics"], **report["baselines"]}
+    for row, measured in rows.items():
+        p = measured.get("mcnemar_p")
+        table.add_row(
+            row,
+            with_interval(measured["accuracy"]),
+            number(measured["kappa"]["value"]),
+            number(measured["ece"]["value"]),
+            "" if p is None else p_value(p),
+        )
+    return table

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from evaluation.pictures import plot_learning_curve
 from evaluation.report import write_report
-from evaluation.trial import try_judge
+from evaluation.trial import summary_table, try_judge
 from judging.adapters import ADAPTER_FILE
 from judging.backbones import Backbone
 from judging.calibration import CalibrationSet, fit_calibration
@@ -155,9 +155,6 @@ def announce(folder: Path, report: dict[str, Any] | None) -> None:
     """Say where the judge lies and how to use it."""
     console = Console()
     if report:
-        accuracy = report["metrics"]["accuracy"]
-        console.print(
-            f"test accuracy {accuracy['value']:.4f} [{accuracy['low']:.4f}, "
-            f"{accuracy['high']:.4f}] on n={report['n']}; see {folder / 'report.md'}"
-        )
+        console.print(summary_table(folder.name, report))
+        console.print(f"n={report['n']}, 95 % intervals by question; see {folder / 'report.md'}")
     console.print(f"judge written to {folder}; try: custos serve --judge qs={folder}")

@@ -68,7 +68,7 @@ class Trainer:
             )
         self.console = Console(quiet=not self.accelerator.is_main_process)
         if recipe.run.gradient_checkpointing:
-            backbone.model.gradient_checkpointing_enable()
+            backbone.model.activation_checkpointing_enable()
         model = ForestModel(backbone.model)
         self.parameters = list(trainable(model).values())
         optimizer = torch.optim.AdamW(

@@ -243,7 +243,10 @@ def test_a_changed_instruction_is_refused(folder: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"backbone_version": "embedded@9"}, "trained on .* version embedded@9, but version [0-9a-f]{16}"),
+        (
+            {"backbone_version": "embedded@9"},
+            "trained on .* version embedded@9, but version [0-9a-f]{16}",
+        ),
         ({"instructions": {}}, "instruction of 'hieval-qs/plain/all' has changed"),
         ({"extra": 1}, "not a judge card"),
         ({"backbone": "/no/such/folder"}, "cannot be loaded"),
