@@ -200,7 +200,7 @@ def vllm_rows(
         }
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         script = Path(__file__).with_name("vllm_probe.py")
-        subprocess.run([python, script, folder / "job.json", folder / "out.json"], check=True)
+        subprocess.run([python, "-P", script, folder / "job.json", folder / "out.json"], check=True)
         out = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     by_token = {token: label for label, token in first.items()}
     return [out["seconds"]], [by_token.get(token) for token in out["tokens"]]

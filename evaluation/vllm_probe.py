@@ -21,6 +21,7 @@ def main(job_path: str, out_path: str) -> None:
         dtype="bfloat16",
         max_model_len=4096,
         enable_prefix_caching=True,
+        gpu_memory_utilization=0.4,  # of main memory, on a CPU; the caller holds some too
         disable_log_stats=True,
     )
     sampling = SamplingParams(temperature=0, max_tokens=1, allowed_token_ids=job["tokens"])
