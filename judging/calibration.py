@@ -72,8 +72,8 @@ class CalibrationSet(BaseModel):
             raise CustosError(f"{path}: {first['loc']}: {first['msg']}") from None
         if loaded.judge != judge:
             raise CustosError(
-                f"{path}: fitted for judge {loaded.judge}, but this judge is {judge}; fit it again "
-                f"with 'custos calibrate'"
+                f"{path}: fitted for judge {loaded.judge}, but this judge is {judge}; train "
+                f"the judge again, or remove the file to judge uncalibrated"
             )
         return loaded
 

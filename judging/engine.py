@@ -18,6 +18,8 @@ MAX_PREFIXES = 16
 class TreeEngine:
     """Scores label trees with one forward pass per batch over a shared, prefilled instruction.
 
+    Instructions stay prefilled: make a new engine after the weights have changed.
+
     Args:
         model: Backbone in a :class:`~judging.forest.ForestModel`, in eval mode.
         pad_id: Padding token.
@@ -70,7 +72,3 @@ class TreeEngine:
                 self._prefixes.popitem(last=False)
         self._prefixes.move_to_end(ids)
         return self._prefixes[ids]
-
-    def forget_prefixes(self) -> None:
-        """Drop prefilled instructions; needed after the weights changed."""
-        self._prefixes.clear()

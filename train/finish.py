@@ -80,8 +80,8 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample]) -> CalibrationS
         targets = np.array([labels.index(example.label) for example in group])
         try:
             fitted[rubric] = fit_calibration(judge.logprobs(group), targets, labels)
-        except CustosError:
-            continue  # too few labels to calibrate this rubric: it stays uncalibrated
+        except CustosError as error:
+            Console(stderr=True).print(f"{rubric} stays uncalibrated: {error}", markup=False)
     if not fitted:
         return None
     calibration = CalibrationSet(judge=judge.identity, rubrics=fitted)
@@ -92,7 +92,7 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample]) -> CalibrationS
 def report_test(
     folder: Path, examples: Sequence[LabelledExample], command: str, seed: int
 ) -> dict[str, Any]:
-    """Grade the test split with the finished judge and write its report and model card."""
+    """Grade the test split with the finished judge and write its report."""
     report, _ = try_judge(Judge.load(str(folder)), examples, command=command, seed=seed)
     write_report(report, folder)
     return report

@@ -34,7 +34,6 @@ class Progress:
     step: int = 0
     best: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
-    train_seconds: float = 0.0
 
 
 class Trainer:
@@ -110,10 +109,8 @@ class Trainer:
             if self.progress.step // self.steps_per_epoch != epoch:
                 epoch = self.progress.step // self.steps_per_epoch
                 steps = self._epoch(epoch)
-            started = time.monotonic()
             window_loss.append(self._step(steps[self.progress.step % self.steps_per_epoch]))
             self.progress.step += 1
-            self.progress.train_seconds += time.monotonic() - started
             step, last = self.progress.step, self.progress.step == self.total_steps
             if step % run.log_every == 0 or last:
                 loss = torch.stack(window_loss).mean().item()
