@@ -44,12 +44,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     requests = [example.request() for _, example in read_records(arguments.data, LabelledExample)]
-    judged = [request for request in requests if request.response.strip()]
+    judged = whole_questions([request for request in requests if request.response.strip()])
     rows, warm = judged[: arguments.rows], judged[arguments.rows : arguments.rows + 48]
     judge = Judge.load(arguments.judge)
     result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
     write_json(arguments.out, result)
     Console().print_json(data={k: v for k, v in result.items() if k != "disagreements"})
+
+
+def whole_questions(requests: Sequence[JudgeRequest]) -> list[JudgeRequest]:
+    """Responses to one question together, questions in the order they are first met."""
+    first: dict[str, int] = {}
+    for request in requests:
+        first.setdefault(request.question, len(first))
+    return sorted(requests, key=lambda request: first[request.question])
 
 
 def compare_speed(
@@ -245,7 +253,7 @@ def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
-    """Rows per second if item tokens cost nothing but their matrix products at full speed."""
+    """Rows per second if item tokens, each row's own, cost only matrix products at full speed."""
     import torch
 
     model = judge.engine.model.backbone

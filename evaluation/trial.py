@@ -59,9 +59,14 @@ def try_judge(
 def grade_examples(
     judge: Judge, examples: Sequence[LabelledExample], *, calibrated: bool = True
 ) -> list[Verdict]:
-    """Grade what a judge may see of the examples, with a progress bar."""
-    requests = [example.request() for example in examples]
-    return list(judge.grade(requests, progress=True, calibrated=calibrated))
+    """Grade what a judge may see of the examples, with a progress bar.
+
+    Responses to one question are graded together, which saves reading it again.
+    """
+    order = sorted(range(len(examples)), key=lambda i: examples[i].question)
+    requests = [examples[i].request() for i in order]
+    graded = zip(order, judge.grade(requests, progress=True, calibrated=calibrated), strict=True)
+    return [verdict for _, verdict in sorted(graded, key=lambda pair: pair[0])]
 
 
 def summary_table(name: str, report: Mapping[str, Any]) -> Table:

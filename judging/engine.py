@@ -1,4 +1,4 @@
-"""The tree engine: exact label log-probabilities for many prompts, in batches by token budget."""
+"""The tree engine: exact label log-probabilities for many prompts, few forward passes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from torch import Tensor
 
 from judging.encoder import EncodedPrompt
 from judging.forest import ForestModel, Prefix, forest_batch, label_logprobs
+from judging.packing import pack
 from judging.tree import LabelTree
 
 MAX_PREFIXES = 16
+TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
+"""A CPU is fastest while activations stay in its cache (512 against 2048: 1.4 times the rows)."""
 
 
 class TreeEngine:
@@ -23,13 +26,13 @@ class TreeEngine:
     Args:
         model: Backbone in a :class:`~judging.forest.ForestModel`, in eval mode.
         pad_id: Padding token.
-        token_budget: Most item tokens (padding included) in one pass.
+        token_budget: Most item tokens (padding included) in one pass; default by device.
     """
 
-    def __init__(self, model: ForestModel, pad_id: int, token_budget: int = 4096) -> None:
+    def __init__(self, model: ForestModel, pad_id: int, token_budget: int | None = None) -> None:
         self.model = model
         self.pad_id = pad_id
-        self.token_budget = token_budget
+        self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
 
     @torch.inference_mode()
@@ -44,24 +47,20 @@ class TreeEngine:
             ``[prompts, labels]`` float32 on the CPU, in the order given.
         """
         result = torch.empty(len(prompts), len(tree.labels))
-        device = next(self.model.parameters()).device
-        for rows in self._batches([len(prompt.suffix_ids) for prompt in prompts], tree):
-            batch = forest_batch([prompts[i] for i in rows], [tree] * len(rows), self.pad_id)
-            prefix = self._prefix(prompts[rows[0]].prefix_ids, device)
+        device = self.model.device
+        for rows in pack(prompts, len(tree.node_tokens), self.token_budget):
+            chosen = [i for row in rows for i in row]
+            places = iter(range(len(chosen)))
+            batch = forest_batch(
+                [prompts[i] for i in chosen],
+                [tree] * len(chosen),
+                self.pad_id,
+                rows=[[next(places) for _ in row] for row in rows],
+            )
+            prefix = self._prefix(prompts[chosen[0]].prefix_ids, device)
             logits = self.model(batch.to(device), prefix)
-            result[rows] = label_logprobs(logits, tree).cpu()
+            result[chosen] = label_logprobs(logits, tree).cpu()
         return result
-
-    def _batches(self, lengths: Sequence[int], tree: LabelTree) -> list[list[int]]:
-        """Rows by descending length, so that the largest batch comes first and padding is least."""
-        batches: list[list[int]] = []
-        width = 0
-        for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-            if not batches or (len(batches[-1]) + 1) * width > self.token_budget:
-                batches.append([])
-                width = lengths[row] + len(tree.node_tokens)
-            batches[-1].append(row)
-        return batches
 
     def _prefix(self, ids: tuple[int, ...], device: torch.device) -> Prefix | None:
         if not ids:

@@ -1,7 +1,9 @@
 """One forward pass over many prompts, each with its label tree, for training and judging alike.
 
-A row is ``[item tokens | tree nodes | padding]``. All rows of a batch may share one instruction
-prefix, computed once and expanded over the batch, with gradients when training.
+A row is ``[trunk | item tokens | tree nodes | item tokens | tree nodes | ... | padding]``: one or
+more prompts that share their first item tokens, the trunk; no prompt sees another's own tokens. All
+rows of a batch may share one instruction prefix, computed once and expanded over the batch, with
+gradients when training.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache
 
 from judging.encoder import EncodedPrompt
+from judging.packing import trunk_length
 from judging.tree import LabelTree
 
 COLUMN_STEP = 8
@@ -22,7 +25,7 @@ COLUMN_STEP = 8
 
 @dataclass(frozen=True)
 class ForestBatch:
-    """Tensors of one forward pass over ``B`` rows of ``S`` columns after ``P`` prefix tokens."""
+    """One forward pass: ``N`` prompts in ``B`` rows of ``S`` columns after ``P`` prefix tokens."""
 
     prefix_ids: Tensor
     """Shared instruction tokens, ``[P]`` int64; empty when every row holds its own."""
@@ -32,8 +35,11 @@ class ForestBatch:
     """``[3, B, S]`` int64, continuing after the prefix."""
     visible: Tensor
     """``[B, S, P + S]`` bool: which keys a query sees (prefix, earlier prompt, own ancestors)."""
+    kept: Tensor
+    """``[B, R]`` int64: columns whose logits are needed; padded with 0."""
     slots: Tensor
-    """``[B, K]`` int64: column of each slot (prompt end, then nodes); padded with 0."""
+    """``[N, K]`` int64: where each prompt's slots (prompt end, then nodes) lie in the flattened
+    ``kept``; padded with 0."""
     vision: dict[str, Tensor]
     """``pixel_values`` and ``image_grid_thw`` of all rows in order, or empty."""
 
@@ -44,6 +50,7 @@ class ForestBatch:
             self.input_ids.to(device, non_blocking=True),
             self.position_ids.to(device, non_blocking=True),
             self.visible.to(device, non_blocking=True),
+            self.kept.to(device, non_blocking=True),
             self.slots.to(device, non_blocking=True),
             {name: value.to(device, non_blocking=True) for name, value in self.vision.items()},
         )
@@ -54,6 +61,7 @@ def forest_batch(
     trees: Sequence[LabelTree],
     pad_id: int,
     *,
+    rows: Sequence[Sequence[int]] | None = None,
     share_prefix: bool = True,
 ) -> ForestBatch:
     """Lay prompts and their trees out as rows.
@@ -62,6 +70,8 @@ def forest_batch(
         prompts: Encoded prompts; with ``share_prefix`` all must have the same instruction.
         trees: One label tree per prompt.
         pad_id: Token of padding columns.
+        rows: Indices of the prompts of each row, which must show the same pictures; default one
+            prompt a row, in the order given.
         share_prefix: Take the instruction out of the rows; else each row starts with its own.
 
     Raises:
@@ -70,41 +80,78 @@ def forest_batch(
     prefix = prompts[0].prefix_ids if share_prefix else ()
     if share_prefix and any(prompt.prefix_ids != prefix for prompt in prompts):
         raise ValueError("rows that share a prefix must have the same instruction")
-    rows = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p in prompts]
-    lengths = [len(row) + len(tree.node_tokens) for row, tree in zip(rows, trees, strict=True)]
+    rows = rows or [[index] for index in range(len(prompts))]
+    laid = [_lay_out([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
     # Few distinct widths: CPU kernels are made, and kept, per shape.
-    columns = -(-max(lengths) // COLUMN_STEP) * COLUMN_STEP
-    num_rows, past = len(rows), len(prefix)
-    num_slots = max(tree.num_slots for tree in trees)
+    columns = -(-max(len(row.tokens) for row in laid) // COLUMN_STEP) * COLUMN_STEP
+    num_kept = max(sum(map(len, row.slots)) for row in laid)
 
-    input_ids = torch.full((num_rows, columns), pad_id)
-    position_ids = torch.zeros(3, num_rows, columns, dtype=torch.int64)
-    slots = torch.zeros(num_rows, num_slots, dtype=torch.int64)
-    visible = torch.ones(columns, columns, dtype=torch.bool).tril().repeat(num_rows, 1, 1)
-    for i, (prompt, row, tree) in enumerate(zip(prompts, rows, trees, strict=True)):
-        end, nodes = len(row), len(tree.node_tokens)
-        input_ids[i, :end] = torch.tensor(row)
-        positions = prompt.positions[:, -end:]
-        position_ids[:, i, :end] = positions
-        slots[i, 0] = end - 1
-        if nodes:
-            input_ids[i, end : end + nodes] = torch.tensor(tree.node_tokens)
-            position_ids[:, i, end : end + nodes] = positions.max() + torch.tensor(tree.depths())
-            slots[i, 1 : nodes + 1] = torch.arange(end, end + nodes)
-            visible[i, end : end + nodes, end : end + nodes] = False
-            for node in range(nodes):
-                visible[i, end + node, [end + a for a in tree.ancestors(node)]] = True
-    before = torch.ones(num_rows, columns, past, dtype=torch.bool)
-    grids = [prompt.vision for prompt in prompts if prompt.vision]
-    vision = {name: torch.cat([grid[name] for grid in grids]) for name in grids[0]} if grids else {}
+    input_ids = torch.full((len(rows), columns), pad_id)
+    position_ids = torch.zeros(3, len(rows), columns, dtype=torch.int64)
+    visible = torch.ones(columns, columns, dtype=torch.bool).tril().repeat(len(rows), 1, 1)
+    kept = torch.zeros(len(rows), num_kept, dtype=torch.int64)
+    slots = torch.zeros(len(prompts), max(t.num_slots for t in trees), dtype=torch.int64)
+    for b, (row, members) in enumerate(zip(laid, rows, strict=True)):
+        width = len(row.tokens)
+        input_ids[b, :width] = torch.tensor(row.tokens)
+        position_ids[:, b, :width] = row.positions
+        visible[b, :width, :width] = row.visible
+        start = 0
+        for index, own in zip(members, row.slots, strict=True):
+            end = start + len(own)
+            kept[b, start:end] = torch.tensor(own)
+            slots[index, : len(own)] = b * num_kept + torch.arange(start, end)
+            start = end
+    before = torch.ones(len(rows), columns, len(prefix), dtype=torch.bool)
+    pictures = [prompts[row[0]].vision for row in rows if prompts[row[0]].vision]
+    vision = (
+        {name: torch.cat([shown[name] for shown in pictures]) for name in pictures[0]}
+        if pictures
+        else {}
+    )
     return ForestBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
         position_ids,
         torch.cat([before, visible], dim=2),
+        kept,
         slots,
         vision,
     )
+
+
+@dataclass(frozen=True)
+class _Row:
+    tokens: list[int]
+    positions: Tensor
+    visible: Tensor
+    slots: list[list[int]]
+    """Columns of each prompt's slots."""
+
+
+def _lay_out(members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: bool) -> _Row:
+    items = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p, _ in members]
+    trunk = trunk_length(items)
+    width = trunk + sum(
+        len(item) - trunk + len(tree.node_tokens)
+        for item, (_, tree) in zip(items, members, strict=True)
+    )
+    tokens = list(items[0][:trunk])
+    positions = [members[0][0].positions[:, -len(items[0]) :][:, :trunk]]
+    visible = torch.ones(width, width, dtype=torch.bool).tril()
+    slots = []
+    for item, (prompt, tree) in zip(items, members, strict=True):
+        start, own = len(tokens), prompt.positions[:, -len(item) :]
+        end = start + len(item) - trunk
+        nodes = len(tree.node_tokens)
+        tokens += [*item[trunk:], *tree.node_tokens]
+        positions += [own[:, trunk:], (own.max() + torch.tensor(tree.depths())).expand(3, nodes)]
+        visible[start:, trunk:start] = False
+        visible[end : end + nodes, end : end + nodes] = False
+        for node in range(nodes):
+            visible[end + node, [end + a for a in tree.ancestors(node)]] = True
+        slots.append([end - 1, *range(end, end + nodes)])
+    return _Row(tokens, torch.cat(positions, dim=1), visible, slots)
 
 
 @dataclass(frozen=True)
@@ -131,6 +178,11 @@ class ForestModel(nn.Module):
     def __init__(self, backbone: Any) -> None:
         super().__init__()
         self.backbone = backbone
+
+    @property
+    def device(self) -> torch.device:
+        """Where the backbone is."""
+        return next(self.parameters()).device
 
     def prefill(self, prefix_ids: Tensor) -> Prefix:
         """Run the instruction once.
@@ -160,8 +212,8 @@ class ForestModel(nn.Module):
             prefix: Their prefilled instruction; computed here, with gradients, when ``None``.
 
         Returns:
-            ``[B, K, vocabulary]`` in the backbone's compute dtype. Slots a row does not have hold
-            arbitrary values.
+            ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
+            Slots a prompt does not have hold arbitrary values.
         """
         cache = None
         if len(batch.prefix_ids):
@@ -173,10 +225,10 @@ class ForestModel(nn.Module):
             attention_mask=self._additive(batch.visible),
             past_key_values=cache,
             use_cache=cache is not None,
-            logits_to_keep=batch.slots,
+            logits_to_keep=batch.kept,
             **batch.vision,
         ).logits
-        return logits
+        return logits.flatten(0, 1)[batch.slots]
 
     def _additive(self, visible: Tensor) -> Tensor:
         device = visible.device.type
@@ -191,11 +243,11 @@ def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
     """Log-probability of every label: the sum over its tokens, end token included.
 
     Args:
-        logits: ``[B, K, vocabulary]`` from :class:`ForestModel`, ``K >= tree.num_slots``.
-        tree: The label tree every row was laid out with.
+        logits: ``[N, K, vocabulary]`` from :class:`ForestModel`, ``K >= tree.num_slots``.
+        tree: The label tree every prompt was laid out with.
 
     Returns:
-        ``[B, labels]`` float32.
+        ``[N, labels]`` float32.
     """
     used = logits[:, : tree.num_slots].float()
     normaliser = used.logsumexp(-1)

@@ -211,7 +211,7 @@ class Trainer:
         """Label log-probabilities of every row, each ``[labels]``, shared over processes."""
         accelerator = self.accelerator
         self.model.eval()
-        engine = TreeEngine(self.unwrapped, self.pad_id, token_budget=2048)
+        engine = TreeEngine(self.unwrapped, self.pad_id)
         found: list[tuple[int, list[float]]] = []
         mine = range(accelerator.process_index, len(rows), accelerator.num_processes)
         by_rubric: dict[str, list[int]] = {}

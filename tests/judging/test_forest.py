@@ -15,6 +15,7 @@ from judging.embedded import embedded_folder
 from judging.encoder import EncodedPrompt, Encoder
 from judging.engine import TreeEngine
 from judging.forest import ForestModel, forest_batch, label_logprobs
+from judging.packing import pack
 from judging.tasks import get_task
 from judging.tree import LabelTree
 from judging.types import JudgeRequest
@@ -160,17 +161,44 @@ def test_engine_returns_the_order_given(
     assert apart.min() > 1e-2, "rows must differ, or an exchange would not show"
 
 
-def test_engine_batches_keep_to_the_budget_and_lose_no_row(tiny: Backbone) -> None:
-    tree = Encoder(tiny).tree(["Correct", "Wrong"])
-    nodes = len(tree.node_tokens)
-    engine = TreeEngine(ForestModel(tiny.model), 0, token_budget=100)
-    lengths = [3, 40, 17, 200, 8, 8, 30]
-    batches = engine._batches(lengths, tree)
-    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
-    for batch in batches:
-        width = max(lengths[row] for row in batch) + nodes
-        assert len(batch) == 1 or width * len(batch) <= 100
-    assert len(batches) < len(lengths)
+def _same_question(pictures: Sequence[str]) -> list[JudgeRequest]:
+    """Responses to one question about one picture: two equal, one the beginning of another."""
+    return [
+        ask(response, images=(pictures[1],))
+        for response in ("Nine.", "Nine boats before breakfast", "Nine boats", "Nine.", "?")
+    ]
+
+
+def test_responses_that_share_a_row_do_not_see_each_other(
+    tiny: Backbone, pictures: list[str]
+) -> None:
+    reference = reference_model(tiny.name)
+    prompts = _encode(tiny, [*_same_question(pictures), TEXT_ONLY[0]])
+    trees = [_varied_tree(tiny), Encoder(tiny).tree(["Correct", "Wrong"])] * 3
+    rows = [[4, 1, 0], [5], [3, 2]]
+    for share_prefix in (True, False):
+        batch = forest_batch(
+            prompts, trees, tiny.tokenizer.pad_token_id, rows=rows, share_prefix=share_prefix
+        )
+        assert batch.input_ids.shape[0] == len(rows)
+        assert len(batch.vision["image_grid_thw"]) == 2, "a row shows its picture once"
+        with torch.inference_mode():
+            logits = ForestModel(tiny.model)(batch)
+        for i, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
+            found = label_logprobs(logits[i : i + 1], tree)[0]
+            torch.testing.assert_close(found, _expected(reference, prompt, tree), **TOLERANCE)
+
+
+def test_engine_shares_rows_and_equals_each_prompt_alone(
+    tiny: Backbone, pictures: list[str]
+) -> None:
+    prompts = _encode(tiny, [*_same_question(pictures), *_requests(pictures)])
+    tree = _varied_tree(tiny)
+    planned = pack(prompts, len(tree.node_tokens), 4096)
+    assert sum(map(len, planned)) < len(prompts), "nothing was shared"
+    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=4096)
+    expected = torch.stack([_found(tiny, [prompt], [tree])[0] for prompt in prompts])
+    torch.testing.assert_close(engine.score(prompts, tree), expected, **TOLERANCE)
 
 
 def test_adapter_gradients_through_the_shared_instruction(
