@@ -6,6 +6,7 @@ Benchmarks ask for verdicts on many models' answers to the same question. Prompt
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -39,7 +40,7 @@ def pack(
         Batches, each a list of rows, each a list of indices into ``prompts``. Rows come by
         descending width, so that the largest batch is first and padding is least.
     """
-    rows = _shared_rows(prompts, num_nodes, token_budget)
+    rows = _joined(prompts, num_nodes, token_budget)
     batches: list[list[list[int]]] = []
     widest = 0
     for columns, row in sorted(rows, key=lambda entry: -entry[0]):
@@ -50,7 +51,12 @@ def pack(
     return batches
 
 
-def _shared_rows(
+def shared_rows(prompts: Sequence[EncodedPrompt], num_nodes: int) -> list[list[int]]:
+    """Rows of one batch: indices into ``prompts``, those that begin alike together."""
+    return [row for _, row in _joined(prompts, num_nodes, token_budget=sys.maxsize)]
+
+
+def _joined(
     prompts: Sequence[EncodedPrompt], num_nodes: int, token_budget: int
 ) -> list[tuple[int, list[int]]]:
     """Rows with their widths; neighbours in token order are joined where that saves work."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judging.encoder import EncodedPrompt, Encoder
@@ -76,7 +76,13 @@ class Rows:
         return self.encoder.encode([(get_task(row.example.task), row.example)])[0]
 
     def steps(
-        self, batch_size: int, micro_batch_size: int, seed: int, epoch: int
+        self,
+        batch_size: int,
+        micro_batch_size: int,
+        seed: int,
+        epoch: int,
+        *,
+        whole_questions: bool = False,
     ) -> list[list[list[Row]]]:
         """The epoch's optimizer steps, each a list of micro-batches.
 
@@ -84,14 +90,14 @@ class Rows:
         process. Rows that do not fill a step at the end of the epoch are left out.
         """
         order = random.Random(f"{seed}/{epoch}")
-        by_rubric: dict[str, list[Row]] = {}
+        by_rubric: dict[str, dict[object, list[Row]]] = {}
         for row in order.sample(self.rows, len(self.rows)):
-            by_rubric.setdefault(row.rubric, []).append(row)
+            together = row.example.question if whole_questions else id(row)
+            by_rubric.setdefault(row.rubric, {}).setdefault(together, []).append(row)
         micro_batches = []
-        for rows in by_rubric.values():
-            window = _WINDOW * micro_batch_size
-            for start in range(0, len(rows), window):
-                ordered = sorted(rows[start : start + window], key=lambda row: row.length)
+        for questions in by_rubric.values():
+            for window in _windows(list(questions.values()), _WINDOW * micro_batch_size):
+                ordered = [row for rows in sorted(window, key=_mean_length) for row in rows]
                 micro_batches += [
                     ordered[i : i + micro_batch_size]
                     for i in range(0, len(ordered), micro_batch_size)
@@ -102,3 +108,19 @@ class Rows:
             micro_batches[i : i + per_step]
             for i in range(0, len(micro_batches) - per_step + 1, per_step)
         ]
+
+
+def _windows(questions: list[list[Row]], size: int) -> Iterator[list[list[Row]]]:
+    """Consecutive questions, at least ``size`` rows at a time but for the last."""
+    window: list[list[Row]] = []
+    for rows in questions:
+        window.append(rows)
+        if sum(map(len, window)) >= size:
+            yield window
+            window = []
+    if window:
+        yield window
+
+
+def _mean_length(rows: list[Row]) -> float:
+    return sum(row.length for row in rows) / len(rows)

@@ -19,6 +19,7 @@ from judging.backbones import Backbone
 from judging.engine import TreeEngine
 from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch
+from judging.packing import shared_rows
 from train.batches import Row, Rows
 from train.checkpoint import load_checkpoint, save_checkpoint, trainable
 from train.objectives import Objective
@@ -135,7 +136,11 @@ class Trainer:
     def _epoch(self, epoch: int) -> list[list[list[Row]]]:
         optim = self.recipe.optim
         return self.rows.steps(
-            optim.batch_size, optim.micro_batch_size, self.recipe.run.seed, epoch
+            optim.batch_size,
+            optim.micro_batch_size,
+            self.recipe.run.seed,
+            epoch,
+            whole_questions=optim.whole_questions,
         )
 
     def _step(self, micro_batches: list[list[Row]]) -> torch.Tensor:
@@ -148,10 +153,12 @@ class Trainer:
         total = torch.zeros((), device=accelerator.device)
         self.model.train()
         for index, rows in enumerate(mine):
+            prompts = [self.rows.prompt(row) for row in rows]
             batch = forest_batch(
-                [self.rows.prompt(row) for row in rows],
+                prompts,
                 [row.tree for row in rows],
                 self.pad_id,
+                rows=shared_rows(prompts, len(rows[0].tree.node_tokens)),
                 share_prefix=not self.recipe.run.gradient_checkpointing,
             ).to(accelerator.device)
             last = index == len(mine) - 1

@@ -41,11 +41,17 @@ def test_the_order_is_a_function_of_seed_and_epoch(backbone: Backbone, rows: Row
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 99))
+@given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 99), st.booleans())
 def test_every_row_at_most_once_per_epoch(
-    rows: Rows, per_step: int, micro_batch_size: int, epoch: int
+    rows: Rows, per_step: int, micro_batch_size: int, epoch: int, whole_questions: bool
 ) -> None:
-    steps = rows.steps(per_step * micro_batch_size, micro_batch_size, seed=0, epoch=epoch)
+    steps = rows.steps(
+        per_step * micro_batch_size,
+        micro_batch_size,
+        seed=0,
+        epoch=epoch,
+        whole_questions=whole_questions,
+    )
     counts = Counter(row.example.id for step in steps for micro in step for row in micro)
     assert set(counts.values()) <= {1}
     left_out = len(rows) - sum(counts.values())
@@ -75,6 +81,16 @@ def test_rows_of_a_micro_batch_have_like_lengths(backbone: Backbone) -> None:
     padding = sum(max(r.length for r in m) * len(m) - sum(r.length for r in m) for m in micros)
     # Eight neighbours of 64 rows between 0 and 39 words; in random order it would be a third.
     assert padding < 0.1 * sum(row.length for row in rows.rows)
+
+
+def test_whole_questions_stay_together(backbone: Backbone) -> None:
+    rows = encoded(backbone, [example(i, question=f"What is {i % 20}?") for i in range(80)])
+    micros = [micro for step in rows.steps(16, 16, 0, 0, whole_questions=True) for micro in step]
+    assert len(micros) == 5
+    for micro in micros:
+        assert sorted(Counter(row.example.question for row in micro).values()) == [4, 4, 4, 4]
+    scattered = [micro for step in rows.steps(16, 16, 0, 0) for micro in step]
+    assert any(len({row.example.question for row in micro}) > 4 for micro in scattered)
 
 
 def test_targets_and_rubrics(rows: Rows) -> None:

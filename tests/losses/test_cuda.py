@@ -1,0 +1,104 @@
+"""On a GPU: the same numbers as on the CPU, no waiting for the host, bounded memory and time.
+
+pytest -m cuda tests/losses/test_cuda.py
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from losses import FocalLoss, class_weights, normalised_logprob, token_logprobs
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+VOCABULARY = 151_936
+TOKENS = 64
+
+
+@pytest.fixture
+def no_host_sync() -> Iterator[None]:
+    """Any wait of the host for the device is an error."""
+    torch.cuda.set_sync_debug_mode("error")
+    yield
+    torch.cuda.set_sync_debug_mode("default")
+
+
+def _inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(11)
+    logits = 6 * torch.randn(TOKENS, VOCABULARY, generator=generator)
+    targets = torch.randint(VOCABULARY, (TOKENS,), generator=generator)
+    logits[: TOKENS // 2, targets[: TOKENS // 2]] += 30  # half of them predicted well
+    classes = torch.randint(3, (TOKENS,), generator=generator)
+    return logits.to(dtype), targets, classes
+
+
+def _focal() -> FocalLoss:
+    return FocalLoss(class_weights([700, 100, 200]), gamma=1.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_focal_loss_and_gradient_equal_the_cpu(dtype: torch.dtype) -> None:
+    found = {}
+    for device in ("cpu", "cuda"):
+        logits, targets, classes = (tensor.to(device) for tensor in _inputs(dtype))
+        logits.requires_grad_()
+        loss = _focal().to(device)(logits, targets, classes)
+        loss.backward()
+        assert logits.grad is not None
+        found[device] = (loss.detach().cpu(), logits.grad.cpu())
+    tolerance = {"rtol": 1e-5, "atol": 1e-7} if dtype is torch.float32 else {}
+    for on_cpu, on_gpu in zip(found["cpu"], found["cuda"], strict=True):
+        torch.testing.assert_close(on_gpu, on_cpu, **tolerance)
+
+
+@pytest.mark.usefixtures("no_host_sync")
+def test_forward_and_backward_never_wait_for_the_device() -> None:
+    logits = torch.zeros(TOKENS, VOCABULARY, device="cuda", requires_grad=True)
+    targets = torch.zeros(TOKENS, dtype=torch.int64, device="cuda")
+    loss = _focal().to("cuda")(logits, targets, targets)
+    sequences = token_logprobs(logits, targets).view(8, -1)
+    (loss + normalised_logprob(sequences, torch.ones_like(sequences, dtype=torch.bool)).sum()
+     ).backward()  # fmt: skip
+
+
+def test_peak_memory_is_a_few_copies_of_the_logits() -> None:
+    logits, targets, classes = (tensor.cuda() for tensor in _inputs(torch.float32))
+    logits.requires_grad_()
+    loss = _focal().cuda()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    loss(logits, targets, classes).backward()
+    copies = (torch.cuda.max_memory_allocated() - before) / logits.untyped_storage().nbytes()
+    print(f"focal loss: {copies:.2f} copies of the logits at the peak")  # noqa: T201
+    assert copies < 3.2  # log-probabilities, their gradient, the logits' gradient
+
+
+def test_time_is_near_that_of_cross_entropy() -> None:
+    logits, targets, classes = (tensor.cuda() for tensor in _inputs(torch.float32))
+    logits.requires_grad_()
+    loss = _focal().cuda()
+
+    def seconds(step: Callable[[], Tensor]) -> float:
+        for _ in range(3):
+            step().backward()
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(20):
+            step().backward()
+        torch.cuda.synchronize()
+        return time.perf_counter() - started
+
+    ratio = seconds(lambda: loss(logits, targets, classes)) / seconds(
+        lambda: torch.nn.functional.cross_entropy(logits, targets)
+    )
+    print(f"focal loss: {ratio:.2f} times cross-entropy")  # noqa: T201
+    assert ratio < 2
