@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.outcomes import Outcomes, score_of, type_of
+from evaluation.outcomes import Outcomes
 from evaluation.statistics import (
     RESAMPLES,
     Floats,
@@ -22,6 +22,7 @@ from evaluation.statistics import (
     resample_clusters,
     wilson_interval,
 )
+from judging.types import score_of, type_of
 
 CORRECT = "Correct"
 WRONG = ("Wrong", "Incorrect")

@@ -118,16 +118,6 @@ def full_label(record: LabelledExample | Verdict) -> str:
     return label
 
 
-def score_of(label: str) -> str:
-    """The label without its error type."""
-    return label.partition(";")[0].strip()
-
-
-def type_of(label: str) -> str:
-    """The error type within a full label; empty when it has none."""
-    return label.partition(";")[2].strip()
-
-
 def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """Every label the tasks declare or anyone used, in task order.
 

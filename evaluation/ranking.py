@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
-from evaluation.outcomes import Outcomes, score_of
+from evaluation.outcomes import Outcomes
 from evaluation.statistics import (
     RESAMPLES,
     Floats,
@@ -19,6 +19,7 @@ from evaluation.statistics import (
     resample_clusters,
     wilson_interval,
 )
+from judging.types import score_of
 
 
 def rank_answerers(

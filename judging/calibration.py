@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judging.errors import CustosError
 from judging.fingerprint import digest
+from judging.types import score_of, type_of
 
 # Weak pull towards "no change": keeps a class that a small split hardly shows from running away.
 _RIDGE = 1e-3
@@ -51,12 +52,31 @@ class CalibrationSet(BaseModel):
     judge: str
     """Digest of the judge's identity (weights, instructions, budget, dtype, engine)."""
     rubrics: dict[str, Calibration]
-    """Keyed by ``task/rubric``."""
+    """Over scores (labels without their error type), keyed by ``task/rubric``."""
+    error_types: dict[str, Calibration] = {}
+    """Over error types given the score, for rubrics that have them."""
 
     @property
     def id(self) -> str:
         """Short content hash."""
         return digest(self.model_dump())
+
+    def posterior(self, rubric: str, logprobs: Mapping[str, float]) -> dict[str, float]:
+        """Calibrated probabilities of full labels: of the score, times of the type given it."""
+        scores = self.rubrics[rubric].posterior(score_logprobs(logprobs))
+        probabilities = {}
+        for score, probability in scores.items():
+            types = {
+                type_of(label): logprob
+                for label, logprob in logprobs.items()
+                if score_of(label) == score
+            }
+            given = self.error_types.get(rubric) if len(types) > 1 else None
+            shares = given.posterior(types) if given else posterior(types)
+            for kind, share in shares.items():
+                label = f"{score}; {kind}" if kind else score
+                probabilities[label] = probability * share
+        return {label: probabilities[label] for label in logprobs}
 
     @classmethod
     def load(cls, path: Path, judge: str) -> CalibrationSet:
@@ -76,6 +96,49 @@ class CalibrationSet(BaseModel):
                 f"the judge again, or remove the file to judge uncalibrated"
             )
         return loaded
+
+
+def posterior(logprobs: Mapping[str, float]) -> dict[str, float]:
+    """Log-probabilities normalised over the labels given."""
+    values = np.array(list(logprobs.values()))
+    return dict(zip(logprobs, np.exp(values - np.logaddexp.reduce(values)).tolist(), strict=True))
+
+
+def score_logprobs(logprobs: Mapping[str, float]) -> dict[str, float]:
+    """Log-probability of each score, summed over its error types."""
+    by_score: dict[str, list[float]] = {}
+    for label, logprob in logprobs.items():
+        by_score.setdefault(score_of(label), []).append(logprob)
+    return {score: float(np.logaddexp.reduce(values)) for score, values in by_score.items()}
+
+
+def fit_score_calibration(
+    logprobs: NDArray[np.float64], targets: NDArray[np.int64], labels: Sequence[str]
+) -> Calibration:
+    """:func:`fit_calibration` of scores, given full labels."""
+    scores = list(dict.fromkeys(map(score_of, labels)))
+    columns = np.array([scores.index(score_of(label)) for label in labels])
+    summed = np.stack(
+        [np.logaddexp.reduce(logprobs[:, columns == i], axis=1) for i in range(len(scores))], axis=1
+    )
+    return fit_calibration(summed, columns[targets], scores)
+
+
+def fit_type_calibration(
+    logprobs: NDArray[np.float64], targets: NDArray[np.int64], labels: Sequence[str]
+) -> Calibration | None:
+    """:func:`fit_calibration` of error types given the human score; ``None`` without types."""
+    types = list(dict.fromkeys(type_of(label) for label in labels if type_of(label)))
+    erroneous = np.array([bool(type_of(labels[target])) for target in targets], dtype=bool)
+    if not types:
+        return None
+    index = {label: i for i, label in enumerate(labels)}
+    given = [
+        [row[index[f"{score_of(labels[target])}; {kind}"]] for kind in types]
+        for row, target in zip(logprobs[erroneous], targets[erroneous], strict=True)
+    ]
+    found = np.array([types.index(type_of(labels[target])) for target in targets[erroneous]])
+    return fit_calibration(np.array(given).reshape(-1, len(types)), found.astype(np.int64), types)
 
 
 def fit_calibration(

@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from judging.adapters import ADAPTER_FILE, load_adapter
 from judging.backbones import Backbone, Dtype, load_backbone
-from judging.calibration import CalibrationSet
+from judging.calibration import CalibrationSet, posterior
 from judging.encoder import EncodedPrompt, Encoder
 from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.tasks import JudgeTask, get_task, task_names
 from judging.tasks.base import Ruling
-from judging.types import JudgeRequest, Pass, Verdict
+from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -261,7 +261,8 @@ class Judge:
         return Verdict(
             id=request.id,
             status=ruling.status,
-            label=ruling.label,
+            label=score_of(ruling.label) if ruling.label else None,
+            error_type=type_of(ruling.label or "") or None,
             message=ruling.message,
             judge=self.fingerprint(request),
         )
@@ -276,25 +277,48 @@ class Judge:
     ) -> Verdict:
         import numpy as np
 
-        values = np.array(list(logprobs.values()))
-        mass = float(np.exp(np.logaddexp.reduce(values)))
-        raw = np.exp(values - np.logaddexp.reduce(values)).tolist()
-        posterior = dict(zip(logprobs, raw, strict=True))
-        calibration = self.calibration.rubrics.get(rubric) if self.calibration else None
-        probabilities = calibration.posterior(logprobs) if calibration and calibrated else posterior
-        label = max(probabilities, key=probabilities.__getitem__)
+        raw = posterior(logprobs)
+        fitted = self.calibration if calibrated else None
+        probabilities = (
+            fitted.posterior(rubric, logprobs) if fitted and rubric in fitted.rubrics else raw
+        )
+        label = best_label(probabilities)
         return Verdict(
             id=request.id,
             status="scored",
-            label=label,
+            label=score_of(label),
+            error_type=type_of(label) or None,
             probabilities=probabilities,
+            marginals=_marginals(probabilities),
             confidence=probabilities[label],
-            label_mass=mass,
+            label_mass=float(np.exp(np.logaddexp.reduce(list(logprobs.values())))),
             posterior="exact",
-            passes=(Pass(posterior=posterior),),
+            passes=(Pass(posterior=raw),),
             truncated_input=truncated,
             judge=self.fingerprint(request),
         )
+
+
+def best_label(probabilities: dict[str, float]) -> str:
+    """The likeliest score, then its likeliest error type, as decoding from left to right would."""
+    scores: dict[str, float] = {}
+    for label, probability in probabilities.items():
+        scores[score_of(label)] = scores.get(score_of(label), 0.0) + probability
+    score = max(scores, key=scores.__getitem__)
+    own = [label for label in probabilities if score_of(label) == score]
+    return max(own, key=probabilities.__getitem__)
+
+
+def _marginals(probabilities: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Marginals by score and by error type, for labels that have both."""
+    if not any(map(type_of, probabilities)):
+        return {}
+    marginals: dict[str, dict[str, float]] = {"score": {}, "error_type": {}}
+    for label, probability in probabilities.items():
+        for name, part in (("score", score_of(label)), ("error_type", type_of(label))):
+            if part:
+                marginals[name][part] = marginals[name].get(part, 0.0) + probability
+    return marginals
 
 
 def read_card(folder: Path) -> JudgeCard:

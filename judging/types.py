@@ -111,6 +111,16 @@ class LabelledExample(JudgeRequest):
         )
 
 
+def score_of(label: str) -> str:
+    """A full label without its error type: ``Wrong`` of ``Wrong; Reasoning Error``."""
+    return label.partition(";")[0].strip()
+
+
+def type_of(label: str) -> str:
+    """The error type within a full label; empty when it has none."""
+    return label.partition(";")[2].strip()
+
+
 class Pass(_Record):
     """One run of the judge over a request: an order of a pair, or a sample."""
 

@@ -40,6 +40,15 @@ def load_splits(data: DataSection) -> dict[str, list[LabelledExample]]:
     return splits
 
 
+def read_split(path: Path, limit: int | None = None) -> list[LabelledExample]:
+    """Rows of a split that need a model, at most ``limit`` before those that do not are left out.
+
+    Raises:
+        CustosError: If the file is missing or a row is bad.
+    """
+    return list(_needing_a_model(_read(path, limit)))
+
+
 def _read(path: Path, limit: int | None) -> list[LabelledExample]:
     if not path.is_file():
         raise CustosError(

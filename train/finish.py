@@ -18,7 +18,12 @@ from evaluation.report import write_report
 from evaluation.trial import summary_table, try_judge
 from judging.adapters import ADAPTER_FILE
 from judging.backbones import Backbone
-from judging.calibration import CalibrationSet, fit_calibration
+from judging.calibration import (
+    Calibration,
+    CalibrationSet,
+    fit_score_calibration,
+    fit_type_calibration,
+)
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256, package_versions
 from judging.judge import CALIBRATION_FILE, CARD_FILE, Judge, JudgeCard
@@ -74,17 +79,21 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample]) -> CalibrationS
         task = get_task(example.task)
         if task.rule(example) is None:
             by_rubric.setdefault(f"{task.name}/{task.rubric(example)}", []).append(example)
-    fitted = {}
+    scores: dict[str, Calibration] = {}
+    types: dict[str, Calibration] = {}
     for rubric, group in by_rubric.items():
         labels = get_task(group[0].task).labels(rubric.partition("/")[2])
         targets = np.array([labels.index(example.label) for example in group])
+        logprobs = judge.logprobs(group)
         try:
-            fitted[rubric] = fit_calibration(judge.logprobs(group), targets, labels)
+            scores[rubric] = fit_score_calibration(logprobs, targets, labels)
+            if given := fit_type_calibration(logprobs, targets, labels):
+                types[rubric] = given
         except CustosError as error:
             Console(stderr=True).print(f"{rubric} stays uncalibrated: {error}", markup=False)
-    if not fitted:
+    if not scores:
         return None
-    calibration = CalibrationSet(judge=judge.identity, rubrics=fitted)
+    calibration = CalibrationSet(judge=judge.identity, rubrics=scores, error_types=types)
     write_json(folder / CALIBRATION_FILE, calibration.model_dump())
     return calibration
 
@@ -140,12 +149,10 @@ def _card_line(name: str, metrics: dict[str, Any]) -> str:
 
 
 def _provenance(recipe: Recipe) -> dict[str, Any]:
-    data = recipe.data
-    files = [*data.train, data.val, *(path for path in (data.cal, data.test) if path)]
     return {
         **recipe.model_dump(mode="json"),
         "provenance": {
-            "data_sha256": {str(path): file_sha256(path) for path in files},
+            "data_sha256": {str(path): file_sha256(path) for path in recipe.files},
             "packages": package_versions(),
         },
     }

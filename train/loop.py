@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,12 +51,19 @@ class Trainer:
         rows: Training rows.
         val: Validation rows.
         objective: What to minimise.
+        watched: Further rows to score with every validation, by name (an earlier task's).
     """
 
     def __init__(
-        self, recipe: Recipe, backbone: Backbone, rows: Rows, val: Rows, objective: Objective
+        self,
+        recipe: Recipe,
+        backbone: Backbone,
+        rows: Rows,
+        val: Rows,
+        objective: Objective,
+        watched: Mapping[str, Rows] | None = None,
     ) -> None:
-        self.recipe = recipe
+        self.recipe, self.watched = recipe, watched or {}
         self.rows, self.val, self.objective = rows, val, objective
         self.pad_id = backbone.tokenizer.pad_token_id
         self.accelerator = accelerator_for(recipe)
@@ -165,7 +173,7 @@ class Trainer:
             with accelerator.no_sync(self.model) if not last else nullcontext():
                 with accelerator.autocast():
                     logits = self.model(batch)
-                loss = self.objective.loss_sum(logits, rows) / denominator
+                loss = self.objective.loss_sum(logits, rows, self.progress.step) / denominator
                 # Wrappers average gradients over processes; the step wants their sum.
                 accelerator.backward(loss * accelerator.num_processes)
             total += loss.detach()
@@ -191,17 +199,13 @@ class Trainer:
         return optim.lr * 0.5 * (1 + math.cos(math.pi * done))
 
     def _validate(self, board: SummaryWriter | None) -> None:
-        logprobs = self.score(self.val)
-        targets = np.array([row.target for row in self.val.rows])
-        posterior = [row - np.logaddexp.reduce(row) for row in logprobs]
-        right = [
-            int(row.argmax()) == target for row, target in zip(posterior, targets, strict=True)
-        ]
-        nll = -float(np.mean([row[t] for row, t in zip(posterior, targets, strict=True)]))
-        scores = {"val_accuracy": float(np.mean(right)), "val_nll": nll}
+        accuracy, nll = self._accuracy_and_nll(self.val)
+        scores = {"val_accuracy": accuracy, "val_nll": nll}
+        for name, rows in self.watched.items():
+            scores[f"{name}_accuracy"], _ = self._accuracy_and_nll(rows)
         self.progress.history.append({"step": self.progress.step, **scores})
-        key = (scores["val_accuracy"], -nll)
         best = self.progress.best
+        key = (scores["val_accuracy"], -scores["val_nll"])
         if not best or key > (best["val_accuracy"], -best["val_nll"]):
             self.progress.best = {"step": self.progress.step, **scores}
             if self._main:
@@ -209,10 +213,17 @@ class Trainer:
         for name, value in scores.items():
             if board:
                 board.add_scalar(name, value, self.progress.step)
+        shown = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items())
         self.console.print(
-            f"step {self.progress.step:>6}/{self.total_steps}  val accuracy "
-            f"{scores['val_accuracy']:.4f}  val nll {nll:.4f}  (n={len(targets)})"
+            f"step {self.progress.step:>6}/{self.total_steps}  {shown}  (n={len(self.val)})"
         )
+
+    def _accuracy_and_nll(self, rows: Rows) -> tuple[float, float]:
+        right, nll = [], []
+        for row, logprobs in zip(rows.rows, self.score(rows), strict=True):
+            right.append(int(logprobs.argmax()) == row.target)
+            nll.append(np.logaddexp.reduce(logprobs) - logprobs[row.target])
+        return float(np.mean(right)), float(np.mean(nll))
 
     def score(self, rows: Rows) -> list[np.ndarray]:
         """Label log-probabilities of every row, each ``[labels]``, shared over processes."""

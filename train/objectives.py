@@ -22,8 +22,8 @@ class Objective(Protocol):
         """Weight of these rows; a step's losses are divided by the total over the step."""
         ...
 
-    def loss_sum(self, logits: Tensor, rows: Sequence[Row]) -> Tensor:
-        """Sum of losses, a scalar, given ``[rows, slots, vocabulary]`` logits."""
+    def loss_sum(self, logits: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+        """Sum of losses, a scalar, given ``[rows, slots, vocabulary]`` logits of a step."""
         ...
 
 
@@ -61,8 +61,8 @@ class FocalObjective:
         """Weighted number of scoring tokens."""
         return sum(row.example.weight * len(row.tree.paths[row.target]) for row in rows)
 
-    def loss_sum(self, logits: Tensor, rows: Sequence[Row]) -> Tensor:
-        """Weighted sum over scoring tokens."""
+    def loss_sum(self, logits: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+        """Weighted sum over scoring tokens; the step does not matter."""
         tokens = [
             (i, slot, token, self.classes[row.tree.labels[row.target]], row.example.weight)
             for i, row in enumerate(rows)
@@ -71,4 +71,5 @@ class FocalObjective:
         index = torch.tensor([entry[:4] for entry in tokens]).to(logits.device, non_blocking=True)
         weights = torch.tensor([entry[4] for entry in tokens]).to(logits.device, non_blocking=True)
         row, slot, target, label = index.unbind(1)
+        self.loss.to(logits.device)
         return (self.loss.per_token(logits[row, slot], target, label) * weights).sum()

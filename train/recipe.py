@@ -105,6 +105,12 @@ class Recipe(Section):
     provenance: dict[str, Any] | None = None
     """Data hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every data file it reads."""
+        data = self.data
+        return (*data.train, data.val, *(path for path in (data.cal, data.test) if path))
+
 
 R = TypeVar("R", bound=Recipe)
 

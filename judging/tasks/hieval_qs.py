@@ -25,7 +25,7 @@ Wrong: it means something else, adds a wrong answer, gives no answer, or is cut 
 answer, even if a right value appears on the way.
 Wording and notation may differ if the meaning is the same."""
 
-_TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
+TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
 
 @judge_task
@@ -49,7 +49,7 @@ class HiEvalQuickScore(JudgeTask):
         variant, mode = rubric.split("/")
         criteria = _ANSWER_SET if mode == "all" else _ALTERNATIVES
         answers = f"{CORRECT}, {PARTIAL} or {WRONG}" if mode == "all" else f"{CORRECT} or {WRONG}"
-        tolerance = _TOLERANCE if variant == "tolerance" else ""
+        tolerance = TOLERANCE if variant == "tolerance" else ""
         return f"{criteria}{tolerance}\nAnswer with one word: {answers}."
 
     def labels(self, rubric: str) -> tuple[str, ...]:
@@ -58,15 +58,7 @@ class HiEvalQuickScore(JudgeTask):
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
         """Question, options, ground truth, response."""
-        fields = [Field("Question", request.question)]
-        if request.choices:
-            options = (f"({chr(65 + i)}) {text}" for i, text in enumerate(request.choices))
-            fields.append(Field("Options", "  ".join(options)))
-        if request.reference_mode == "all":
-            fields.append(Field("Ground truth", "; ".join(request.references)))
-        else:
-            fields.append(Field("References", " / ".join(request.references)))
-        return (*fields, Field("Response", request.response, is_response=True))
+        return answer_fields(request)
 
     def rule(self, request: JudgeRequest) -> Ruling | None:
         """An empty response is wrong by definition."""
@@ -78,3 +70,16 @@ class HiEvalQuickScore(JudgeTask):
         """A bare label, apart from case, space and closing punctuation."""
         word = re.sub(r"[\s.!*\"'`]+", "", text).casefold()
         return next((label for label in self.labels(rubric) if label.casefold() == word), None)
+
+
+def answer_fields(request: JudgeRequest) -> tuple[Field, ...]:
+    """Question, options, ground truth and response, as both HiEval tasks show them."""
+    fields = [Field("Question", request.question)]
+    if request.choices:
+        options = (f"({chr(65 + i)}) {text}" for i, text in enumerate(request.choices))
+        fields.append(Field("Options", "  ".join(options)))
+    if request.reference_mode == "all":
+        fields.append(Field("Ground truth", "; ".join(request.references)))
+    else:
+        fields.append(Field("References", " / ".join(request.references)))
+    return (*fields, Field("Response", request.response, is_response=True))

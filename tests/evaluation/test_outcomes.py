@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from evaluation.metrics import UNSCORED
-from evaluation.outcomes import full_label, gather, label_set, score_of, type_of
+from evaluation.outcomes import full_label, gather, label_set
 from judging.errors import CustosError
 from judging.tasks import base
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, score_of, type_of
 from tests.evaluation.made_up import example, scored, unscored
 
 

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from judging.calibration import Calibration, CalibrationSet, fit_calibration
+from judging.calibration import (
+    Calibration,
+    CalibrationSet,
+    fit_calibration,
+    fit_score_calibration,
+    fit_type_calibration,
+)
 from judging.errors import CustosError
 
 LABELS = ("Correct", "Partial", "Wrong")
@@ -142,3 +148,46 @@ def test_a_temperature_of_zero_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(CustosError, match="greater than 0"):
         CalibrationSet.load(path, "abc")
+
+
+TYPED = ("Correct", "Partial; A", "Partial; B", "Wrong; A", "Wrong; B")
+
+
+def test_score_and_type_are_calibrated_apart() -> None:
+    """Types given the score are off by one temperature and bias, scores by another."""
+    rng = np.random.default_rng(2)
+    n = 20_000
+    scores, types = rng.normal(scale=2, size=(n, 3)), rng.normal(scale=2, size=(n, 2, 2))
+    shares = np.exp(log_softmax(scores / 2.0, axis=1))
+    given = np.exp(log_softmax(types / 0.5 + np.array([0.6, -0.6]), axis=2))
+    score = (shares.cumsum(1) < rng.random((n, 1))).sum(1)
+    second = rng.random(n) > np.where(score == 2, given[:, 1, 0], given[:, 0, 0])
+    targets = np.where(score == 0, 0, 2 * score - 1 + second).astype(np.int64)
+    log_scores, log_types = log_softmax(scores, axis=1), log_softmax(types, axis=2)
+    joint = np.concatenate(
+        [log_scores[:, :1], *(log_scores[:, i + 1 : i + 2] + log_types[:, i] for i in range(2))],
+        axis=1,
+    )
+    by_score = fit_score_calibration(joint, targets, TYPED)
+    by_type = fit_type_calibration(joint, targets, TYPED)
+    assert by_type is not None
+    assert list(by_score.bias) == ["Correct", "Partial", "Wrong"]
+    assert by_score.temperature == pytest.approx(2.0, abs=0.08)
+    assert by_type.temperature == pytest.approx(0.5, abs=0.03)
+    assert list(by_type.bias.values()) == pytest.approx([0.6, -0.6], abs=0.05)
+    assert by_type.n == (targets > 0).sum()
+
+    fitted = CalibrationSet(judge="x", rubrics={"t/r": by_score}, error_types={"t/r": by_type})
+    found = fitted.posterior("t/r", dict(zip(TYPED, joint[0].tolist(), strict=True)))
+    truth = [shares[0, 0], *(shares[0, 1] * given[0, 0]), *(shares[0, 2] * given[0, 1])]
+    assert list(found) == list(TYPED)
+    assert list(found.values()) == pytest.approx(truth, abs=0.05)
+    assert sum(found.values()) == pytest.approx(1, abs=1e-12)
+
+
+def test_labels_without_types_have_no_type_calibration() -> None:
+    logprobs, targets = _planted(1.0, (0.0, 0.0, 0.0), n=50)
+    assert fit_type_calibration(logprobs, targets, LABELS) is None
+    assert fit_score_calibration(logprobs, targets, LABELS) == fit_calibration(
+        logprobs, targets, LABELS
+    )

@@ -17,7 +17,7 @@ from judging.calibration import Calibration, CalibrationSet
 from judging.encoder import Encoder
 from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch, label_logprobs
-from judging.judge import Judge, JudgeCard
+from judging.judge import Judge, JudgeCard, best_label
 from judging.tasks import base, get_task, judge_task
 from judging.types import JudgeRequest
 from tests.conftest import Folders
@@ -72,6 +72,29 @@ def test_a_scored_verdict_is_complete(judge: Judge) -> None:
     logprobs = judge.logprobs([ask()])
     assert verdict.label_mass == pytest.approx(float(np.exp(logprobs).sum()), rel=1e-4)
     assert verdict.message is None
+
+
+def test_an_error_analysis_verdict_has_score_type_and_marginals(tiny_folders: Folders) -> None:
+    zero_shot = Judge.load(tiny_folders("qwen2_5_vl"), dtype="float32", device="cpu")
+    analysed, empty = zero_shot.grade([ask(task="hieval-ea"), ask("", task="hieval-ea")])
+    assert len(analysed.probabilities) == 11
+    assert analysed.label in ("Correct", "Partial", "Wrong")
+    full = f"{analysed.label}; {analysed.error_type}" if analysed.error_type else analysed.label
+    assert analysed.confidence == analysed.probabilities[full]
+    scores, types = analysed.marginals["score"], analysed.marginals["error_type"]
+    assert sum(scores.values()) == pytest.approx(1, abs=1e-9)
+    assert sum(types.values()) == pytest.approx(1 - scores["Correct"], abs=1e-9)
+    assert scores["Wrong"] == pytest.approx(
+        sum(p for label, p in analysed.probabilities.items() if label.startswith("Wrong; "))
+    )
+    assert analysed.label == max(scores, key=scores.__getitem__)
+    assert (empty.label, empty.error_type) == ("Wrong", "Other")
+
+
+def test_the_score_is_decided_before_its_type() -> None:
+    split = {"Correct": 0.4, "Wrong; A": 0.25, "Wrong; B": 0.35}
+    assert best_label(split) == "Wrong; B"
+    assert best_label({"Correct": 0.3, "Wrong": 0.7}) == "Wrong"
 
 
 def test_merging_keeps_the_adapters_scores(run_folder: Path, judge: Judge) -> None:

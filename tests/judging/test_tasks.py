@@ -11,6 +11,7 @@ from judging.types import JudgeRequest, LabelledExample
 from tests.judging.made_up import ask
 
 QS = get_task("hieval-qs")
+EA = get_task("hieval-ea")
 RUBRICS = ("plain/all", "plain/any", "tolerance/all", "tolerance/any")
 
 
@@ -128,6 +129,63 @@ def test_targets() -> None:
     assert QS.target(LabelledExample.model_validate(row)) == "Partial"
     with pytest.raises(CustosError, match="field 'label': 'Partial' is not one of Correct, Wrong"):
         QS.target(LabelledExample.model_validate(row | {"reference_mode": "any"}))
+
+
+def test_error_analysis_labels_are_the_papers_eleven() -> None:
+    types = (
+        "Reasoning Error",
+        "Image Misunderstanding",
+        "Unanswerable",
+        "Overthinking",
+        "Other",
+    )
+    expected = {
+        "Correct",
+        *(f"{score}; {kind}" for score in ("Partial", "Wrong") for kind in types),
+    }
+    assert set(EA.labels("plain/all")) == expected
+    assert len(EA.labels("plain/all")) == 11
+    assert set(EA.labels("tolerance/any")) == {x for x in expected if not x.startswith("Partial")}
+
+
+@pytest.mark.parametrize("rubric", RUBRICS)
+def test_error_analysis_instructions_hold_every_criterion(rubric: str) -> None:
+    text = EA.instruction(rubric)
+    assert ("5 %" in text) == rubric.startswith("tolerance")
+    assert ("Partial" in text) == rubric.endswith("all")
+    for label in EA.labels(rubric):
+        assert label.partition("; ")[2] in text
+    for criterion in (
+        ("logic", "computation", "condition in the text", "beside the question"),
+        ("misread", "overlooked", "invented"),
+        ("missing", "incomplete", "incorrect", "no answer"),
+        ("circles", "abruptly", "unfinished", "closing mark"),
+        ("bare letter", "formatting", "cannot be told"),
+    ):
+        assert all(words in text for words in criterion), criterion
+    assert "main cause" in text
+
+
+def test_error_analysis_of_an_empty_response() -> None:
+    ruling = EA.rule(ask("  ", task="hieval-ea"))
+    assert ruling is not None
+    assert ruling.label == "Wrong; Other"
+    assert EA.rule(ask("0", task="hieval-ea")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("wrong;reasoning error.", "Wrong; Reasoning Error"),
+        ("Partial ; Other", None),
+        (" Correct\n", "Correct"),
+        ("Wrong", None),
+        ("Correct; Other", None),
+        ("Reasoning Error", None),
+    ],
+)
+def test_error_analysis_parser(text: str, label: str | None) -> None:
+    assert EA.parse(text, "plain/all") == label
 
 
 def test_every_task_keeps_the_contract() -> None:

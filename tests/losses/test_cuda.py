@@ -54,9 +54,9 @@ def test_focal_loss_and_gradient_equal_the_cpu(dtype: torch.dtype) -> None:
         loss.backward()
         assert logits.grad is not None
         found[device] = (loss.detach().cpu(), logits.grad.cpu())
-    tolerance = {"rtol": 1e-5, "atol": 1e-7} if dtype is torch.float32 else {}
+    rtol, atol = (1e-5, 1e-7) if dtype is torch.float32 else (1.6e-2, 1e-5)
     for on_cpu, on_gpu in zip(found["cpu"], found["cuda"], strict=True):
-        torch.testing.assert_close(on_gpu, on_cpu, **tolerance)
+        torch.testing.assert_close(on_gpu, on_cpu, rtol=rtol, atol=atol)
 
 
 @pytest.mark.usefixtures("no_host_sync")

@@ -1,0 +1,131 @@
+"""The stage-2 script itself, from a stage-1 run, on one process and on two."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from judging import Judge
+from judging.adapters import add_adapter
+from judging.backbones import load_backbone
+from judging.types import LabelledExample
+from tests.tiny import save_picture
+from tests.train.made_up import examples, write_split
+from train import hieval_stage2
+
+REPOSITORY = Path(__file__).parents[2]
+LABELS = (
+    "Correct",
+    "Wrong; Reasoning Error",
+    "Wrong; Image Misunderstanding",
+    "Wrong; Unanswerable",
+    "Wrong; Overthinking",
+    "Wrong; Other",
+)
+
+
+def _analysed(folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
+    picture = save_picture(folder / "a.png", 60, 60)
+    return [
+        LabelledExample(
+            id=f"ea{i}",
+            task="hieval-ea",
+            question=f"Which bar {i // 4}?",
+            references=("7",),
+            reference_mode="any",
+            responses=("green " * (i % 6 + 1),),
+            label=LABELS[i % 6],
+            error_type=LABELS[i % 6].partition("; ")[2] or None,
+            images=(picture,) if i % 3 else (),
+        )
+        for i in range(start, start + count)
+    ]
+
+
+def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
+    adapted = add_adapter(load_backbone(backbone, dtype="float32").model, r=4, alpha=8)
+    adapted.save_pretrained(str(folder / "stage1"))
+    values: dict[str, Any] = {
+        "backbone": backbone,
+        "data": {
+            "train": [write_split(folder / "train.jsonl", _analysed(folder, 18))],
+            "val": write_split(folder / "val.jsonl", _analysed(folder, 6, 100)),
+            "cal": write_split(folder / "cal.jsonl", _analysed(folder, 12, 200)),
+            "test": write_split(folder / "test.jsonl", _analysed(folder, 12, 300)),
+        },
+        "replay": {
+            "train": [write_split(folder / "qs.jsonl", examples(30))],
+            "val": write_split(folder / "qs_val.jsonl", examples(6, 900)),
+        },
+        "adapter": {"init": str(folder / "stage1"), "dropout": 0.0},
+        "optim": {"lr": 5e-3, "batch_size": 8, "micro_batch_size": 2},
+        "run": {"output": str(folder / "run"), "precision": "fp32", "save_every": 2},
+    } | overrides
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
+
+
+def _launch(processes: int, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    done = subprocess.run(
+        [*command, str(processes), "train/hieval_stage2.py", *arguments],
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path) -> None:
+    recipe = _write_recipe(tmp_path, small)
+    two = tmp_path / "two"
+    _launch(1, ["--config", str(recipe)])
+    _launch(2, ["--config", str(recipe), f"run.output={two}"])
+    run = tmp_path / "run"
+    expected, found = (load_file(p / "checkpoint-000004/adapter.safetensors") for p in (run, two))
+    start = load_file(tmp_path / "stage1" / "adapter_model.safetensors")
+    for name, parameter in expected.items():
+        torch.testing.assert_close(found[name], parameter, rtol=1e-3, atol=1e-5)
+    moved = {name.removeprefix("backbone."): p for name, p in expected.items()}
+    assert any(not torch.equal(p, start[name.replace(".default", "")]) for name, p in moved.items())
+
+    history = json.loads((run / "history.json").read_text(encoding="utf-8"))
+    assert all("stage1_accuracy" in entry for entry in history if "val_nll" in entry)
+    resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
+    assert {Path(path).stem for path in resolved["provenance"]["data_sha256"]} >= {"qs", "qs_val"}
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert {"score_accuracy", "type_accuracy"} <= report["metrics"].keys()
+
+    judge = Judge.load(str(run), device="cpu")
+    assert judge.tasks == ("hieval-ea", "hieval-qs")
+    assert judge.calibration is not None
+    assert judge.calibration.error_types.keys() == {"hieval-ea/plain/any"}
+    requests = [row.request() for row in [*_analysed(tmp_path, 6, 300), *examples(3, 300)]]
+    verdicts = list(judge.grade(requests))
+    assert [verdict.status for verdict in verdicts] == ["scored"] * 9
+    assert len(verdicts[0].probabilities) == 6
+    assert len(verdicts[-1].probabilities) == 2
+
+
+def test_a_missing_stage_one_adapter(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = _write_recipe(tmp_path, small)
+    (tmp_path / "stage1" / "adapter_model.safetensors").unlink()
+    with pytest.raises(SystemExit) as caught:
+        hieval_stage2.main(["--config", str(recipe)])
+    assert caught.value.code == 2
+    assert "stage1: no adapter_model.safetensors" in capsys.readouterr().err

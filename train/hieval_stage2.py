@@ -1,0 +1,78 @@
+"""Train HiEval-EA, the error-analysis judge: replay and contrastive unlikelihood.
+
+accelerate launch train/hieval_stage2.py [--config recipes/hieval_stage2.yaml] [key.path=value ...]
+
+Starts from the stage-1 adapter named by ``adapter.init``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from train.data import read_split
+from train.joint import JointObjective, Negatives, Span
+from train.recipe import Recipe, Section
+from train.replay import ReplaySection, replay_sample
+from train.stage import Splits, run_stage, stage_main
+
+
+class JointSection(Section):
+    """``L_MLE + lambda * 1[error] * L_UL`` (HiEval section 3.2)."""
+
+    unlikelihood: float = Field(default=0.3, ge=0)
+    """The paper's lambda; 0 leaves the likelihood alone."""
+    negatives: Negatives = "sampled"
+    """``sampled``: one other error type at random (the paper's); ``hardest``: the likeliest other;
+    ``all``: every other, weighted by the posterior."""
+    span: Span = "whole"
+    """``whole``: mean over the whole unwanted label (the paper's); ``suffix``: over the tokens in
+    which it differs from the wanted one."""
+
+
+class Stage2Recipe(Recipe):
+    """Recipe of this script."""
+
+    loss: JointSection = JointSection()
+    replay: ReplaySection = ReplaySection()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every data file it reads, replayed ones included."""
+        return (*super().files, *self.replay.train, *filter(None, [self.replay.val]))
+
+
+def train(recipe: Stage2Recipe, command: str) -> None:
+    """Train an error-analysis judge."""
+    loss, seed = recipe.loss, recipe.run.seed
+    run_stage(
+        recipe,
+        command,
+        Path(__file__),
+        lambda rows: JointObjective(loss.unlikelihood, loss.negatives, loss.span, seed),
+        lambda splits: with_replay(splits, recipe.replay, seed),
+    )
+
+
+def with_replay(splits: Splits, replay: ReplaySection, seed: int) -> Splits:
+    """Add sampled earlier rows to the training split and the earlier validation as a watch."""
+    splits = dict(splits)
+    if replay.train:
+        earlier = [row for path in replay.train for row in read_split(path)]
+        splits["train"] = splits["train"] + replay_sample(
+            earlier, len(splits["train"]), replay.rho, replay.of, seed
+        )
+    if replay.val:
+        splits["watch:stage1"] = read_split(replay.val, replay.val_limit)
+    return splits
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line."""
+    stage_main(Stage2Recipe, train, Path(__file__), argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What every stage does around its loss: splits, backbone, adapter, loop, calibration, report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from judging.adapters import add_adapter, load_adapter
+from judging.backbones import Backbone, load_backbone
+from judging.encoder import Encoder
+from judging.errors import CustosError
+from judging.types import LabelledExample
+from train.batches import Rows
+from train.data import load_splits
+from train.finish import announce, calibrate, report_test, write_judge, write_model_card
+from train.loop import Trainer, accelerator_for
+from train.objectives import Objective
+from train.recipe import R, Recipe, load_recipe
+
+Splits = dict[str, list[LabelledExample]]
+
+
+def run_stage(
+    recipe: Recipe,
+    command: str,
+    script: Path,
+    objective_for: Callable[[Rows], Objective],
+    prepare: Callable[[Splits], Splits] = lambda splits: splits,
+) -> None:
+    """Train, pick the best adapter, calibrate, report.
+
+    Args:
+        recipe: Validated recipe.
+        command: What was typed, for the report.
+        script: The stage's script.
+        objective_for: Builds the objective, given the training rows.
+        prepare: Changes the splits before they are encoded (replay). Splits called ``watch:NAME``
+            are scored with every validation and never select.
+    """
+    run = recipe.run
+    splits = prepare(load_splits(recipe.data))
+    accelerator = accelerator_for(recipe)
+    dtype: Literal["bfloat16", "float32"] = "bfloat16" if run.precision == "bf16" else "float32"
+    backbone = load_backbone(recipe.backbone, dtype=dtype, device=accelerator.device)
+    encoder = Encoder(backbone, run.response_budget)
+    rows, val = Rows(splits["train"], encoder), Rows(splits["val"], encoder)
+    watched = {
+        name.removeprefix("watch:"): Rows(examples, encoder)
+        for name, examples in splits.items()
+        if name.startswith("watch:")
+    }
+    objective = objective_for(rows)
+    adapted = backbone.with_model(adapted_model(recipe, backbone))
+    trainer = Trainer(recipe, adapted, rows, val, objective, watched)
+    progress = trainer.fit()
+    if not accelerator.is_main_process:
+        return
+    write_judge(recipe, backbone, rows, progress)
+    report = None
+    if "cal" in splits:
+        calibrate(run.output, splits["cal"])
+    if "test" in splits:
+        report = report_test(run.output, splits["test"], command, run.seed)
+        write_model_card(run.output, recipe, report, script.name)
+    announce(run.output, report)
+
+
+def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
+    """The backbone's model with the recipe's trainable adapter, fresh or from an earlier run."""
+    adapter = recipe.adapter
+    if adapter.init:
+        return load_adapter(backbone.model, adapter.init, trainable=True)
+    return add_adapter(
+        backbone.model,
+        r=adapter.r,
+        alpha=adapter.alpha,
+        dropout=adapter.dropout,
+        modules=adapter.modules,
+        seed=recipe.run.seed,
+    )
+
+
+def stage_main(
+    kind: type[R],
+    train: Callable[[R, str], None],
+    script: Path,
+    argv: Sequence[str] | None,
+) -> None:
+    """Command line of a stage: one line and exit status 2 on any known error."""
+    try:
+        recipe = load_recipe(kind, script, argv)
+        arguments = " ".join(sys.argv[1:] if argv is None else argv)
+        train(recipe, f"accelerate launch train/{script.name} {arguments}".rstrip())
+    except CustosError as error:
+        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)
