@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from evaluation.error_types import PUBLISHED
+
 METRIC_NAMES = {
     "accuracy": "Accuracy",
     "accuracy_unscored_as_wrong": "Accuracy, unscored as wrong",
@@ -34,6 +36,7 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
         _head(report),
         _metrics(report["metrics"]),
         _baselines(report),
+        *([_error_types(report)] if report["error_types"] else []),
         _labels(report),
         *([_calibration(report["calibration"])] if report["calibration"] else []),
         *([_ranking(report["answerer_ranking"])] if report["answerer_ranking"] else []),
@@ -106,6 +109,32 @@ def _baselines(report: Mapping[str, Any]) -> str:
             ]
         )
     return f"## Beside other judges\n\n{table(header, rows)}"
+
+
+def _error_types(report: Mapping[str, Any]) -> str:
+    kinds = tuple(report["error_types"])
+    columns = (*kinds, "type_accuracy", "score_accuracy")
+    counts = [report["error_types"][kind]["n"] for kind in kinds]
+    judged = {
+        "**this judge**": {**report["error_types"], **report["metrics"]},
+        **{
+            name.replace("_", " "): {**other["error_types"], **other}
+            for name, other in report["baselines"].items()
+        },
+    }
+    rows = [
+        ("n", *counts, *(report["metrics"][name]["n"] for name in columns[-2:])),
+        *((name, *(with_interval(row[c]) for c in columns)) for name, row in judged.items()),
+        *(
+            (f"{name}, published", *(number(row.get(c)) for c in columns))
+            for name, row in PUBLISHED.items()
+        ),
+    ]
+    return (
+        f"## Error types\n\n{table(('', *kinds, 'A-Acc', 'S-Acc'), rows)}\n\n"
+        "Share of the items of each type whose type is named; A-Acc over all items with an error, "
+        "S-Acc over all items. Published figures are HiEval's Table 5, on its own test."
+    )
 
 
 def _labels(report: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.baselines import RULES, majority_verdicts, rule_verdicts
+from evaluation.error_types import type_accuracies
 from evaluation.markdown import render_markdown
 from evaluation.measure import CORRECT, WRONG, Tally, measure
 from evaluation.outcomes import Outcomes, full_label, gather, label_set
@@ -77,6 +78,7 @@ def build_report(
         "items_per_second": len(examples) / seconds if seconds > 0 else None,
         "metrics": measured,
         "per_class": per_class(total),
+        "error_types": type_accuracies(judge, resamples, seed),
         "confusion": {
             "labels": list(labels),
             "rows": "people",
@@ -180,6 +182,7 @@ def _beside(judge: Outcomes, other: Outcomes, resamples: int, seed: int) -> dict
     other_only = int(np.sum(both & ~judge.right & other.right))
     return {
         **measure(other, resamples=resamples, seed=seed),
+        "error_types": type_accuracies(other, resamples, seed),
         "mcnemar_p": mcnemar_p(judge_only, other_only),
         "judge_only_right": judge_only,
         "baseline_only_right": other_only,
