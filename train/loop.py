@@ -24,7 +24,7 @@ from judging.packing import shared_rows
 from train.batches import Row, Rows
 from train.checkpoint import load_checkpoint, save_checkpoint, trainable
 from train.objectives import Objective
-from train.recipe import Recipe
+from train.recipe import OptimSection, Recipe
 
 BEST = "best"
 
@@ -186,17 +186,7 @@ class Trainer:
         return total
 
     def _lr(self, step: int) -> float:
-        """Learning rate of the step after ``step`` steps."""
-        optim = self.recipe.optim
-        warmup = max(1, round(optim.warmup_ratio * self.total_steps))
-        if step < warmup:
-            return optim.lr * (step + 1) / warmup
-        done = (step - warmup) / max(1, self.total_steps - warmup)
-        if optim.schedule == "constant":
-            return optim.lr
-        if optim.schedule == "linear":
-            return optim.lr * (1 - done)
-        return optim.lr * 0.5 * (1 + math.cos(math.pi * done))
+        return learning_rate(self.recipe.optim, step, self.total_steps)
 
     def _validate(self, board: SummaryWriter | None) -> None:
         accuracy, nll = self._accuracy_and_nll(self.val)
@@ -282,6 +272,19 @@ class Trainer:
             + repr([tokenizer.decode([token]) for _, token in row.tree.paths[row.target]]),
             markup=False,
         )
+
+
+def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
+    """Learning rate of the step after ``step`` steps: linear warm-up, then the schedule."""
+    warmup = max(1, round(optim.warmup_ratio * total_steps))
+    if step < warmup:
+        return optim.lr * (step + 1) / warmup
+    done = (step - warmup) / max(1, total_steps - warmup)
+    if optim.schedule == "constant":
+        return optim.lr
+    if optim.schedule == "linear":
+        return optim.lr * (1 - done)
+    return optim.lr * 0.5 * (1 + math.cos(math.pi * done))
 
 
 def accelerator_for(recipe: Recipe) -> Accelerator:

@@ -112,7 +112,7 @@ class Recipe(Section):
         return (*data.train, data.val, *(path for path in (data.cal, data.test) if path))
 
 
-R = TypeVar("R", bound=Recipe)
+R = TypeVar("R", bound=Section)
 
 
 def load_recipe(kind: type[R], script: Path, argv: Sequence[str] | None = None) -> R:

@@ -10,7 +10,7 @@ import yaml
 
 from judging.errors import CustosError
 from train.hieval_stage1 import Stage1Recipe
-from train.recipe import RECIPES, Recipe, load_recipe, parse_recipe
+from train.recipe import RECIPES, Section, load_recipe, parse_recipe
 
 MINIMAL: dict[str, Any] = {
     "backbone": "embedded",
@@ -119,7 +119,7 @@ def test_command_line(path: Path) -> None:
         load_recipe(Stage1Recipe, Path("train/nothing_yet.py"), [])
 
 
-def _recipe_class(path: Path) -> type[Recipe]:
+def _recipe_class(path: Path) -> type[Section]:
     """Recipe class of the script named in a recipe's first line."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
     launch = re.fullmatch(r"# accelerate launch .*train/(\w+)\.py( --config (\S+))?.*", first)
@@ -132,7 +132,10 @@ def _recipe_class(path: Path) -> type[Recipe]:
     [kind] = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Recipe) and value is not Recipe
+        if isinstance(value, type)
+        and issubclass(value, Section)
+        and value.__module__ == module.__name__
+        and value.__name__.endswith("Recipe")
     ]
     return kind
 
