@@ -15,8 +15,24 @@ from evaluation.statistics import RESAMPLES, Floats
 from judging.types import type_of
 
 PUBLISHED: Mapping[str, Mapping[str, float]] = {
-    "GPT-5": {"type_accuracy": 0.578, "score_accuracy": 0.904},
-    "Qwen3-VL-4B": {"type_accuracy": 0.438, "score_accuracy": 0.843},
+    "Qwen3-VL-4B": {
+        "type_accuracy": 0.438,
+        "score_accuracy": 0.843,
+        "Reasoning Error": 0.6038,
+        "Image Misunderstanding": 0.8189,
+        "Unanswerable": 0.62,
+        "Overthinking": 0.0048,
+        "Other": 0.0061,
+    },
+    "GPT-5": {
+        "type_accuracy": 0.578,
+        "score_accuracy": 0.904,
+        "Reasoning Error": 0.7308,
+        "Image Misunderstanding": 0.6755,
+        "Unanswerable": 0.74,
+        "Overthinking": 0.6429,
+        "Other": 0.0,
+    },
     "HiEval-EA": {
         "type_accuracy": 0.855,
         "score_accuracy": 0.938,

@@ -68,7 +68,8 @@ def test_the_report_lays_them_out_beside_the_published() -> None:
     assert "HiEval-EA, published" in page
 
 
-def test_published_figures_agree_with_each_other() -> None:
+@pytest.mark.parametrize("judge", PUBLISHED)
+def test_published_figures_agree_with_each_other(judge: str) -> None:
     """Per-type shares weighted by the type counts of the paper's test give its A-Acc."""
     counts = {
         "Reasoning Error": 260,
@@ -77,6 +78,6 @@ def test_published_figures_agree_with_each_other() -> None:
         "Overthinking": 210,
         "Other": 165,
     }
-    row = PUBLISHED["HiEval-EA"]
+    row = PUBLISHED[judge]
     total = sum(counts[kind] * row[kind] for kind in counts) / sum(counts.values())
-    assert total == pytest.approx(row["type_accuracy"], abs=1e-4)
+    assert total == pytest.approx(row["type_accuracy"], abs=6e-4)
