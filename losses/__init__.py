@@ -1,13 +1,17 @@
 """Loss modules: tensors in, scalar out."""
 
+from losses.bradley_terry import BradleyTerryLoss
+from losses.chunked import chunked_token_logprobs
 from losses.class_weights import class_weights
 from losses.focal import FocalLoss
 from losses.sequence import normalised_logprob, token_logprobs
 from losses.unlikelihood import UnlikelihoodLoss
 
 __all__ = [
+    "BradleyTerryLoss",
     "FocalLoss",
     "UnlikelihoodLoss",
+    "chunked_token_logprobs",
     "class_weights",
     "normalised_logprob",
     "token_logprobs",

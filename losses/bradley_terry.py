@@ -1,0 +1,61 @@
+"""Pairwise logistic loss of scalar rewards."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class BradleyTerryLoss(nn.Module):
+    r"""Negative log-likelihood of human preferences under the Bradley-Terry model.
+
+    A decided pair costs :math:`-\log \sigma(r_c - r_r - m)`: the chosen response should score at
+    least the margin ``m`` above the rejected one. A tie is half a win for each side,
+    :math:`-\frac12 \log \sigma(r_c - r_r) - \frac12 \log \sigma(r_r - r_c)`, lowest at equal
+    rewards; margins do not apply to it.
+
+    Args:
+        margin: Margin of every decided pair, unless the call gives one per pair.
+    """
+
+    def __init__(self, margin: float = 0.0) -> None:
+        super().__init__()
+        self.margin = margin
+
+    def per_pair(
+        self,
+        chosen: Tensor,
+        rejected: Tensor,
+        ties: Tensor | None = None,
+        margins: Tensor | None = None,
+    ) -> Tensor:
+        """Loss of each pair.
+
+        Args:
+            chosen: Rewards of the preferred responses (of either one in a tie), ``[pairs]``.
+            rejected: Rewards of the others, ``[pairs]``.
+            ties: True where people saw no difference, ``[pairs]`` bool; default none.
+            margins: Margin of each pair, ``[pairs]``; default the module's.
+
+        Returns:
+            ``[pairs]`` in at least float32.
+        """
+        gap = chosen - rejected
+        gap = gap if gap.dtype == torch.float64 else gap.float()
+        margin = self.margin if margins is None else margins
+        decided = functional.softplus(margin - gap)
+        if ties is None:
+            return decided
+        tied = (functional.softplus(gap) + functional.softplus(-gap)) / 2
+        return torch.where(ties, tied, decided)
+
+    def forward(
+        self,
+        chosen: Tensor,
+        rejected: Tensor,
+        ties: Tensor | None = None,
+        margins: Tensor | None = None,
+    ) -> Tensor:
+        """Mean of :meth:`per_pair`, a scalar."""
+        return self.per_pair(chosen, rejected, ties, margins).mean()

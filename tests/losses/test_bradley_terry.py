@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from losses import BradleyTerryLoss
+
+REWARD = st.floats(-20, 20)
+
+
+def test_by_hand() -> None:
+    # Gap ln 3: sigma = 3/4. Tie at the same gap: -(ln 3/4 + ln 1/4) / 2.
+    chosen, rejected = torch.tensor([math.log(3.0)] * 2), torch.zeros(2)
+    found = BradleyTerryLoss().per_pair(chosen, rejected, torch.tensor([False, True]))
+    assert found.tolist() == pytest.approx(
+        [math.log(4 / 3), -(math.log(3 / 4) + math.log(1 / 4)) / 2], rel=1e-6
+    )
+
+
+def test_margins_move_decided_pairs_alone() -> None:
+    # Gap ln 3 less margin ln 3: sigma(0) = 1/2.
+    chosen, rejected = torch.tensor([math.log(3.0)] * 2), torch.zeros(2)
+    ties = torch.tensor([False, True])
+    fixed = BradleyTerryLoss(margin=math.log(3.0)).per_pair(chosen, rejected, ties)
+    assert fixed[0].item() == pytest.approx(math.log(2), rel=1e-6)
+    assert fixed[1] == BradleyTerryLoss().per_pair(chosen, rejected, ties)[1]
+    each = BradleyTerryLoss().per_pair(chosen, rejected, margins=torch.tensor([0.0, math.log(3.0)]))
+    assert each.tolist() == pytest.approx([math.log(4 / 3), math.log(2)], rel=1e-6)
+
+
+@given(st.lists(st.tuples(REWARD, REWARD, st.booleans()), min_size=1, max_size=8), REWARD)
+def test_equals_plain_python_and_ignores_a_common_shift(
+    pairs: list[tuple[float, float, bool]], shift: float
+) -> None:
+    expected = []
+    for chosen, rejected, tie in pairs:
+        win, loss = (math.log1p(math.exp(-(s * (chosen - rejected)))) for s in (1, -1))
+        expected.append((win + loss) / 2 if tie else win)
+    rewards = torch.tensor([pair[:2] for pair in pairs], dtype=torch.float64)
+    chosen_, rejected_ = rewards.unbind(1)
+    ties = torch.tensor([tie for _, _, tie in pairs])
+    loss_ = BradleyTerryLoss()
+    value = loss_(chosen_, rejected_, ties).item()
+    assert value == pytest.approx(sum(expected) / len(expected), rel=1e-9, abs=1e-12)
+    assert loss_(chosen_ + shift, rejected_ + shift, ties).item() == pytest.approx(value, abs=1e-9)
+
+
+def test_gradcheck_and_finite_at_the_ends() -> None:
+    rewards = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
+    ties = torch.tensor([True, False] * 3)
+    assert torch.autograd.gradcheck(lambda r: BradleyTerryLoss(0.3)(r[0], r[1], ties), (rewards,))
+    for dtype in (torch.bfloat16, torch.float32):
+        far = torch.tensor([1e4, -1e4], dtype=dtype, requires_grad=True)
+        value = BradleyTerryLoss()(far, -far)
+        value.backward()
+        assert math.isfinite(value.item())
+        assert far.grad is not None
+        assert torch.isfinite(far.grad).all()
+
+
+def test_a_tie_pulls_rewards_together() -> None:
+    rewards = torch.tensor([1.0, -0.5], requires_grad=True)
+    BradleyTerryLoss()(rewards[:1], rewards[1:], torch.tensor([True])).backward()
+    assert rewards.grad is not None
+    assert rewards.grad[0] > 0 > rewards.grad[1]
