@@ -1,0 +1,73 @@
+"""Read an option letter and a stated confidence from what a model wrote."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_THOUGHT_END = re.compile(r"</think(?:ing)?>|◁/think▷")
+_PARENTHESES = re.compile(r"\([\s*]{0,4}([A-D])[\s*.]{0,4}\)")
+_HALF_PARENTHESES = re.compile(r"(?<![A-Za-z0-9])([A-D])[*.]{0,3}\)")
+_BOXED = re.compile(r"boxed\s?\{\s?(?:\\[a-z]{2,6}\s?\{\s?)?([A-Da-d])(?![A-Za-z])")
+_BARE = re.compile(r"(?<![A-Za-z0-9])(?<![A-Z]\.)([A-D])(?![A-Za-z0-9]|\.[A-Z]\b)")
+"""A letter on its own: not in a word, a number ("A4") or an abbreviation ("U.S.A.")."""
+_LOWER_CASE_ALONE = re.compile(r"\W{0,8}([a-d])\W{0,8}")
+
+_NEXT_WORD = re.compile(r"[ \t]{1,4}([a-z]+)")
+_NEVER_AFTER_AN_ARTICLE = frozenset(
+    "is was are and or but because since as for with if than over instead not has does can would "
+    "must should seems appears".split()
+)
+
+_CONFIDENCE = re.compile(
+    r"\[\s?(?:confidence\s?[:=]?\s?)?(\d{1,3}(?:\.\d{1,17})?|\.\d{1,17})\s?(%?)\s?\]", re.IGNORECASE
+)
+
+
+def extract_option(response: str) -> str | None:
+    r"""The option (``A`` to ``D``) a free-text answer settles on, or ``None``.
+
+    The forms are tried in the order of TruthfulVQA's public extractor: ``(B)``, then ``B)``, then
+    ``\boxed{B}``, then a letter on its own; of the first form that occurs, the last occurrence
+    counts. Unlike there, a letter inside a word is never an answer, nor is the article "A", and
+    what a reasoning model wrote before its closing thought mark does not count. A lower-case letter
+    counts in a box and as the whole answer.
+    """
+    text = unicodedata.normalize("NFKC", _after_thought(response))
+    for form in (_PARENTHESES, _HALF_PARENTHESES, _BOXED):
+        found = form.findall(text)
+        if found:
+            return str(found[-1]).upper()
+    bare = [match[1] for match in _BARE.finditer(text) if not _is_article(text, match)]
+    if bare:
+        return bare[-1]
+    alone = _LOWER_CASE_ALONE.fullmatch(text.strip())
+    return alone[1].upper() if alone else None
+
+
+def extract_confidence(response: str) -> float | None:
+    """The confidence an answer states as ``[0.9]`` or ``[90%]``, in [0, 1], or ``None``.
+
+    The last bracketed number within the range counts: ``[3]`` may be a citation, ``[90]`` could
+    mean anything.
+    """
+    stated = [
+        float(number) / (100 if percent else 1)
+        for number, percent in _CONFIDENCE.findall(
+            unicodedata.normalize("NFKC", _after_thought(response))
+        )
+    ]
+    possible = [value for value in stated if value <= 1]
+    return possible[-1] if possible else None
+
+
+def _after_thought(response: str) -> str:
+    return _THOUGHT_END.split(response)[-1]
+
+
+def _is_article(text: str, letter: re.Match[str]) -> bool:
+    following = _NEXT_WORD.match(text, letter.end())
+    if letter[1] != "A" or not following or following[1] in _NEVER_AFTER_AN_ARTICLE:
+        return False
+    before = text[max(0, letter.start() - 10) : letter.start()].rstrip().lower()
+    return not before.endswith(("option", "choice"))

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from evaluation.estimate import Draws, share
+from evaluation.metrics import ratio
+from evaluation.statistics import wilson_interval
+
+
+def test_share_by_hand() -> None:
+    hits = np.array([True, True, False, True])
+    among = np.array([True, True, True, False])
+    found = share(hits, among, np.arange(4), resamples=200)
+    assert (found["value"], found["n"]) == (pytest.approx(2 / 3), 3)
+    assert 0 <= found["low"] < 2 / 3 < found["high"] <= 1
+
+
+def test_a_share_of_nothing_is_nan() -> None:
+    found = share(np.ones(3, bool), np.zeros(3, bool), np.arange(3), resamples=10)
+    assert np.isnan([found["value"], found["low"], found["high"]]).all()
+    assert found["n"] == 0
+
+
+def test_a_share_of_all_has_width() -> None:
+    everything = np.ones(20, bool)
+    found = share(everything, everything, np.arange(20), resamples=50)
+    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(20, 20))
+
+
+def test_clusters_widen() -> None:
+    columns = np.stack([np.repeat([0.0, 1], 100), np.ones(200)], axis=1)
+    widths = []
+    for clusters in (np.arange(200), np.repeat(np.arange(20), 10)):
+        found = Draws.of(columns, clusters).estimate(lambda s: ratio(s[..., 0], s[..., 1]), 200)
+        widths.append(found["high"] - found["low"])
+    assert widths[1] > 2 * widths[0]
