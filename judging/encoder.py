@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,18 @@ class EncodedPrompt:
     truncated: bool
     """Text was cut from the middle of a response."""
 
+    def extended(self, token_ids: Sequence[int]) -> EncodedPrompt:
+        """The prompt with more tokens of the assistant's turn."""
+        import torch
+
+        start = int(self.positions.max()) + 1
+        more = torch.arange(start, start + len(token_ids)).expand(3, -1)
+        return replace(
+            self,
+            suffix_ids=(*self.suffix_ids, *token_ids),
+            positions=torch.cat([self.positions, more], dim=1),
+        )
+
 
 class Encoder:
     """Encodes requests for one backbone.
@@ -58,12 +70,22 @@ class Encoder:
         self.response_budget = response_budget
         self._prefixes: dict[str, tuple[int, ...]] = {}
 
-    def tree(self, labels: Sequence[str]) -> LabelTree:
-        """Label tree of label strings under this backbone's tokenizer."""
-        tokenizer = self.backbone.tokenizer
-        end = tokenizer.convert_tokens_to_ids(END_TOKEN)
-        encoded = [tokenizer.encode(label, add_special_tokens=False) for label in labels]
-        return LabelTree.build(labels, [[*ids, end] for ids in encoded])
+    def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
+        """Label tree of label strings under this backbone's tokenizer, each followed by ``end``."""
+        closing = self.text(end)
+        return LabelTree.build(labels, [[*self.text(label), *closing] for label in labels])
+
+    def text(self, text: str) -> list[int]:
+        """Tokens of trusted text; control tokens in it are control tokens."""
+        ids: list[int] = self.backbone.tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def data(self, text: str) -> list[int]:
+        """Tokens of untrusted text; control tokens in it are plain text."""
+        ids: list[int] = self.backbone.tokenizer.encode(
+            text, add_special_tokens=False, split_special_tokens=True
+        )
+        return ids
 
     def encode(self, requests: Sequence[tuple[JudgeTask, JudgeRequest]]) -> list[EncodedPrompt]:
         """Encode requests, each under its task; one library call for all that have no images.

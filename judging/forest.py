@@ -215,7 +215,16 @@ class ForestModel(nn.Module):
             ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
             Slots a prompt does not have hold arbitrary values.
         """
-        cache = None
+        return self.prefill_rows(batch, prefix)[0]
+
+    def prefill_rows(
+        self, batch: ForestBatch, prefix: Prefix | None = None
+    ) -> tuple[Tensor, DynamicCache | None]:
+        """:meth:`forward`, and the cache of prefix and rows to go on from.
+
+        The cache is ``None`` for rows without a prefix in training.
+        """
+        cache = None if self.training else DynamicCache(config=self.backbone.config)
         if len(batch.prefix_ids):
             prefix = prefix or self.prefill(batch.prefix_ids)
             cache = prefix.cache(self.backbone.config, batch.input_ids.shape[0])
@@ -228,7 +237,63 @@ class ForestModel(nn.Module):
             logits_to_keep=batch.kept,
             **batch.vision,
         ).logits
-        return logits.flatten(0, 1)[batch.slots]
+        return logits.flatten(0, 1)[batch.slots], cache
+
+    def hidden(self, batch: ForestBatch, prefix: Prefix | None = None) -> Tensor:
+        """Last hidden states at every slot, before the vocabulary projection.
+
+        Returns:
+            ``[N, K, hidden]`` in the backbone's compute dtype.
+        """
+        cache = None
+        if len(batch.prefix_ids):
+            prefix = prefix or self.prefill(batch.prefix_ids)
+            cache = prefix.cache(self.backbone.config, batch.input_ids.shape[0])
+        # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
+        states: Tensor = self._base.model(
+            input_ids=batch.input_ids,
+            position_ids=batch.position_ids,
+            attention_mask=self._additive(batch.visible),
+            past_key_values=cache,
+            use_cache=cache is not None,
+            **batch.vision,
+        ).last_hidden_state
+        kept = torch.take_along_dim(states, batch.kept[..., None], dim=1)
+        return kept.flatten(0, 1)[batch.slots]
+
+    @property
+    def output_embedding(self) -> Tensor:
+        """Weight of the vocabulary projection, ``[vocabulary, hidden]``."""
+        weight: Tensor = self._base.lm_head.weight
+        return weight
+
+    @property
+    def _base(self) -> Any:
+        get_base = getattr(self.backbone, "get_base_model", None)
+        return get_base() if get_base else self.backbone
+
+    def extend(
+        self, input_ids: Tensor, position_ids: Tensor, visible: Tensor, cache: DynamicCache | None
+    ) -> Tensor:
+        """One more token per row.
+
+        Args:
+            input_ids: ``[B, 1]`` int64.
+            position_ids: ``[3, B, 1]`` int64.
+            visible: Which keys the token sees, itself last, ``[B, 1, keys]`` bool.
+            cache: From :meth:`prefill_rows`; it grows.
+
+        Returns:
+            ``[B, 1, vocabulary]``.
+        """
+        logits: Tensor = self.backbone(
+            input_ids=input_ids,
+            position_ids=position_ids,
+            attention_mask=self._additive(visible),
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        return logits
 
     def _additive(self, visible: Tensor) -> Tensor:
         device = visible.device.type

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,22 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from judging.adapters import ADAPTER_FILE, load_adapter
 from judging.backbones import Backbone, Dtype, load_backbone
-from judging.calibration import CalibrationSet, posterior
-from judging.encoder import EncodedPrompt, Encoder
+from judging.calibration import CalibrationSet
+from judging.encoder import Encoder
 from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256, package_versions
+from judging.presentation import Presentation, Reading, presentations, read_labels
 from judging.tasks import JudgeTask, get_task, task_names
 from judging.tasks.base import Ruling
 from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
+from judging.verdicts import make_verdict, merged
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
     from judging.engine import TreeEngine
+    from judging.generation import Sampling
 
 CARD_FILE = "judge.json"
 CALIBRATION_FILE = "calibration.json"
@@ -190,7 +194,13 @@ class Judge:
         }
 
     def grade(
-        self, requests: Iterable[JudgeRequest], *, progress: bool = False, calibrated: bool = True
+        self,
+        requests: Iterable[JudgeRequest],
+        *,
+        progress: bool = False,
+        calibrated: bool = True,
+        sampling: Sampling | None = None,
+        on_text: Callable[[JudgeRequest, Pass, str], None] | None = None,
     ) -> Iterator[Verdict]:
         """Grade requests, streaming, in order.
 
@@ -198,6 +208,8 @@ class Judge:
             requests: Any number; read ahead by a window.
             progress: Show a progress bar.
             calibrated: Apply the judge's calibration, where it has one.
+            sampling: How critiques are drawn (mode ``critique``); default the paper's.
+            on_text: Called with each new piece of a critique as it is drawn.
 
         Yields:
             One verdict per request. A request this judge cannot take gives status ``judge_error``.
@@ -209,37 +221,105 @@ class Judge:
             requests = track(requests, "grading", total=total)
         stream = iter(requests)
         while window := list(itertools.islice(stream, WINDOW)):
-            yield from self._grade_window(window, calibrated)
+            yield from self._grade_window(window, calibrated, sampling, on_text)
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
-        """Label log-probabilities ``[requests, labels]`` of valid requests of one rubric."""
-        task = get_task(requests[0].task)
-        prompts = self.encoder.encode([(task, request) for request in requests])
-        tree = self.encoder.tree(task.labels(task.rubric(requests[0])))
-        return self.engine.score(prompts, tree).double().numpy()
+        """Log-probabilities ``[requests, labels]`` of valid requests of one rubric and mode.
 
-    def _grade_window(self, window: list[JudgeRequest], calibrated: bool) -> list[Verdict]:
+        Of a pair in both orders, the log of the merged posterior.
+        """
+        import numpy as np
+
+        task, mode = get_task(requests[0].task), requests[0].mode
+        rubric = task.rubric(requests[0])
+        presented = [
+            shown
+            for index, request in enumerate(requests)
+            for shown in presentations(index, request, task, self.encoder)
+        ]
+        readings = self._read(presented, task, rubric, mode, None, None)
+        rows = []
+        for index in range(len(requests)):
+            own = readings[index]
+            if len(own) == 1:
+                rows.append(list(own[0].logprobs.values()))
+            else:
+                posterior = merged(task, [reading.passed for reading in own])
+                rows.append(np.log(np.maximum(list(posterior.values()), 1e-300)).tolist())
+        return np.array(rows)
+
+    def _grade_window(
+        self,
+        window: list[JudgeRequest],
+        calibrated: bool,
+        sampling: Sampling | None,
+        on_text: Callable[[JudgeRequest, Pass, str], None] | None,
+    ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
-        prompts: dict[tuple[str, str], list[tuple[int, EncodedPrompt]]] = {}
+        groups: dict[tuple[str, str, str], list[Presentation]] = {}
         for index, request in enumerate(window):
             try:
                 task = self._task(request)
                 if ruling := task.rule(request):
                     verdicts[index] = self._ruled(request, ruling)
                     continue
-                [prompt] = self.encoder.encode([(task, request)])
-                prompts.setdefault((task.name, task.rubric(request)), []).append((index, prompt))
+                key = (task.name, task.rubric(request), request.mode)
+                groups.setdefault(key, []).extend(presentations(index, request, task, self.encoder))
             except CustosError as error:
                 verdicts[index] = Verdict(id=request.id, status="judge_error", message=str(error))
-        for (task_name, rubric), rows in prompts.items():
-            tree = self.encoder.tree(get_task(task_name).labels(rubric))
-            scores = self.engine.score([prompt for _, prompt in rows], tree)
-            for (index, prompt), row in zip(rows, scores.tolist(), strict=True):
-                logprobs = dict(zip(tree.labels, row, strict=True))
-                verdicts[index] = self._verdict(
-                    window[index], f"{task_name}/{rubric}", logprobs, prompt.truncated, calibrated
+
+        def tell(shown: Presentation, piece: str) -> None:
+            if on_text:
+                on_text(window[shown.index], Pass(order=shown.order), piece)
+
+        for (name, rubric, mode), presented in groups.items():
+            task = get_task(name)
+            readings = self._read(
+                presented, task, rubric, mode, sampling, tell if on_text else None
+            )
+            truncated = {shown.index for shown in presented if shown.prompt.truncated}
+            for index, own in readings.items():
+                passes = [reading.passed for reading in own]
+                verdicts[index] = make_verdict(
+                    window[index],
+                    task,
+                    passes,
+                    self._calibrated(
+                        calibration_key(name, rubric, mode), merged(task, passes), calibrated
+                    ),
+                    label_mass=sum(reading.label_mass for reading in own) / len(own),
+                    truncated_input=index in truncated,
+                    judge=self.fingerprint(window[index]),
                 )
         return [verdicts[index] for index in range(len(window))]
+
+    def _read(
+        self,
+        presented: Sequence[Presentation],
+        task: JudgeTask,
+        rubric: str,
+        mode: str,
+        sampling: Sampling | None,
+        tell: Callable[[Presentation, str], None] | None,
+    ) -> dict[int, list[Reading]]:
+        """Readings of each request, by its index."""
+        from judging.generation import Sampling
+
+        drawn = (sampling or Sampling()) if mode == "critique" else None
+        read = read_labels(presented, task, rubric, self.encoder, self.engine, drawn, tell)
+        by_request: dict[int, list[Reading]] = {}
+        for shown, reading in zip(presented, read, strict=True):
+            by_request.setdefault(shown.index, []).append(reading)
+        return by_request
+
+    def _calibrated(
+        self, key: str, probabilities: dict[str, float], wanted: bool
+    ) -> dict[str, float]:
+        if not (wanted and self.calibration and key in self.calibration.rubrics):
+            return probabilities
+        floor = 1e-300
+        logprobs = {label: math.log(max(p, floor)) for label, p in probabilities.items()}
+        return self.calibration.posterior(key, logprobs)
 
     def _task(self, request: JudgeRequest) -> JudgeTask:
         task = get_task(request.task)
@@ -267,58 +347,10 @@ class Judge:
             judge=self.fingerprint(request),
         )
 
-    def _verdict(
-        self,
-        request: JudgeRequest,
-        rubric: str,
-        logprobs: dict[str, float],
-        truncated: bool,
-        calibrated: bool,
-    ) -> Verdict:
-        import numpy as np
 
-        raw = posterior(logprobs)
-        fitted = self.calibration if calibrated else None
-        probabilities = (
-            fitted.posterior(rubric, logprobs) if fitted and rubric in fitted.rubrics else raw
-        )
-        label = best_label(probabilities)
-        return Verdict(
-            id=request.id,
-            status="scored",
-            label=score_of(label),
-            error_type=type_of(label) or None,
-            probabilities=probabilities,
-            marginals=_marginals(probabilities),
-            confidence=probabilities[label],
-            label_mass=float(np.exp(np.logaddexp.reduce(list(logprobs.values())))),
-            posterior="exact",
-            passes=(Pass(posterior=raw),),
-            truncated_input=truncated,
-            judge=self.fingerprint(request),
-        )
-
-
-def best_label(probabilities: dict[str, float]) -> str:
-    """The likeliest score, then its likeliest error type, as decoding from left to right would."""
-    scores: dict[str, float] = {}
-    for label, probability in probabilities.items():
-        scores[score_of(label)] = scores.get(score_of(label), 0.0) + probability
-    score = max(scores, key=scores.__getitem__)
-    own = [label for label in probabilities if score_of(label) == score]
-    return max(own, key=probabilities.__getitem__)
-
-
-def _marginals(probabilities: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Marginals by score and by error type, for labels that have both."""
-    if not any(map(type_of, probabilities)):
-        return {}
-    marginals: dict[str, dict[str, float]] = {"score": {}, "error_type": {}}
-    for label, probability in probabilities.items():
-        for name, part in (("score", score_of(label)), ("error_type", type_of(label))):
-            if part:
-                marginals[name][part] = marginals[name].get(part, 0.0) + probability
-    return marginals
+def calibration_key(task: str, rubric: str, mode: str) -> str:
+    """What a calibration belongs to: a rubric, with or without a critique before the label."""
+    return f"{task}/{rubric}" + ("/critique" if mode == "critique" else "")
 
 
 def read_card(folder: Path) -> JudgeCard:

@@ -56,6 +56,8 @@ class JudgeRequest(_Record):
     """One response, or two for pairs; ``response``, ``response_a``, ``response_b`` also work."""
     images: tuple[ImageSource, ...] = ()
     """File paths in files, data URLs over HTTP."""
+    criteria: tuple[str, ...] = ()
+    """The caller's own criteria, beside the task's; only tasks that take some show them."""
     order: Literal["both", "given"] = "both"
     """Pair tasks: judge in both presentation orders, or only as given."""
     mode: Literal["score", "critique"] = "score"
@@ -127,7 +129,9 @@ class Pass(_Record):
     order: Literal["given", "swapped"] = "given"
     posterior: dict[str, float] = Field(default_factory=dict)
     critique: str | None = None
-    finish_reason: str = "tree"
+    finish_reason: Literal["tree", "stop", "length"] = "tree"
+    """``tree``: no text was generated; ``length``: the critique hit its budget and was closed."""
+    stated_confidence: float | None = None
 
 
 class Verdict(_Record):

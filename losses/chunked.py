@@ -27,7 +27,9 @@ def chunked_token_logprobs(
     Returns:
         ``[tokens]`` float32 (float64 for float64 inputs).
     """
-    found: Tensor = _ChunkedLogprobs.apply(hidden, weight, targets, chunk_tokens)
+    found: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]
+        hidden, weight, targets, chunk_tokens
+    )
     return found
 
 

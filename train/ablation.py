@@ -92,8 +92,8 @@ def run_cell(cell: Cell, seed: int, recipes: Mapping[int, Path], out: Path) -> d
         with (folder / "log.txt").open("a", encoding="utf-8") as log:
             subprocess.run(
                 [
-                    *(sys.executable, TRAIN / f"hieval_stage{cell.stage}.py"),
-                    *("--config", recipes[cell.stage], *overrides),
+                    *(sys.executable, str(TRAIN / f"hieval_stage{cell.stage}.py")),
+                    *("--config", str(recipes[cell.stage]), *overrides),
                 ],
                 check=True,
                 stdout=log,

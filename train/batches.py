@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from judging.encoder import EncodedPrompt, Encoder
 from judging.errors import CustosError
-from judging.tasks import get_task
+from judging.tasks import JudgeTask, get_task
 from judging.tree import LabelTree
-from judging.types import LabelledExample
+from judging.types import JudgeRequest, LabelledExample
 
 # Rows are sorted by length within windows of so many micro-batches: little padding, much mixing.
 _WINDOW = 32
@@ -26,54 +26,71 @@ class Row:
     tree: LabelTree
     target: int
     """Index of the target label in the tree."""
-    prompt: EncodedPrompt | None
-    """``None`` for rows with images, which are encoded again when used."""
+    prompts: tuple[EncodedPrompt, ...] | None
+    """One prompt, or one per response; ``None`` for rows with images, encoded again when used."""
     length: int
+
+
+Layout = Callable[[JudgeTask, LabelledExample, Encoder], tuple[LabelTree, int]]
+"""Lays out what a row is trained towards: a label tree and the target's index in it."""
+Views = Callable[[LabelledExample], Sequence[JudgeRequest]]
+"""What of an example is put before the model: itself, or each of its responses."""
 
 
 class Rows:
     """Examples checked and encoded before step 0.
+
+    Args:
+        examples: Labelled examples.
+        encoder: Encoder of the backbone to train.
+        layout: What rows are trained towards; default the label tree of their rubric.
+        views: What is put before the model; default the example itself.
 
     Raises:
         CustosError: If an example's label is not declared or its prompt cannot be built; the
             message names the row.
     """
 
-    def __init__(self, examples: Sequence[LabelledExample], encoder: Encoder) -> None:
-        self.encoder = encoder
-        trees: dict[str, LabelTree] = {}
+    def __init__(
+        self,
+        examples: Sequence[LabelledExample],
+        encoder: Encoder,
+        layout: Layout | None = None,
+        views: Views = lambda example: (example,),
+    ) -> None:
+        self.encoder, self.views = encoder, views
+        layout = layout or LabelLayout()
         self.rows: list[Row] = []
         for number, example in enumerate(examples, 1):
-            task = get_task(example.task)
             try:
-                task.check(example)
-                target = task.target(example)
-                [prompt] = encoder.encode([(task, example)])
+                prompts = self._encode(example)
+                tree, target = layout(get_task(example.task), example, encoder)
             except CustosError as error:
                 raise CustosError(f"training row {number} (id '{example.id}'): {error}") from None
-            rubric = f"{task.name}/{task.rubric(example)}"
-            if rubric not in trees:
-                trees[rubric] = encoder.tree(task.labels(task.rubric(example)))
-            tree = trees[rubric]
+            task = get_task(views(example)[0].task)
             self.rows.append(
                 Row(
                     example,
-                    rubric,
+                    f"{task.name}/{task.rubric(example)}",
                     tree,
-                    tree.labels.index(target),
-                    None if example.images else prompt,
-                    len(prompt.suffix_ids),
+                    target,
+                    None if example.images else prompts,
+                    sum(len(prompt.suffix_ids) for prompt in prompts) + len(tree.node_tokens),
                 )
             )
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def prompt(self, row: Row) -> EncodedPrompt:
-        """The row's encoded prompt, images included."""
-        if row.prompt is not None:
-            return row.prompt
-        return self.encoder.encode([(get_task(row.example.task), row.example)])[0]
+    def prompts(self, rows: Sequence[Row]) -> list[EncodedPrompt]:
+        """Encoded prompts of rows in order, images included."""
+        return [prompt for row in rows for prompt in row.prompts or self._encode(row.example)]
+
+    def _encode(self, example: LabelledExample) -> tuple[EncodedPrompt, ...]:
+        requests = [(get_task(view.task), view) for view in self.views(example)]
+        for task, view in requests:
+            task.check(view)
+        return tuple(self.encoder.encode(requests))
 
     def steps(
         self,
@@ -108,6 +125,23 @@ class Rows:
             micro_batches[i : i + per_step]
             for i in range(0, len(micro_batches) - per_step + 1, per_step)
         ]
+
+
+class LabelLayout:
+    """The label tree of a row's rubric, built once per rubric."""
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[str, str], LabelTree] = {}
+
+    def __call__(
+        self, task: JudgeTask, example: LabelledExample, encoder: Encoder
+    ) -> tuple[LabelTree, int]:
+        """Tree and index of the example's label."""
+        target, key = task.target(example), (task.name, task.rubric(example))
+        if key not in self._trees:
+            self._trees[key] = encoder.tree(task.labels(key[1]))
+        tree = self._trees[key]
+        return tree, tree.labels.index(target)
 
 
 def _windows(questions: list[list[Row]], size: int) -> Iterator[list[list[Row]]]:

@@ -14,13 +14,14 @@ from torch.nn.utils.rnn import pad_sequence
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
 from train.batches import Row
+from train.objectives import Objective
 
 Negatives = Literal["sampled", "hardest", "all"]
 Span = Literal["whole", "suffix"]
 
 
 @dataclass(frozen=True)
-class JointObjective:
+class JointObjective(Objective):
     r"""``L_MLE(y+) + lambda * 1[x in D_err] * L_UL(y-)`` (HiEval section 3.2, Equations 5 to 8).
 
     ``L_MLE`` is the mean token negative log-likelihood of the label. ``y-`` is the label with its
@@ -43,9 +44,9 @@ class JointObjective:
         """Weighted number of rows."""
         return sum(row.example.weight for row in rows)
 
-    def loss_sum(self, logits: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
-        device = logits.device
+        logits, device = outputs, outputs.device
         weights = torch.tensor([row.example.weight for row in rows], device=device)
         logprobs, mask = _path_logprobs(logits, rows, [[row.target] for row in rows])
         loss = -(normalised_logprob(logprobs, mask) * weights).sum()

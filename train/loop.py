@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +54,8 @@ class Trainer:
         watched: Further rows to score with every validation, by name (an earlier task's).
     """
 
+    model_class: type[ForestModel] = ForestModel
+
     def __init__(
         self,
         recipe: Recipe,
@@ -77,7 +79,7 @@ class Trainer:
         self.console = Console(quiet=not self.accelerator.is_main_process)
         if recipe.run.gradient_checkpointing:
             backbone.model.activation_checkpointing_enable()
-        model = ForestModel(backbone.model)
+        model = self.model_class(backbone.model)
         self.parameters = list(trainable(model).values())
         optimizer = torch.optim.AdamW(
             self.parameters, lr=recipe.optim.lr, weight_decay=recipe.optim.weight_decay
@@ -161,19 +163,10 @@ class Trainer:
         total = torch.zeros((), device=accelerator.device)
         self.model.train()
         for index, rows in enumerate(mine):
-            prompts = [self.rows.prompt(row) for row in rows]
-            batch = forest_batch(
-                prompts,
-                [row.tree for row in rows],
-                self.pad_id,
-                rows=shared_rows(prompts, len(rows[0].tree.node_tokens)),
-                share_prefix=not self.recipe.run.gradient_checkpointing,
-            ).to(accelerator.device)
             last = index == len(mine) - 1
             with accelerator.no_sync(self.model) if not last else nullcontext():
-                with accelerator.autocast():
-                    logits = self.model(batch)
-                loss = self.objective.loss_sum(logits, rows, self.progress.step) / denominator
+                outputs = self.run(rows)
+                loss = self.objective.loss_sum(outputs, rows, self.progress.step) / denominator
                 # Wrappers average gradients over processes; the step wants their sum.
                 accelerator.backward(loss * accelerator.num_processes)
             total += loss.detach()
@@ -185,18 +178,35 @@ class Trainer:
         total *= accelerator.num_processes
         return total
 
+    def run(self, rows: Sequence[Row]) -> torch.Tensor:
+        """One forward pass of the wrapped model over rows; what the objective reads."""
+        prompts = self.rows.prompts(rows)
+        views = len(prompts) // len(rows)
+        batch = forest_batch(
+            prompts,
+            [row.tree for row in rows for _ in range(views)],
+            self.pad_id,
+            rows=shared_rows(prompts, max(len(row.tree.node_tokens) for row in rows)),
+            share_prefix=not self.recipe.run.gradient_checkpointing,
+        )
+        with self.accelerator.autocast():
+            inputs = self.objective.inputs(rows)
+            outputs: torch.Tensor = self.model(
+                batch.to(self.accelerator.device),
+                **{name: tensor.to(self.accelerator.device) for name, tensor in inputs.items()},
+            )
+        return outputs
+
     def _lr(self, step: int) -> float:
         return learning_rate(self.recipe.optim, step, self.total_steps)
 
     def _validate(self, board: SummaryWriter | None) -> None:
-        accuracy, nll = self._accuracy_and_nll(self.val)
-        scores = {"val_accuracy": accuracy, "val_nll": nll}
-        for name, rows in self.watched.items():
-            scores[f"{name}_accuracy"], _ = self._accuracy_and_nll(rows)
+        scores = {f"val_{name}": value for name, value in self.measure(self.val).items()}
+        for watch, rows in self.watched.items():
+            scores |= {f"{watch}_{name}": value for name, value in self.measure(rows).items()}
         self.progress.history.append({"step": self.progress.step, **scores})
         best = self.progress.best
-        key = (scores["val_accuracy"], -scores["val_nll"])
-        if not best or key > (best["val_accuracy"], -best["val_nll"]):
+        if not best or _key(scores) > _key(best):
             self.progress.best = {"step": self.progress.step, **scores}
             if self._main:
                 self.unwrapped.backbone.save_pretrained(str(self.recipe.run.output / BEST))
@@ -208,27 +218,33 @@ class Trainer:
             f"step {self.progress.step:>6}/{self.total_steps}  {shown}  (n={len(self.val)})"
         )
 
-    def _accuracy_and_nll(self, rows: Rows) -> tuple[float, float]:
+    def measure(self, rows: Rows) -> dict[str, float]:
+        """Accuracy and mean negative log-likelihood of the label among a row's labels."""
         right, nll = [], []
         for row, logprobs in zip(rows.rows, self.score(rows), strict=True):
             right.append(int(logprobs.argmax()) == row.target)
             nll.append(np.logaddexp.reduce(logprobs) - logprobs[row.target])
-        return float(np.mean(right)), float(np.mean(nll))
+        return {"accuracy": float(np.mean(right)), "nll": float(np.mean(nll))}
 
     def score(self, rows: Rows) -> list[np.ndarray]:
-        """Label log-probabilities of every row, each ``[labels]``, shared over processes."""
+        """Label log-probabilities of every row, shared over processes.
+
+        Each is ``[labels]``, or ``[views, labels]`` for rows put before the model in several views.
+        """
         accelerator = self.accelerator
         self.model.eval()
         engine = TreeEngine(self.unwrapped, self.pad_id)
-        found: list[tuple[int, list[float]]] = []
+        found: list[tuple[int, Any]] = []
         mine = range(accelerator.process_index, len(rows), accelerator.num_processes)
         by_rubric: dict[str, list[int]] = {}
         for index in mine:
             by_rubric.setdefault(rows.rows[index].rubric, []).append(index)
         for indices in by_rubric.values():
-            prompts = [rows.prompt(rows.rows[i]) for i in indices]
+            prompts = rows.prompts([rows.rows[i] for i in indices])
             with accelerator.autocast():
                 scores = engine.score(prompts, rows.rows[indices[0]].tree)
+            if len(prompts) > len(indices):
+                scores = scores.view(len(indices), -1, scores.shape[1])
             found += zip(indices, scores.tolist(), strict=True)
         if accelerator.num_processes > 1:
             found = gather_object(found)
@@ -262,7 +278,7 @@ class Trainer:
         """Show one decoded row with its target, to see what is trained on."""
         row = self.rows.rows[0]
         tokenizer = self.rows.encoder.backbone.tokenizer
-        prompt = self.rows.prompt(row)
+        [prompt, *_] = self.rows.prompts([row])
         self.console.print("first row: ", end="")
         self.console.print(
             repr(tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)), markup=False
@@ -272,6 +288,11 @@ class Trainer:
             + repr([tokenizer.decode([token]) for _, token in row.tree.paths[row.target]]),
             markup=False,
         )
+
+
+def _key(scores: dict[str, float]) -> tuple[float, float]:
+    """What the best adapter has most of: accuracy, then likelihood."""
+    return scores.get("val_accuracy", 0.0), -scores["val_nll"]
 
 
 def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:

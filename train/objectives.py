@@ -22,13 +22,20 @@ class Objective(Protocol):
         """Weight of these rows; a step's losses are divided by the total over the step."""
         ...
 
-    def loss_sum(self, logits: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Sum of losses, a scalar, given ``[rows, slots, vocabulary]`` logits of a step."""
+    def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """What the model needs for these rows beside their prompts."""
+        return {}
+
+    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+        """Sum of losses of a step's rows, a scalar, given what the model put out.
+
+        That is ``[prompts, slots, vocabulary]`` logits unless the model was asked otherwise.
+        """
         ...
 
 
 @dataclass(frozen=True)
-class FocalObjective:
+class FocalObjective(Objective):
     """Focal loss at the scoring tokens of each row's label (HiEval stage 1).
 
     A step's loss is the mean over its scoring tokens, each weighted by its example's ``weight``.
@@ -61,8 +68,9 @@ class FocalObjective:
         """Weighted number of scoring tokens."""
         return sum(row.example.weight * len(row.tree.paths[row.target]) for row in rows)
 
-    def loss_sum(self, logits: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Weighted sum over scoring tokens; the step does not matter."""
+        logits = outputs
         tokens = [
             (i, slot, token, self.classes[row.tree.labels[row.target]], row.example.weight)
             for i, row in enumerate(rows)

@@ -30,6 +30,8 @@ def run_stage(
     script: Path,
     objective_for: Callable[[Rows], Objective],
     prepare: Callable[[Splits], Splits] = lambda splits: splits,
+    encode: Callable[[list[LabelledExample], Encoder], Rows] = Rows,
+    trainer_class: type[Trainer] = Trainer,
 ) -> None:
     """Train, pick the best adapter, calibrate, report.
 
@@ -40,6 +42,8 @@ def run_stage(
         objective_for: Builds the objective, given the training rows.
         prepare: Changes the splits before they are encoded (replay). Splits called ``watch:NAME``
             are scored with every validation and never select.
+        encode: Turns examples into rows.
+        trainer_class: The loop, with what it watches.
     """
     run = recipe.run
     splits = prepare(load_splits(recipe.data))
@@ -47,15 +51,15 @@ def run_stage(
     dtype: Literal["bfloat16", "float32"] = "bfloat16" if run.precision == "bf16" else "float32"
     backbone = load_backbone(recipe.backbone, dtype=dtype, device=accelerator.device)
     encoder = Encoder(backbone, run.response_budget)
-    rows, val = Rows(splits["train"], encoder), Rows(splits["val"], encoder)
+    rows, val = encode(splits["train"], encoder), encode(splits["val"], encoder)
     watched = {
-        name.removeprefix("watch:"): Rows(examples, encoder)
+        name.removeprefix("watch:"): encode(examples, encoder)
         for name, examples in splits.items()
         if name.startswith("watch:")
     }
     objective = objective_for(rows)
     adapted = backbone.with_model(adapted_model(recipe, backbone))
-    trainer = Trainer(recipe, adapted, rows, val, objective, watched)
+    trainer = trainer_class(recipe, adapted, rows, val, objective, watched)
     progress = trainer.fit()
     if not accelerator.is_main_process:
         return

@@ -2,8 +2,17 @@
 
 from judging.tasks import hieval_ea as _hieval_ea
 from judging.tasks import hieval_qs as _hieval_qs
-from judging.tasks.base import Field, JudgeTask, Ruling, get_task, judge_task, task_names
+from judging.tasks import truthful as _truthful
+from judging.tasks.base import (
+    CritiqueFormat,
+    Field,
+    JudgeTask,
+    Ruling,
+    get_task,
+    judge_task,
+    task_names,
+)
 
-__all__ = ["Field", "JudgeTask", "Ruling", "get_task", "judge_task", "task_names"]
+__all__ = ["CritiqueFormat", "Field", "JudgeTask", "Ruling", "get_task", "judge_task", "task_names"]
 
-del _hieval_ea, _hieval_qs
+del _hieval_ea, _hieval_qs, _truthful

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -29,6 +30,18 @@ class Ruling:
     message: str
 
 
+@dataclass(frozen=True)
+class CritiqueFormat:
+    """How an answer is written when a text comes before its label."""
+
+    opening: str = "<critique>"
+    closing: str = "</critique>"
+    label_opening: str = "<label>"
+    label_closing: str = "</label>"
+    confidence_opening: str = "<confidence>"
+    confidence_closing: str = "</confidence>"
+
+
 class JudgeTask(ABC):
     """What is asked of a judge: instruction, item layout, labels, and how an answer is read.
 
@@ -40,6 +53,9 @@ class JudgeTask(ABC):
     variants: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, ...]]
     """Request fields that must not be empty."""
+    num_responses: ClassVar[int] = 1
+    critique: ClassVar[CritiqueFormat | None] = None
+    """How a critique and its label are written, for tasks that have critiques."""
 
     def check(self, request: JudgeRequest) -> None:
         """Raise ``CustosError`` naming the field if this task cannot judge the request."""
@@ -50,6 +66,13 @@ class JudgeTask(ABC):
         for field in self.required:
             if not getattr(request, field):
                 raise CustosError(f"field '{field}': task '{self.name}' needs it")
+        if len(request.responses) != self.num_responses:
+            raise CustosError(
+                f"field 'responses': task '{self.name}' needs {self.num_responses}, "
+                f"got {len(request.responses)}"
+            )
+        if request.mode == "critique" and self.critique is None:
+            raise CustosError(f"field 'mode': task '{self.name}' writes no critiques")
 
     @abstractmethod
     def rubric(self, request: JudgeRequest) -> str:
@@ -74,6 +97,22 @@ class JudgeTask(ABC):
     @abstractmethod
     def parse(self, text: str, rubric: str) -> str | None:
         """Read the label from generated text; ``None`` if unreadable."""
+
+    def swap(self, request: JudgeRequest) -> JudgeRequest:
+        """The request of a pair with its responses the other way round."""
+        return request.model_copy(update={"responses": request.responses[::-1]})
+
+    def unswap(self, label: str) -> str:
+        """What a label said of a swapped pair means for the pair as given."""
+        return label
+
+    def score(self, probabilities: Mapping[str, float]) -> float | None:
+        """A number for tasks that grade with one, from the posterior."""
+        return None
+
+    def score_range(self) -> tuple[float, float] | None:
+        """Smallest and largest possible score; ``None`` if there is none."""
+        return None
 
     def target(self, example: LabelledExample) -> str:
         """Label string the example trains towards.

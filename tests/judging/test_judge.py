@@ -17,9 +17,10 @@ from judging.calibration import Calibration, CalibrationSet
 from judging.encoder import Encoder
 from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch, label_logprobs
-from judging.judge import Judge, JudgeCard, best_label
+from judging.judge import Judge, JudgeCard
 from judging.tasks import base, get_task, judge_task
 from judging.types import JudgeRequest
+from judging.verdicts import best_label
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 

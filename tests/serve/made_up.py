@@ -46,7 +46,13 @@ class FakeJudge(Judge):
         return {"name": self.name, "tasks": list(self.tasks)}
 
     def grade(
-        self, requests: Iterable[JudgeRequest], *, progress: bool = False, calibrated: bool = True
+        self,
+        requests: Iterable[JudgeRequest],
+        *,
+        progress: bool = False,
+        calibrated: bool = True,
+        sampling: Any = None,
+        on_text: Any = None,
     ) -> Iterator[Verdict]:
         batch = list(requests)
         self.batches.append([request.id for request in batch])

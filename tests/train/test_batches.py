@@ -61,7 +61,7 @@ def test_every_row_at_most_once_per_epoch(
         for micro in step:
             assert 1 <= len(micro) <= micro_batch_size
             assert len({row.rubric for row in micro}) == 1
-            assert len({(row.prompt and row.prompt.prefix_ids) for row in micro}) == 1
+            assert len({prompt.prefix_ids for prompt in rows.prompts(micro)}) == 1
 
 
 def test_all_rows_take_part_over_the_epochs(rows: Rows) -> None:
@@ -104,10 +104,11 @@ def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> N
     picture = save_picture(tmp_path / "a.png", 60, 60)
     rows = encoded(backbone, [example(0, images=(picture,)), example(1)])
     with_image, without = rows.rows
-    assert with_image.prompt is None
-    assert rows.prompt(with_image).vision["pixel_values"].shape[0] > 0
-    assert with_image.length == len(rows.prompt(with_image).suffix_ids)
-    assert rows.prompt(without) is without.prompt
+    assert with_image.prompts is None
+    [pictured, plain] = rows.prompts([with_image, without])
+    assert pictured.vision["pixel_values"].shape[0] > 0
+    assert with_image.length == len(pictured.suffix_ids) + len(with_image.tree.node_tokens)
+    assert without.prompts == (plain,)
 
 
 @pytest.mark.parametrize(

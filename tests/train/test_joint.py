@@ -53,7 +53,7 @@ def _examples(folder: Path) -> list[LabelledExample]:
 
 def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:
     """Token log-probabilities of a label from one plain row of its own, ``[tokens]``."""
-    prompt = rows.prompt(row)
+    prompt = rows.prompts([row])[0]
     ids, tokens = prompt.prefix_ids + prompt.suffix_ids, [t for _, t in row.tree.paths[label]]
     line = torch.tensor([[*ids, *tokens]])
     vision: dict[str, Tensor] = dict(prompt.vision)
@@ -114,7 +114,7 @@ def test_one_tree_equals_separate_passes(
         if model is backbone.model:
             loss = torch.zeros(())
             for part in (rows.rows[:4], rows.rows[4:]):  # micro-batches of one rubric
-                prompts = [rows.prompt(row) for row in part]
+                prompts = rows.prompts(part)
                 batch = forest_batch(
                     prompts,
                     [row.tree for row in part],

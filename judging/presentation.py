@@ -1,0 +1,144 @@
+"""What is put before the model for a request, and how labels are read after it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from judging.calibration import posterior
+from judging.encoder import END_TOKEN, EncodedPrompt, Encoder
+from judging.tasks import JudgeTask
+from judging.types import JudgeRequest, Pass
+
+if TYPE_CHECKING:
+    from judging.engine import TreeEngine
+    from judging.generation import Sampling
+
+CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """A request in one order of its responses."""
+
+    index: int
+    """Which request of a window it belongs to."""
+    order: Literal["given", "swapped"]
+    prompt: EncodedPrompt
+    seed: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one presentation came to."""
+
+    passed: Pass
+    label_mass: float
+    logprobs: dict[str, float]
+
+
+def presentations(
+    index: int, request: JudgeRequest, task: JudgeTask, encoder: Encoder
+) -> list[Presentation]:
+    """Present a request: a pair in both orders unless only the given one is wanted."""
+    orders: list[tuple[Literal["given", "swapped"], JudgeRequest]] = [("given", request)]
+    if task.num_responses == 2 and request.order == "both":
+        orders.append(("swapped", task.swap(request)))
+    prompts = encoder.encode([(task, shown) for _, shown in orders])
+    return [
+        Presentation(index, order, prompt, request.seed)
+        for (order, _), prompt in zip(orders, prompts, strict=True)
+    ]
+
+
+def read_labels(
+    presented: Sequence[Presentation],
+    task: JudgeTask,
+    rubric: str,
+    encoder: Encoder,
+    engine: TreeEngine,
+    sampling: Sampling | None,
+    on_text: Callable[[Presentation, str], None] | None = None,
+) -> list[Reading]:
+    """Read the label tree after every presentation, after a critique where one is wanted.
+
+    Args:
+        presented: Presentations of one rubric.
+        task: Their task.
+        rubric: Their rubric.
+        encoder: Encoder they were made with.
+        engine: Runs the model.
+        sampling: How critiques are drawn; ``None`` reads the label without one.
+        on_text: Called with each new piece of a critique.
+    """
+    form = task.critique
+    prompts = [shown.prompt for shown in presented]
+    passes = [Pass(order=shown.order) for shown in presented]
+    if form and sampling:
+        opened = [prompt.extended(encoder.text(form.opening)) for prompt in prompts]
+        texts = engine.generate(
+            opened,
+            encoder,
+            form.closing,
+            [shown.seed for shown in presented],
+            sampling,
+            (lambda row, piece: on_text(presented[row], piece)) if on_text else None,
+        )
+        closing = encoder.text(form.closing)
+        prompts = [
+            prompt.extended([*encoder.data(text.text), *closing])
+            for prompt, text in zip(opened, texts, strict=True)
+        ]
+        passes = [
+            one.model_copy(
+                update={
+                    "critique": text.text,
+                    "finish_reason": "stop" if text.finished else "length",
+                }
+            )
+            for one, text in zip(passes, texts, strict=True)
+        ]
+    if form:
+        prompts = [prompt.extended(encoder.text(form.label_opening)) for prompt in prompts]
+    tree = encoder.tree(task.labels(rubric), form.label_closing if form else END_TOKEN)
+    scores = engine.score(prompts, tree).double().tolist()
+    readings = []
+    for one, row in zip(passes, scores, strict=True):
+        logprobs = dict(zip(tree.labels, row, strict=True))
+        mass = math.fsum(math.exp(value) for value in row)
+        passed = one.model_copy(update={"posterior": posterior(logprobs)})
+        readings.append(Reading(passed, mass, logprobs))
+    if form and sampling:
+        return _with_stated_confidence(readings, prompts, form.label_closing, encoder, engine, task)
+    return readings
+
+
+def _with_stated_confidence(
+    readings: Sequence[Reading],
+    prompts: Sequence[EncodedPrompt],
+    label_closing: str,
+    encoder: Encoder,
+    engine: TreeEngine,
+    task: JudgeTask,
+) -> list[Reading]:
+    """Read the likeliest stated confidence after each pass's own likeliest label."""
+    assert task.critique
+    after = [*encoder.text(label_closing), *encoder.text(task.critique.confidence_opening)]
+    tree = encoder.tree(CONFIDENCES, task.critique.confidence_closing)
+    chosen = [max(r.logprobs, key=r.logprobs.__getitem__) for r in readings]
+    labelled = [
+        prompt.extended([*encoder.text(label), *after])
+        for prompt, label in zip(prompts, chosen, strict=True)
+    ]
+    best = engine.score(labelled, tree).argmax(-1).tolist()
+    return [
+        replace(
+            reading,
+            passed=reading.passed.model_copy(
+                update={"stated_confidence": float(CONFIDENCES[place])}
+            ),
+        )
+        for reading, place in zip(readings, best, strict=True)
+    ]
