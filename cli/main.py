@@ -13,6 +13,7 @@ from cli.backbone import backbone
 from cli.compare import compare
 from cli.eval import evaluate
 from cli.grade import grade
+from cli.prep_charts import charts, twins
 from cli.serve import serve
 from judging.errors import CustosError
 
@@ -37,6 +38,8 @@ app = typer.Typer(
     epilog="Example: custos grade --judge embedded --in answers.jsonl --out verdicts.jsonl",
 )
 app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
+prep.app.command()(charts)
+prep.app.command()(twins)
 app.command("eval")(evaluate)
 app.command()(compare)
 app.command()(grade)

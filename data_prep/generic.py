@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from data_prep.images import absolute_name
 from judging.rows import read_records
 from judging.types import LabelledExample
 
@@ -31,7 +30,6 @@ def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[La
             update={
                 "id": example.id or f"{path.stem}-{number}",
                 "source": example.source or path.stem,
-                "images": tuple(absolute_name(name, path.parent) for name in example.images),
             }
         )
         for number, example in read_records(path, LabelledExample, bad_rows)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
+from judging.rows import absolute_name
 
 
 def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ...]:
@@ -40,12 +41,6 @@ def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ..
     raise CustosError(f"expected a path, image bytes or a list of these, got {value!r:.80}")
 
 
-def absolute_name(name: str, folder: Path) -> str:
-    """Make a relative path absolute; URLs (``data:``, ``https:``) stay as they are."""
-    is_url = name.startswith("data:") or "://" in name
-    return name if is_url else str((folder / name).resolve())
-
-
 def _save(content: bytes, folder: Path) -> Path:
     """Save under a name made from the content, so that equal images are kept once."""
     from PIL import Image, UnidentifiedImageError
@@ -60,5 +55,6 @@ def _save(content: bytes, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             file.write(content)
+        os.chmod(file.name, 0o644)
         os.replace(file.name, path)
     return path

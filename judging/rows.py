@@ -72,6 +72,8 @@ def read_records(
 ) -> Iterator[tuple[int, R]]:
     """Yield ``(row number, validated record)`` from a file.
 
+    Relative image paths are relative to the file.
+
     Args:
         path: JSONL, JSON or Parquet file.
         model: Record type of every row.
@@ -84,11 +86,22 @@ def read_records(
         try:
             if isinstance(row, CustosError):
                 raise row
-            yield number, parse_record(model, row, f"{path} row {number}")
+            record = parse_record(model, row, f"{path} row {number}")
         except CustosError as error:
             if bad_rows is None:
                 raise
             bad_rows.append(str(error))
+            continue
+        if images := getattr(record, "images", ()):
+            found = tuple(absolute_name(name, path.parent) for name in images)
+            record = record.model_copy(update={"images": found})
+        yield number, record
+
+
+def absolute_name(name: str, folder: Path) -> str:
+    """Make a relative path absolute; URLs (``data:``, ``https:``) stay as they are."""
+    is_url = name.startswith("data:") or "://" in name
+    return name if is_url else str((folder / name).resolve())
 
 
 @contextmanager

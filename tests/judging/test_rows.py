@@ -139,3 +139,12 @@ def test_json_documents(tmp_path: Path) -> None:
     assert json.loads(text) == {"ä": [1, None]}
     assert "ä" in text
     assert text.endswith("}\n")
+
+
+def test_relative_pictures_are_relative_to_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "rows.jsonl"
+    path.parent.mkdir()
+    row = {"question": "?", "response": "a", "images": ["images/a.png", "/b.png", "data:x"]}
+    path.write_text(json.dumps(row), encoding="utf-8")
+    [(_, record)] = read_records(path, JudgeRequest)
+    assert record.images == (str(tmp_path / "deep" / "images" / "a.png"), "/b.png", "data:x")

@@ -1,0 +1,70 @@
+"""Examples about pictures on disk: one JSONL file, a folder of pictures and a manifest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from data_prep.charts.factory import ChartRow
+from data_prep.images import image_names
+from data_prep.manifest import MANIFEST_NAME, file_sha256
+from judging.rows import write_json, write_records
+from judging.types import LabelledExample
+
+ROWS_NAME = "rows.jsonl"
+IMAGE_FOLDER = "images"
+
+
+def write_charts(
+    out: Path, rows: Iterable[ChartRow], *, source: Mapping[str, Any], command: str
+) -> dict[str, Any]:
+    """Write ``rows.jsonl``, ``images/`` and, last, ``manifest.json``; equal input, equal bytes.
+
+    Every picture is written once, under a hash of its content; rows name it relative to ``out``.
+
+    Args:
+        out: Folder to write to; made if it is missing.
+        rows: Examples with their pictures, taken one by one.
+        source: What the rows were made from.
+        command: Command line that can repeat this.
+
+    Returns:
+        The manifest.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MANIFEST_NAME).unlink(missing_ok=True)
+    labels: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    images: set[str] = set()
+    groups: set[str] = set()
+    twins: set[str] = set()
+
+    def saved() -> Iterator[LabelledExample]:
+        for row in rows:
+            image_names({"bytes": row.png}, out, out / IMAGE_FOLDER)
+            example = row.example
+            labels[example.label] += 1
+            kinds[example.metadata["kind"]] += 1
+            images.update(example.images)
+            groups.add(example.group)
+            twins.update({example.metadata["twin"]} if "twin" in example.metadata else ())
+            yield example
+
+    path = out / ROWS_NAME
+    num_rows = write_records(path, saved())
+    manifest = {
+        "source": dict(source),
+        "outputs": {path.name: {"rows": num_rows, "sha256": file_sha256(path)}},
+        "images": len(images),
+        "counts": dict(sorted(labels.items())),
+        "kinds": dict(sorted(kinds.items())),
+        "groups": len(groups),
+        "twins": len(twins),
+        "version": version("custos"),
+        "command": command,
+    }
+    write_json(out / MANIFEST_NAME, manifest)
+    return manifest
