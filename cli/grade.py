@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,8 @@ from judging.types import parse_record
 
 MAX_BAD_ROWS_SHOWN = 10
 OUT_SUFFIXES = (".jsonl", ".parquet")
+
+Read = Callable[[], Iterator[tuple[int, JudgeRequest]]]
 
 
 class Saved(BaseModel):
@@ -56,11 +58,8 @@ def grade(
     num_rows, refused = check_rows(source, strict)
     show_problems(source, refused)
     loaded = Judge.load(judge)
-    partial = out.with_name(f"{out.name}.partial")
-    with _progress() as progress:
-        bar = progress.add_task("grading", total=num_rows)
-        for num_saved in fill(partial, loaded, source, batch):
-            progress.update(bar, completed=num_saved)
+    partial = partial_of(out)
+    fill_showing(partial, loaded, lambda: read_requests(source), num_rows, batch)
     failed = {
         saved.row: saved.verdict.message or "no verdict"
         for saved in read_saved(partial)
@@ -123,16 +122,35 @@ def _parsed_rows(source: Path) -> Iterator[tuple[int, JudgeRequest | CustosError
             yield row, error
 
 
-def fill(partial: Path, judge: Judge, source: Path, batch: int) -> Iterator[int]:
+def partial_of(out: Path) -> Path:
+    """Where the verdicts for a file are kept until it is complete."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def fill_showing(partial: Path, judge: Judge, read: Read, total: int, batch: int) -> None:
+    """``fill`` behind a progress bar on standard error."""
+    with _progress() as progress:
+        bar = progress.add_task("grading", total=total)
+        for num_saved in fill(partial, judge, read, batch):
+            progress.update(bar, completed=num_saved)
+
+
+def fill(partial: Path, judge: Judge, read: Read, batch: int) -> Iterator[int]:
     """Bring a partial file up to one line per request; yield how many it holds as it grows.
 
     Lines that an earlier run wrote for the same requests and judge are kept, in whole batches, so
     that every batch is made of the same rows as in a run that was never stopped.
+
+    Args:
+        partial: The partial file.
+        judge: Who grades.
+        read: Starts over each time it is called: row numbers and requests.
+        batch: Requests graded between two saves.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
-    num_saved = keep_matching(partial, judge, source, batch)
+    num_saved = keep_matching(partial, judge, read, batch)
     yield num_saved
-    rest = itertools.islice(read_requests(source), num_saved, None)
+    rest = itertools.islice(read(), num_saved, None)
     with partial.open("a", encoding="utf-8") as file:
         while rows := list(itertools.islice(rest, batch)):
             verdicts = judge.grade([request for _, request in rows])
@@ -145,7 +163,7 @@ def fill(partial: Path, judge: Judge, source: Path, batch: int) -> Iterator[int]
             yield num_saved
 
 
-def keep_matching(partial: Path, judge: Judge, source: Path, batch: int) -> int:
+def keep_matching(partial: Path, judge: Judge, read: Read, batch: int) -> int:
     """Cut a partial file after its last whole batch that still holds; return how many lines stay.
 
     Cut-off or damaged lines, changed rows and another judge's verdicts all end what is kept.
@@ -153,7 +171,7 @@ def keep_matching(partial: Path, judge: Judge, source: Path, batch: int) -> int:
     num_kept = end = 0
     with partial.open("ab+") as file:
         file.seek(0)
-        for number, (row, request) in enumerate(read_requests(source), 1):
+        for number, (row, request) in enumerate(read(), 1):
             saved = _parse_saved(file.readline())
             if saved is None or (saved.row, saved.key) != (row, request_key(judge, request)):
                 break

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import prep
+from cli import bench, prep
 from cli.backbone import backbone
 from cli.compare import compare
 from cli.eval import evaluate
@@ -40,6 +40,11 @@ app = typer.Typer(
 app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
 prep.app.command()(charts)
 prep.app.command()(twins)
+app.add_typer(
+    bench.app,
+    name="bench",
+    epilog="Example: custos bench table charthal --graded gpt.eval.json --json table.json",
+)
 app.command("eval")(evaluate)
 app.command()(compare)
 app.command()(grade)

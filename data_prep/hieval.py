@@ -110,7 +110,7 @@ def load_hieval(
     """
     layout = layout or Layout()
     if is_hub_id(source):
-        folder, rows = Path.cwd(), _hub_rows(str(source), hub or HubOptions())
+        folder, rows = Path.cwd(), hub_rows(str(source), hub or HubOptions())
     else:
         folder, rows = Path(source).parent, read_rows(Path(source))
     name = Path(source).stem
@@ -142,7 +142,7 @@ def is_hub_id(source: Path | str) -> bool:
     return not is_file_name and _HUB_ID.fullmatch(name) is not None
 
 
-def _hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, Any]]]:
+def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield numbered rows of a hub data set as plain Python values, images undecoded."""
     import datasets
 

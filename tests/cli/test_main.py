@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from judging import CustosError, Judge
 
-VERBS = ("prep", "eval", "compare", "grade", "serve", "backbone")
+VERBS = ("prep", "bench", "eval", "compare", "grade", "serve", "backbone")
 HEAVY = ("torch", "transformers", "peft", "datasets", "matplotlib", "sklearn", "fastapi")
 
 

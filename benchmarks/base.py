@@ -1,0 +1,173 @@
+"""What a benchmark is, and the registry of benchmarks.
+
+Every module of this package that declares one is found by itself: adding a benchmark is adding a
+file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import benchmarks
+from benchmarks.files import Row, read_source
+from data_prep.images import image_names
+from judging.errors import CustosError
+from judging.types import JudgeRequest, Verdict
+
+
+@dataclass(frozen=True)
+class Published:
+    """One table of a paper."""
+
+    source: str
+    """``Table 2``."""
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | str | None, ...]]
+    """Row name to the figures, in the paper's own unit; ``None`` where it gives none."""
+
+
+@dataclass(frozen=True)
+class ItemScore:
+    """How one item came out, to set two graded files beside each other."""
+
+    id: str
+    cluster: str
+    """Items of a cluster (a chart, a question) are resampled together."""
+    value: float | None
+    """``None`` for an item without a verdict."""
+
+
+class Benchmark(ABC):
+    """Items to requests, verdicts to graded rows, graded rows to the paper's table."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    tasks: ClassVar[tuple[str, ...]]
+    """Judge tasks it asks for; empty when rules decide everything."""
+    headline: ClassVar[str]
+    """What ``scores`` scores."""
+    published: ClassVar[tuple[Published, ...]]
+    item_id: ClassVar[str] = "id"
+    """Field that names an item."""
+    image_field: ClassVar[str | None] = None
+    hub_split: ClassVar[str] = "test"
+    keyed: ClassVar[bool] = False
+    """Its own JSON files are objects from id to row, not arrays."""
+
+    def load(self, source: str, images: Path | None = None) -> list[Row]:
+        """Read the official items.
+
+        Args:
+            source: File, folder or hub id.
+            images: Folder for pictures that come as bytes.
+
+        Returns:
+            Rows as they are, with absolute picture paths in ``images``; bytes are left out.
+
+        Raises:
+            CustosError: If the source or a picture cannot be read.
+        """
+        folder, rows = read_source(source, self.hub_split)
+        return [self._with_images(row, folder, images) for row in rows]
+
+    def _with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
+        if self.image_field is None:
+            return row
+        named = image_names(row.get(self.image_field), folder, images)
+        kept = {key: value for key, value in row.items() if key != self.image_field}
+        if isinstance(row.get(self.image_field), str):
+            kept = row
+        return {**kept, "images": list(named)}
+
+    @abstractmethod
+    def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
+        """What to ask a judge about an item with its response; nothing if rules decide.
+
+        Raises:
+            CustosError: If the row lacks a field or holds a bad one.
+        """
+
+    @abstractmethod
+    def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
+        """The row in the benchmark's own graded shape, with the verdicts on its requests."""
+
+    @abstractmethod
+    def table(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """The paper's table from graded rows, whether ours or the benchmark's own.
+
+        Returns:
+            Plain values ready for JSON: the table's sections, ``estimates`` (every figure again
+            with ``low``, ``high`` and ``n``), and ``n, coverage, statuses, judges``.
+
+        Raises:
+            CustosError: If a row does not fit or nothing is graded.
+        """
+
+    @abstractmethod
+    def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
+        """The headline score of every graded row."""
+
+
+_BENCHMARKS: dict[str, Benchmark] = {}
+
+BenchmarkClass = TypeVar("BenchmarkClass", bound=type[Benchmark])
+
+
+def benchmark(declared: BenchmarkClass) -> BenchmarkClass:
+    """Class decorator: register a benchmark under its name.
+
+    Raises:
+        ValueError: If the name is taken.
+    """
+    if declared.name in _BENCHMARKS:
+        raise ValueError(f"benchmark '{declared.name}' is already registered")
+    _BENCHMARKS[declared.name] = declared()
+    return declared
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """Look up a benchmark.
+
+    Raises:
+        CustosError: If there is none of that name; the message lists the known ones.
+    """
+    if name not in benchmark_names():
+        raise CustosError(f"benchmark '{name}' is not one of {', '.join(benchmark_names())}")
+    return _BENCHMARKS[name]
+
+
+def benchmark_names() -> tuple[str, ...]:
+    """Names of all benchmarks, sorted."""
+    _import_all(tuple(benchmarks.__path__))
+    return tuple(sorted(_BENCHMARKS))
+
+
+@cache
+def _import_all(folders: tuple[str, ...]) -> None:
+    for module in pkgutil.iter_modules(folders):
+        importlib.import_module(f"{benchmarks.__name__}.{module.name}")
+
+
+def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str) -> list[Row]:
+    """Complete response rows, which may hold little more than an id, with their items.
+
+    Raises:
+        CustosError: If a response has no id, or an unknown or repeated one.
+    """
+    by_id = {str(item.get(item_id)): item for item in items}
+    joined: dict[str, Row] = {}
+    for number, response in enumerate(responses, 1):
+        key = str(response.get(item_id))
+        if key not in by_id:
+            raise CustosError(f"response {number}: field '{item_id}': no item '{key}'")
+        if key in joined:
+            raise CustosError(f"response {number}: field '{item_id}': '{key}' occurs twice")
+        joined[key] = {**by_id[key], **response}
+    return list(joined.values())

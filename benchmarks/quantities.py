@@ -1,0 +1,222 @@
+"""Numbers with their units, out of free text: CHARTOM's numeric answers and predictions."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import NamedTuple
+
+TOLERANCE = 0.1
+"""A number is right within this share of the key (CHARTOM section 2.3)."""
+_ROUNDING = 1e-9
+"""Of the key: what binary fractions may add to the tolerance."""
+
+_MAGNITUDES = {
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "k": 1e3,
+    "million": 1e6,
+    "millions": 1e6,
+    "mn": 1e6,
+    "billion": 1e9,
+    "billions": 1e9,
+    "bn": 1e9,
+    "trillion": 1e12,
+    "%": 1e-2,
+    "percent": 1e-2,
+}
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_WORDS = {
+    **{word: float(value) for value, word in enumerate(_ONES)},
+    **{word: 10.0 * value for value, word in enumerate(_TENS, 2)},
+    **{
+        f"{tens}{joint}{ones}": 10.0 * ten + one
+        for ten, tens in enumerate(_TENS, 2)
+        for one, ones in enumerate(_ONES[1:10], 1)
+        for joint in "- "
+    },
+    "half": 0.5,
+    "one half": 0.5,
+}
+
+
+class Unit(NamedTuple):
+    """What is measured, and how much of its base unit one unit is."""
+
+    dimension: str
+    factor: float
+
+
+_UNITS = {
+    spelling: Unit(dimension, factor)
+    for dimension, table in {
+        "length": {
+            "mm millimeter millimeters millimetre millimetres": 0.001,
+            "cm centimeter centimeters centimetre centimetres": 0.01,
+            "m meter meters metre metres": 1.0,
+            "km kilometer kilometers kilometre kilometres": 1000.0,
+            "inch inches": 0.0254,
+            "ft foot feet": 0.3048,
+            "yd yard yards": 0.9144,
+            "mi mile miles": 1609.344,
+        },
+        "mass": {
+            "g gram grams": 0.001,
+            "kg kilogram kilograms kilo kilos": 1.0,
+            "tonne tonnes": 1000.0,
+            "ton tons": 907.18474,
+            "lb lbs pound pounds": 0.45359237,
+            "oz ounce ounces": 0.028349523125,
+        },
+        "time": {
+            "second seconds": 1.0,
+            "minute minutes": 60.0,
+            "hour hours": 3600.0,
+            "day days": 86400.0,
+        },
+    }.items()
+    for spellings, factor in table.items()
+    for spelling in spellings.split()
+}
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
+_NUMBER = re.compile(
+    rf"(?<![\w.])(?<![a-z]-)(?P<sign>[-+])?\$?(?:"
+    rf"(?P<whole>\d+)\s+(?P<over>\d+)\s*/\s*(?P<under>\d+)"
+    rf"|(?P<top>{_DIGITS})\s*/\s*(?P<bottom>{_DIGITS})"
+    rf"|(?P<plain>{_DIGITS})(?:\s*(?:e|[x×*]\s*10\s*\^?)\s*(?P<exponent>[-+]?\d+))?"
+    rf"|(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b)",
+    re.IGNORECASE,
+)
+_FOLLOWING = re.compile(r"\s*(%|[a-z]+)", re.IGNORECASE)
+_FINAL = re.compile(r"(?:answer|result)\s*(?:is|:|=|would be)|\\boxed\s*\{|=|≈", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number as written, the magnitude after it (``million``, ``%``) and its unit."""
+
+    number: float
+    magnitude: float | None = None
+    unit: Unit | None = None
+    start: int = 0
+    end: int = 0
+
+    @property
+    def value(self) -> float:
+        """With its magnitude, in its own unit."""
+        return self.number * (self.magnitude or 1.0)
+
+
+def find_quantities(text: str) -> list[Quantity]:
+    """Every quantity in a text, in order. ``1.2 million bags``, ``1 1/5``, ``3e5``, ``five feet``.
+
+    ``start`` and ``end`` count in the text as ``plain_text`` gives it.
+    """
+    text = plain_text(text)
+    return [_read(text, match) for match in _NUMBER.finditer(text)]
+
+
+def plain_text(text: str) -> str:
+    """Compatibility forms undone, typographic minus and fraction signs plain, LaTeX commas gone."""
+    text = re.sub(r"(\d)([¼½¾])", r"\1 \2", text)
+    text = unicodedata.normalize("NFKC", text)
+    return text.replace("\u2212", "-").replace("\u2044", "/").replace("{,}", ",").replace("**", "")
+
+
+def _read(text: str, match: re.Match[str]) -> Quantity:
+    number = _number(match)
+    end, magnitude, unit = match.end(), None, None
+    while following := _FOLLOWING.match(text, end):
+        word = following[1].casefold()
+        if magnitude is None and unit is None and word in _MAGNITUDES:
+            magnitude = _MAGNITUDES[word]
+        elif unit is None and word in _UNITS:
+            unit = _UNITS[word]
+        else:
+            break
+        end = following.end()
+    return Quantity(number, magnitude, unit, match.start(), end)
+
+
+def _number(match: re.Match[str]) -> float:
+    sign = -1.0 if match["sign"] == "-" else 1.0
+    if match["word"]:
+        return sign * _WORDS[match["word"].casefold()]
+    if match["whole"]:
+        return sign * (float(match["whole"]) + _divide(match["over"], match["under"]))
+    if match["top"]:
+        return sign * _divide(match["top"], match["bottom"])
+    mantissa = float(match["plain"].replace(",", ""))
+    exponent = int(match["exponent"] or 0)
+    return sign * mantissa * 10.0**exponent if abs(exponent) < 300 else math.nan
+
+
+def _divide(top: str, bottom: str) -> float:
+    under = float(bottom.replace(",", ""))
+    return float(top.replace(",", "")) / under if under else math.nan
+
+
+def final_quantity(text: str) -> Quantity | None:
+    """The one quantity an answer gives; ``None`` if it names several and settles on none.
+
+    It settles on the one quantity after its last ``answer is``, ``=`` or box.
+    """
+    text = plain_text(text)
+    marks = [match.end() for match in _FINAL.finditer(text)]
+    for tail in (text[marks[-1] :] if marks else text, text):
+        found = {(q.number, q.magnitude, q.unit): q for q in find_quantities(tail)}
+        if len(found) == 1:
+            return next(iter(found.values()))
+    return None
+
+
+def is_close(said: Quantity, key: float, key_unit: str) -> bool | None:
+    """Whether a quantity lies within 10 % of the key, given in ``key_unit`` (``million bags``).
+
+    A bare number is taken to be in the key's unit, a bare magnitude in full. ``None`` if the units
+    cannot be compared.
+    """
+    words = re.findall(r"%|[a-z]+", key_unit.casefold())
+    magnitude = math.prod(_MAGNITUDES[word] for word in words if word in _MAGNITUDES)
+    unit = next((_UNITS[word] for word in words if word in _UNITS), None)
+    if not math.isfinite(said.number):
+        return None
+    if said.unit and said.unit != unit:
+        if unit is None or unit.dimension != said.unit.dimension:
+            return None
+        return _within(said.value * said.unit.factor, key * magnitude * unit.factor)
+    if said.magnitude is None and _within(said.number, key):
+        return True
+    return _within(said.value, key * magnitude)
+
+
+def _within(value: float, key: float) -> bool:
+    return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
+
+
+def parse_fraction(text: str) -> tuple[float | None, str]:
+    """Read a MIND answer: the predicted share in [0, 1], asked for first, and the reasons.
+
+    Returns:
+        The first number if it is a share (``0.3``, ``30 %``, ``3/10``) and not one end of a range,
+        else ``None``; and the text after it, the whole text if there is no prediction.
+    """
+    text = plain_text(text)
+    found = find_quantities(text)
+    if not found:
+        return None, text.strip()
+    first = found[0]
+    between = text[first.end : found[1].start].strip() if len(found) > 1 else ""
+    is_range = between in ("-", "–", "—", "to") or (first.end == found[-1].start)
+    before = text[: first.start].rstrip().casefold()
+    is_range = is_range or (between == "and" and before.endswith("between"))
+    if is_range or not 0 <= first.value <= 1 or first.unit:
+        return None, text.strip()
+    return first.value, text[first.end :].lstrip(" \t\n.,;:-–—)]*")

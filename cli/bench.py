@@ -1,0 +1,231 @@
+"""``custos bench``: benchmarks graded by our judges, in their papers' own tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.rows import write_json
+
+app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
+
+GRADED_SUFFIXES = (".json", ".jsonl")
+WIDTH_IN_FILES = 160
+"""Columns for tables that are piped or kept, where rich would wrap them at 80."""
+
+Name = Annotated[str, typer.Argument(help="Benchmark; custos bench list shows them.")]
+JsonOut = Annotated[Path | None, typer.Option("--json", help="Write this file too.")]
+
+
+@app.command("list")
+def show_list() -> None:
+    """List the benchmarks with their judge tasks and published tables.
+
+    Example: custos bench list
+    """
+    from benchmarks.base import benchmark_names, get_benchmark
+
+    table = Table("name", "what it measures", "judge tasks", "published")
+    for name in benchmark_names():
+        found = get_benchmark(name)
+        sources = "; ".join(published.source for published in found.published)
+        table.add_row(name, found.summary, ", ".join(found.tasks) or "none (rules)", sources)
+    _console().print(table)
+
+
+@app.command()
+def grade(
+    name: Name,
+    responses: Annotated[
+        Path, typer.Option(help="Items with their responses, in the benchmark's own shape.")
+    ],
+    out: Annotated[Path, typer.Option(help="JSON or JSONL file for the graded items.")],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Run folder, shipped judge, or a backbone for a zero-shot judge. Not needed where "
+            "rules decide everything."
+        ),
+    ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(
+            help="Official items (file, folder or hub id), for responses that hold only ids."
+        ),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Requests graded between two saves.")] = 256,
+) -> None:
+    """Grade responses to a benchmark and write them in its own graded shape.
+
+    Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
+
+    Example: custos bench grade charthal --responses gpt.response.json --judge runs/charthal
+    --out gpt.eval.json
+    """
+    from benchmarks.base import get_benchmark, join_responses
+    from benchmarks.files import check_ids, read_file, write_graded
+    from cli.grade import fill_showing, partial_of, read_saved, show_problems
+
+    benchmark = get_benchmark(name)
+    if out.suffix not in GRADED_SUFFIXES:
+        raise CustosError(
+            f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
+        )
+    if out.resolve() == responses.resolve():
+        raise CustosError(f"--out '{out}': that is the input file")
+    rows = list(read_file(responses))
+    if items is not None:
+        loaded = benchmark.load(items, out.with_name(f"{out.stem}-images"))
+        rows = join_responses(loaded, rows, benchmark.item_id)
+    if benchmark.keyed:
+        check_ids(rows)
+    asked = [benchmark.requests(row) for row in rows]
+
+    def read() -> Iterator[tuple[int, JudgeRequest]]:
+        for number, requests in enumerate(asked):
+            yield from ((number, request) for request in requests)
+
+    verdicts: list[list[Verdict]] = [[] for _ in rows]
+    unfinished = partial_of(out)
+    if any(asked):
+        if judge is None:
+            raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
+        fill_showing(unfinished, Judge.load(judge), read, sum(map(len, asked)), batch)
+        for saved in read_saved(unfinished):
+            verdicts[saved.row].append(saved.verdict)
+    graded = (benchmark.graded(row, own) for row, own in zip(rows, verdicts, strict=True))
+    write_graded(out, graded, benchmark.keyed)
+    unfinished.unlink(missing_ok=True)
+    unscored = {
+        number: verdict.message or verdict.status
+        for number, own in enumerate(verdicts, 1)
+        for verdict in own
+        if verdict.label is None
+    }
+    show_problems(responses, unscored)
+    typer.echo(f"{len(rows)} items graded, {len(unscored)} without a label: {out}")
+
+
+@app.command()
+def table(
+    name: Name,
+    graded: Annotated[Path, typer.Option(help="Graded items, ours or the benchmark's own.")],
+    json_out: JsonOut = None,
+) -> None:
+    """Print a benchmark's table with 95 % intervals, beside what its paper reports.
+
+    Example: custos bench table charthal --graded gpt.eval.json --json table.json
+    """
+    from benchmarks.base import get_benchmark
+    from benchmarks.files import read_file
+
+    benchmark = get_benchmark(name)
+    rows = list(read_file(graded))
+    if not rows:
+        raise CustosError(f"{graded}: no items")
+    try:
+        result = benchmark.table(rows)
+    except CustosError as error:
+        raise CustosError(f"{graded}: {error}") from None
+    if json_out is not None:
+        write_json(json_out, result)
+    console = _console()
+    for model, own in result.get("models", {"": result}).items():
+        console.print(_measured_table(f"{name} {model}".strip(), own["intervals"]))
+        coverage = "unknown" if own["coverage"] is None else f"{own['coverage']:.1%}"
+        console.print(f"{own['n']} to score, {coverage} scored", markup=False)
+        console.print(f"judges: {', '.join(own['judges']) or 'not ours'}", markup=False)
+    for published in benchmark.published:
+        shown = Table("", *published.columns, title=f"Published, {published.source}")
+        for row_name, figures in published.rows.items():
+            shown.add_row(row_name, *("" if figure is None else str(figure) for figure in figures))
+        console.print(shown)
+
+
+@app.command()
+def compare(
+    name: Name,
+    a: Annotated[Path, typer.Argument(help="Graded file A.")],
+    b: Annotated[Path, typer.Argument(help="Graded file B.")],
+    json_out: JsonOut = None,
+) -> None:
+    """Set two graded files of one benchmark beside each other, on the items both score.
+
+    Example: custos bench compare charthal gpt.eval.json qwen.eval.json
+    """
+    from benchmarks.base import get_benchmark
+    from benchmarks.comparison import compare_graded
+    from benchmarks.files import read_file
+
+    result = compare_graded(get_benchmark(name), list(read_file(a)), list(read_file(b)))
+    if json_out is not None:
+        write_json(json_out, result)
+    shown = Table(result["metric"], "value", "95 % interval", "n")
+    for label, side in ((str(a), "a"), (str(b), "b"), ("B minus A", "difference")):
+        shown.add_row(label, *_cells(result[side]))
+    console = _console()
+    console.print(shown)
+    console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
+
+
+@app.command()
+def lal(
+    results: Annotated[
+        Path, typer.Option(help="JSON list: case (set_id, id, level, answer), result.option_logits")
+    ],
+    json_out: JsonOut = None,
+) -> None:
+    """Logit advantage loss between the levels of TruthfulVQA, per set and on average.
+
+    Example: custos bench lal --results logits.json --json lal.json
+    """
+    from benchmarks.files import read_file
+    from evaluation.option_logits import measure_lal
+    from evaluation.report import without_nan
+
+    measured = without_nan(measure_lal(list(read_file(results))))
+    if json_out is not None:
+        write_json(json_out, measured)
+    console = _console()
+    console.print(_measured_table("logit advantage loss", {"mean": measured["intervals"]}))
+    console.print(f"{measured['sets']} sets, {measured['complete_sets']} with all three levels")
+
+
+def _measured_table(title: str, intervals: Mapping[str, Any]) -> Table:
+    """Every estimate of a tree on a line of its own."""
+    shown = Table("", "value", "95 % interval", "n", title=title)
+    for path, estimate in _estimates(intervals, ()):
+        shown.add_row(" / ".join(path), *_cells(estimate))
+    return shown
+
+
+def _estimates(
+    node: Mapping[str, Any], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    from benchmarks.tables import is_estimate
+
+    for name, inner in node.items():
+        if is_estimate(inner):
+            yield (*path, name), inner
+        else:
+            yield from _estimates(inner, (*path, name))
+
+
+def _cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
+    value, low, high = (
+        "-" if estimate[key] is None else f"{estimate[key]:.4g}" for key in ("value", "low", "high")
+    )
+    return value, f"{low} to {high}", str(estimate["n"])
+
+
+def _console() -> Console:
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = WIDTH_IN_FILES
+    return console

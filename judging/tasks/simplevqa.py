@@ -1,0 +1,95 @@
+"""SimpleVQA: a short factual answer is correct, incorrect or not attempted."""
+
+from __future__ import annotations
+
+from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.types import JudgeRequest
+
+CORRECT, INCORRECT, NOT_ATTEMPTED = "Correct", "Incorrect", "Not attempted"
+CONCLUSIONS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
+CHINESE = {CORRECT: "正确", INCORRECT: "错误", NOT_ATTEMPTED: "未尝试"}
+
+_SPELLINGS = {
+    spelling.casefold(): conclusion
+    for letter, conclusion in zip("ABC", CONCLUSIONS, strict=True)
+    for spelling in (letter, conclusion, conclusion.replace(" ", "_"), CHINESE[conclusion])
+}
+
+_ENGLISH = f"""\
+You grade a short answer to a factual question about a picture, which you do not see.
+{CORRECT}: it holds all the important information of the reference and contradicts none of it. \
+Case, punctuation, order, language and hedging do not matter.
+{INCORRECT}: it states something that contradicts the reference, even if hedged. So does a bare \
+list that leaves out an element, adds a wrong one, or offers several alternative guesses.
+{NOT_ATTEMPTED}: it lacks important information and contradicts nothing: it says that it does not \
+know, asks for more context, or knows one part and says that the rest is unknown.
+Numbers: right if equal to the reference cut or rounded to as many decimals as the answer gives. \
+For 3518.17: 3518, 3518.1 and 3518.17 are right, 3520 and 3600 are wrong, and "about 3500" or \
+"over 3000" is no attempt.
+Only what the question asks for is needed, even if the reference says more. What is obvious from \
+the question may be left out. Another translation of the same person's name is right.
+Answer with one of: {CORRECT}, {INCORRECT}, {NOT_ATTEMPTED}."""
+
+_CHINESE = f"""\
+你负责评判对一道图片事实题的简短作答，你看不到图片。
+{CORRECT}：作答包含参考答案的全部重要信息，且与之没有任何矛盾。大小写、标点、顺序、所用语言以及语气是否肯定均不影响。
+{INCORRECT}：作答含有与参考答案相矛盾的内容，语气保留也不例外。只列出部分要素而不加说明、多出错误要素、\
+给出几个备选猜测，都属此类。
+{NOT_ATTEMPTED}：作答缺少重要信息，但没有任何矛盾：表示不知道、要求补充背景，或只知道一部分并说明其余未知。
+数字：与参考答案按作答的小数位数截断或四舍五入后相等即为正确。以 3518.17 为例：\
+3518、3518.1、3518.17 正确；3520、3600 错误；“大约3500”“超过3000”视为未尝试。
+只需回答题目所问，参考答案可以更详细。从题目可以明显看出的内容可以省略。同一人名的不同译法视为正确。
+只回答以下之一：{CORRECT}, {INCORRECT}, {NOT_ATTEMPTED}。"""
+
+
+def parse_conclusion(text: str) -> str | None:
+    """Read a conclusion as a letter, an English or a Chinese word; ``None`` if it is none.
+
+    ``A``, ``Correct``, ``正确`` and ``**正确**`` are all ``Correct``.
+    """
+    return _SPELLINGS.get(" ".join(text.split()).strip(" *.。!\"'`()【】「」“”").casefold())
+
+
+@judge_task
+class SimpleVQA(JudgeTask):
+    """SimpleVQA (paper section 3.3): text only, three labels, judged in English or Chinese.
+
+    The labels are the same in both variants, so that verdicts can be counted together.
+    """
+
+    name = "simplevqa"
+    variants = ("english", "chinese")
+    required = ("question", "references")
+
+    def rubric(self, request: JudgeRequest) -> str:
+        """The variant."""
+        return request.variant
+
+    def instruction(self, rubric: str) -> str:
+        """All criteria, in the language of the variant."""
+        return _CHINESE if rubric == "chinese" else _ENGLISH
+
+    def labels(self, rubric: str) -> tuple[str, ...]:
+        """``Correct``, ``Incorrect``, ``Not attempted``."""
+        return CONCLUSIONS
+
+    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
+        """Question, reference, response."""
+        headings = ("Question", "Reference", "Response")
+        if request.variant == "chinese":
+            headings = ("题目", "参考答案", "作答")
+        return (
+            Field(headings[0], request.question),
+            Field(headings[1], " / ".join(request.references)),
+            Field(headings[2], request.response, is_response=True),
+        )
+
+    def rule(self, request: JudgeRequest) -> Ruling | None:
+        """An empty response attempts nothing."""
+        if request.response.strip():
+            return None
+        return Ruling("scored", NOT_ATTEMPTED, "the response is empty")
+
+    def parse(self, text: str, rubric: str) -> str | None:
+        """A bare conclusion in any of its spellings."""
+        return parse_conclusion(text)

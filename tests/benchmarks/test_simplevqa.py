@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.base import get_benchmark
+from judging.errors import CustosError
+from judging.tasks import get_task
+from judging.types import Verdict
+
+SIMPLEVQA = get_benchmark("simplevqa")
+
+
+def item(number: int = 1, said: Any = None, **fields: Any) -> dict[str, Any]:
+    row = {
+        "data_id": number,
+        "question": f"Who painted picture {number}?",
+        "answer": "Rembrandt",
+        "language": "EN",
+        "vqa_category": {"task_category": "AC", "subject_category": "AR"},
+        **fields,
+    }
+    return row if said is None else {**row, "judge_res": {"g4o_response": said}}
+
+
+def graded(conclusions: Sequence[Any], **fields: Any) -> list[dict[str, Any]]:
+    return [item(number, said, **fields) for number, said in enumerate(conclusions)]
+
+
+def test_every_spelling_of_a_conclusion_counts() -> None:
+    spellings = [
+        *("A", "Correct", "正确", {"conclusion": "正确"}, {"conclusion": "A", "reasoning": "ok"}),
+        *("B", "incorrect", "**错误**", {"conclusion": "错误"}),
+        *("C", "Not attempted", "未尝试"),
+    ]
+    table = SIMPLEVQA.table(graded(spellings))
+    assert table["overall"] == pytest.approx(
+        {"CO": 5 / 12, "IN": 4 / 12, "NA": 3 / 12, "CGA": 5 / 9, "F": 10 / 21}
+    )
+    assert table["model"] == "g4o_response"
+
+
+def test_f_is_the_harmonic_mean() -> None:
+    overall = SIMPLEVQA.table(graded("AAABBC"))["overall"]
+    co, cga = overall["CO"], overall["CGA"]
+    assert (co, cga) == (3 / 6, 3 / 5)
+    assert overall["F"] == pytest.approx(2 * co * cga / (co + cga))
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("ABC"), min_size=1, max_size=30))
+def test_the_metrics_belong_together(said: list[str]) -> None:
+    overall = SIMPLEVQA.table(graded(said))["overall"]
+    assert overall["CO"] + overall["IN"] + overall["NA"] == pytest.approx(1)
+    assert (overall["CGA"] is None) == (set(said) == {"C"})
+    assert overall["CO"] <= overall["F"] + 1e-12
+    if overall["CGA"] is not None:
+        assert overall["F"] <= overall["CGA"] + 1e-12
+
+
+def test_parts() -> None:
+    chinese = {
+        "language": "CN",
+        "vqa_category": "{'task_category': 'LS', 'subject_category': 'LI'}",
+    }
+    table = SIMPLEVQA.table([*graded("AB"), *graded("AAC", **chinese)])
+    assert table["by_language"]["EN"]["CO"] == 1 / 2
+    assert table["by_language"]["CN"]["CO"] == 2 / 3
+    assert table["by_task"]["LS"]["CGA"] == 1
+    assert table["by_domain"].keys() == {"AR", "LI"}
+    flat = {"language": "en", "task": "TE", "domain": "NS", "vqa_category": {}}
+    assert SIMPLEVQA.table(graded("AB", **flat))["by_task"]["TE"]["IN"] == 1 / 2
+
+
+def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
+    table = SIMPLEVQA.table(graded(["A", "答案解析失败", {"conclusion": None}, "maybe"]))
+    assert table["overall"]["CO"] == 1
+    assert (table["n"], table["coverage"]) == (4, 0.25)
+
+
+def test_intervals_resample_questions() -> None:
+    table = SIMPLEVQA.table(graded("AB" * 30))
+    co = table["intervals"]["overall"]["CO"]
+    assert (co["value"], co["n"]) == (0.5, 60)
+    assert 0.3 < co["low"] < 0.5 < co["high"] < 0.7
+    same = SIMPLEVQA.table(graded("AB" * 30, question="the same"))
+    assert same["intervals"]["overall"]["CO"]["low"] is None
+
+
+def test_several_models_get_a_table_each() -> None:
+    rows = [
+        item(n, judge_res={"x": said[0], "y": said[1]}) for n, said in enumerate(["AB", "AC", "BA"])
+    ]
+    tables = SIMPLEVQA.table(rows)["models"]
+    assert tables["x"]["overall"]["CO"] == 2 / 3
+    assert tables["y"]["overall"]["NA"] == 1 / 3
+    with pytest.raises(CustosError, match="several models in one file: x, y"):
+        SIMPLEVQA.scores(rows)
+
+
+@pytest.mark.parametrize(
+    ("language", "variant"),
+    [("EN", "english"), ("english", "english"), ("CN", "chinese"), ("zh", "chinese")],
+)
+def test_the_language_decides_how_it_is_judged(language: str, variant: str) -> None:
+    [request] = SIMPLEVQA.requests(item(language=language, response="Rembrandt"))
+    assert (request.id, request.variant, request.references) == ("1", variant, ("Rembrandt",))
+    get_task("simplevqa").check(request)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "item '1': field 'response'"),
+        ({"response": "x", "language": "fr"}, "item '1': field 'language': 'fr' is not one of"),
+        ({"response": "x", "vqa_category": "{oops"}, "field 'vqa_category'"),
+    ],
+)
+def test_rows_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        SIMPLEVQA.requests(item(**fields))
+
+
+def test_what_we_grade_reads_back_as_the_official_shape() -> None:
+    rows = [
+        SIMPLEVQA.graded(
+            item(n, response="x", model="mine"), [Verdict(status="scored", label=label, judge="j1")]
+        )
+        for n, label in enumerate(("Correct", "Incorrect", "Not attempted", "Correct"))
+    ]
+    assert [row["judge_res"]["mine"]["conclusion"] for row in rows] == [
+        *("正确", "错误", "未尝试", "正确"),
+    ]
+    rows.append(SIMPLEVQA.graded(item(9, response="x", model="mine"), [Verdict(status="unparsed")]))
+    table = SIMPLEVQA.table(rows)
+    assert table["overall"]["CO"] == 0.5
+    assert (table["coverage"], table["judges"]) == (0.8, ["j1"])
+
+
+def test_nothing_graded() -> None:
+    with pytest.raises(CustosError, match="no item has a 'judge_res'"):
+        SIMPLEVQA.table([item()])
+
+
+def test_published_figures_fit_their_columns_and_each_other() -> None:
+    for table in SIMPLEVQA.published:
+        assert all(len(row) == len(table.columns) for row in table.rows.values())
+    for figures in SIMPLEVQA.published[0].rows.values():
+        co, na, wrong, cga, f = (float(figure or 0) for figure in figures[:5])
+        assert co + na + wrong == pytest.approx(100, abs=0.2)
+        assert 100 * co / (co + wrong) == pytest.approx(cga, abs=0.15)
+        assert 2 * co * cga / (co + cga) == pytest.approx(f, abs=0.1)

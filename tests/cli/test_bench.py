@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.tasks import get_task, task_names
+from tests.serve.made_up import FakeJudge
+
+Run = Callable[..., Any]
+
+
+class Grader(FakeJudge):
+    """Gives the best label of any task if the response says "right", the last one otherwise."""
+
+    def __init__(self, tasks: tuple[str, ...] = task_names()) -> None:
+        super().__init__(tasks=tasks)
+        self.loaded: list[str] = []
+
+    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+        task = get_task(request.task)
+        try:
+            task.check(request)
+            if task.name not in self.tasks:
+                raise CustosError("field 'task': not trained for it")
+        except CustosError as error:
+            return Verdict(id=request.id, status="judge_error", message=str(error))
+        labels = task.labels(task.rubric(request))
+        label = labels[0] if "right" in request.response else labels[-1]
+        fingerprint = self.fingerprint(request)
+        return Verdict(id=request.id, status="scored", label=label, judge=fingerprint)
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Grader:
+    judge = Grader()
+
+    def load(source: str) -> Grader:
+        judge.loaded.append(source)
+        return judge
+
+    monkeypatch.setattr(Judge, "load", load)
+    return judge
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], catch_exceptions=False)
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content, ensure_ascii=False))
+    return path
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def charthal_responses(*said: str) -> dict[str, Any]:
+    return {
+        f"{number}_0": {
+            "figure_id": number,
+            "figure_path": f"images/{number}.jpg",
+            "subq_idx": 0,
+            "q_type": "desc" if number % 2 else "open",
+            "q_relation": "irrel",
+            "question": "Who won?",
+            "ref_answer": "Not in the chart.",
+            "response": response,
+        }
+        for number, response in enumerate(said)
+    }
+
+
+@pytest.mark.parametrize("verb", ["list", "grade", "table", "compare", "lal"])
+def test_every_verb_shows_an_example(verb: str) -> None:
+    shown = run(verb, "--help")
+    assert shown.exit_code == 0
+    assert f"custos bench {verb}" in shown.stdout.partition("Example:")[2]
+
+
+def test_list() -> None:
+    shown = run("list").stdout
+    for name in ("charthal", "chartom", "hieval", "simplevqa", "truthfulvqa"):
+        assert name in shown
+    assert "Table 2" in shown
+
+
+def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> None:
+    responses = charthal_responses("right", "wrong", "right", "", "right")
+    source = write(tmp_path / "gpt.response.json", responses)
+    out, table = tmp_path / "gpt.eval.json", tmp_path / "table.json"
+    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert f"5 items graded, 0 without a label: {out}" in done.stdout
+    graded = read(out)
+    assert [row["score"] for row in graded.values()] == [1, 0, 1, 0, 1]
+    for key, row in responses.items():
+        assert {name: graded[key][name] for name in row} == row
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, source.name]
+
+    shown = run("table", "charthal", "--graded", out, "--json", table)
+    assert shown.exit_code == 0
+    assert read(table)["overall"] == {"correct": 3, "total": 5, "score": 60}
+    assert read(table)["per_cell"]["desc_irrel"] == {"correct": 0, "total": 2, "score": 0}
+    assert "100.0% scored" in shown.stdout
+    assert "judges: fake/charthal" in shown.stdout
+    assert "GPT-5-mini" in shown.stdout
+    assert "27.02" in shown.stdout
+
+
+def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Path) -> None:
+    judge._tasks = ("hieval-qs",)
+    source = write(tmp_path / "in.json", charthal_responses("right", "wrong"))
+    out = tmp_path / "out.json"
+    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    assert "2 items graded, 2 without a label" in done.stdout
+    assert "in.json row 2: field 'task': not trained for it" in done.stderr
+    refused = run("table", "charthal", "--graded", out)
+    assert refused.exit_code == 2
+    assert refused.stderr == f"error: {out}: no item has a score of 0 or 1\n"
+
+
+def test_resuming_grades_only_the_rest(judge: Grader, tmp_path: Path) -> None:
+    source = write(tmp_path / "in.json", charthal_responses(*["right", "no"] * 5))
+    whole, out = tmp_path / "whole.json", tmp_path / "out.json"
+    options = ("--responses", source, "--judge", "j", "--batch", "4")
+    command: list[str | Path] = ["grade", "charthal", *options]
+    run(*command, "--out", whole)
+    judge.batches.clear()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
+        grade = judge.grade
+
+        def fail_later(requests: list[JudgeRequest]) -> Any:
+            if len(judge.batches) == 2:
+                raise RuntimeError("power cut")
+            return grade(requests)
+
+        patch.setattr(judge, "grade", fail_later)
+        run(*command, "--out", out)
+    assert not out.exists()
+    judge.batches.clear()
+    run(*command, "--out", out)
+    assert judge.batches == [["8_0", "9_0"]]
+    assert out.read_bytes() == whole.read_bytes()
+    assert not out.with_name("out.json.partial").exists()
+
+
+def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
+    items = charthal_responses("", "")
+    for row in items.values():
+        del row["response"]
+    source = write(tmp_path / "items.json", items)
+    said = write(tmp_path / "said.json", [{"id": "1_0", "response": "right"}])
+    out = tmp_path / "out.jsonl"
+    common: list[str | Path] = ["--responses", said, "--items", source, "--judge", "j"]
+    assert run("grade", "charthal", *common, "--out", out).exit_code == 0
+    [row] = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (row["id"], row["score"], row["question"]) == ("1_0", 1, "Who won?")
+
+
+def test_simplevqa_in_both_languages(judge: Grader, tmp_path: Path) -> None:
+    rows = [
+        {"data_id": 1, "language": "EN", "question": "q1", "answer": "a", "response": "right"},
+        {"data_id": 2, "language": "CN", "question": "q2", "answer": "a", "response": "right"},
+        {"data_id": 3, "language": "CN", "question": "q3", "answer": "a", "response": "pass"},
+    ]
+    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
+    table = tmp_path / "table.json"
+    run("grade", "simplevqa", "--responses", source, "--judge", "j", "--out", out)
+    assert isinstance(read(out), list)
+    assert run("table", "simplevqa", "--graded", out, "--json", table).exit_code == 0
+    found = read(table)
+    assert found["overall"] == pytest.approx(
+        {"CO": 2 / 3, "IN": 0, "NA": 1 / 3, "CGA": 1, "F": 0.8}
+    )
+    assert found["by_language"]["CN"]["CO"] == 1 / 2
+    assert found["judges"] == ["fake/simplevqa"]
+
+
+def test_truthfulvqa_needs_no_judge(judge: Grader, tmp_path: Path) -> None:
+    common = {"category": "c", "subcategory": "s", "ground_truth": "A"}
+    said = {1: "(A)", 2: "(A)", 3: "(B)"}
+    rows = [{**common, "level": level, "response": text} for level, text in said.items()]
+    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
+    assert run("grade", "truthfulvqa", "--responses", source, "--out", out).exit_code == 0
+    assert judge.loaded == []
+    table = tmp_path / "table.json"
+    run("table", "truthfulvqa", "--graded", out, "--json", table)
+    assert read(table)["overall_accuracy"] == pytest.approx(2 / 3)
+    assert read(table)["level"] == {"1": 1, "2": 1, "3": 0}
+
+
+def test_chartom_asks_the_judge_only_for_what_rules_leave(judge: Grader, tmp_path: Path) -> None:
+    common = {"kind": "bar", "question": "?", "question_type": "number", "answer": 5, "hmi": 0.9}
+    rows = [
+        {**common, "id": "A_1", "fact_response": "5"},
+        {**common, "id": "B_1", "fact_response": "4 or 5, right"},
+        {
+            **{**common, "id": "B_2", "manipulation": "3D effect"},
+            **{"fact_response": "9", "mind_response": "0.8 right"},
+        },
+    ]
+    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
+    run("grade", "chartom", "--responses", source, "--judge", "j", "--out", out)
+    assert judge.batches == [["B_1", "B_2"]]
+    assert [row["fact_correct"] for row in read(out)] == [True, True, False]
+    assert read(out)[2]["justification_named"] is True
+    shown = run("table", "chartom", "--graded", out)
+    assert "overall / fact_accuracy" in shown.stdout
+    assert "inverted y-axis" in shown.stdout
+
+
+def test_compare(judge: Grader, tmp_path: Path) -> None:
+    files = []
+    for name, said in (("a", ("right", "no", "no")), ("b", ("right", "right", "no"))):
+        source = write(tmp_path / f"{name}.json", charthal_responses(*said))
+        files.append(tmp_path / f"{name}.eval.json")
+        run("grade", "charthal", "--responses", source, "--judge", "j", "--out", files[-1])
+    out = tmp_path / "out.json"
+    assert run("compare", "charthal", *files, "--json", out).exit_code == 0
+    assert read(out)["difference"]["value"] == pytest.approx(100 / 3)
+
+
+def test_lal(tmp_path: Path) -> None:
+    logits = {1: (4.0, 1.0), 2: (2.0, 3.0), 3: (3.0, 3.0)}
+    rows = [
+        {
+            "case": {"set_id": "s", "id": f"s_level{level}", "level": level, "answer": "A"},
+            "result": {"option_logits": {"A": a, "B": b, "C": 0.0, "D": -1.0}},
+        }
+        for level, (a, b) in logits.items()
+    ]
+    out = tmp_path / "lal.json"
+    done = run("lal", "--results", write(tmp_path / "in.json", rows), "--json", out)
+    assert done.exit_code == 0
+    [item] = read(out)["items"]
+    assert item["lal_1_to_2"] == (4 - 1) - (2 - 3)
+    assert item["correct_degradation_1_to_2"] + item["incorrect_amplification_1_to_2"] == 4
+    assert item["lal_norm_1_to_2"] == pytest.approx(3 / 5 - -1 / 4)
+    assert read(out)["mean"]["lal_1_to_3"] == 3
+    assert "1 sets, 1 with all three levels" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["grade", "vqa", "--judge", "j"], "benchmark 'vqa' is not one of"),
+        (["grade", "charthal"], "--judge: 'charthal' needs one, for charthal"),
+        (["grade", "charthal", "--judge", "j", "--out", "x.csv"], "--out 'x.csv'"),
+        (["grade", "simplevqa", "--judge", "j"], "item '0_0': field 'language'"),
+    ],
+)
+def test_mistakes_are_one_line(
+    judge: Grader, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    source = write(tmp_path / "in.json", charthal_responses("x"))
+    if "--out" not in arguments:
+        arguments = [*arguments, "--out", str(tmp_path / "out.json")]
+    done = run(*arguments, "--responses", source)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
+
+
+def test_the_input_is_never_overwritten(judge: Grader, tmp_path: Path) -> None:
+    source = write(tmp_path / "in.json", charthal_responses("x"))
+    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", source)
+    assert done.exit_code == 2
+    assert "that is the input file" in done.stderr
+
+
+def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:
+    """A real model, tiny and random: every label is one of the task's, with its fingerprint."""
+    source = write(tmp_path / "in.json", charthal_responses("It is unrelated.", "Nobody.", ""))
+    out = tmp_path / "out.json"
+    folder = tiny_folders("qwen2_5_vl")
+    done = run("grade", "charthal", "--responses", source, "--judge", folder, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    rows = list(read(out).values())
+    assert all(row["score"] in (0, 1) for row in rows)
+    assert rows[2]["score"] == 0
+    verdicts = [row["verdicts"]["charthal"] for row in rows]
+    assert len({verdict["judge"] for verdict in verdicts}) == 1
+    assert verdicts[0]["probabilities"].keys() == {"0", "1"}

@@ -1,0 +1,167 @@
+"""The tasks that benchmarks ask for: rubrics, what the judge is shown, rules, parsers."""
+
+from __future__ import annotations
+
+import pytest
+
+from judging.errors import CustosError
+from judging.tasks import get_task
+from judging.tasks.charthal import WITH_REFERENCE
+from judging.tasks.simplevqa import parse_conclusion
+from tests.judging.made_up import ask
+
+CHARTHAL = get_task("charthal")
+SIMPLEVQA = get_task("simplevqa")
+FACT = get_task("chartom-fact")
+JUSTIFICATION = get_task("chartom-justification")
+REST = (CHARTHAL, SIMPLEVQA, FACT, JUSTIFICATION)
+
+
+def test_charthal_has_seven_rubrics_of_two_labels() -> None:
+    assert len(CHARTHAL.variants) == 7
+    texts = {variant: CHARTHAL.instruction(variant) for variant in CHARTHAL.variants}
+    assert len(set(texts.values())) == 7
+    assert all(CHARTHAL.labels(variant) == ("1", "0") for variant in CHARTHAL.variants)
+
+
+@pytest.mark.parametrize(
+    ("variant", "criteria"),
+    [
+        ("irrelevant", ("unrelated", "no answer", "makes something up")),
+        ("inexistent-closed", ("lacks", "does not guess", "clearly")),
+        ("inexistent-open", ("declines", "speculates", "tone", "settled")),
+        (
+            "contradictory-closed",
+            ("false claim", "cannot be answered", "range", "omits nothing", "gives no answer"),
+        ),
+        ("contradictory-open", ("false claim", "tentatively", "overconfident", "absolute")),
+        ("normal-closed", ("range", "exactly equal", "notation", "any order", "ACC+", "left out")),
+        ("normal-open", ("uncertain", "plausible", "as a fact", "does not matter")),
+    ],
+)
+def test_charthal_instructions_hold_every_criterion(
+    variant: str, criteria: tuple[str, ...]
+) -> None:
+    text = CHARTHAL.instruction(variant)
+    assert [words for words in criteria if words not in text] == []
+
+
+@pytest.mark.parametrize("variant", CHARTHAL.variants)
+def test_charthal_shows_the_reference_only_where_the_rubric_uses_it(variant: str) -> None:
+    request = ask("No idea.", task="charthal", variant=variant, references=("forty-two",))
+    shown = {field.heading: field.text for field in CHARTHAL.item(request)}
+    assert ("Reference" in shown) == (variant in WITH_REFERENCE)
+    assert ("forty-two" in str(shown)) == (variant in WITH_REFERENCE)
+    assert WITH_REFERENCE == ("contradictory-closed", "normal-closed")
+
+
+@pytest.mark.parametrize("references", [(), ("",)])
+def test_charthal_needs_a_reference_only_where_it_shows_one(references: tuple[str, ...]) -> None:
+    for variant in CHARTHAL.variants:
+        request = ask(task="charthal", variant=variant, references=references)
+        if variant in WITH_REFERENCE:
+            with pytest.raises(CustosError, match=f"'references': variant '{variant}' needs it"):
+                CHARTHAL.check(request)
+        else:
+            CHARTHAL.check(request)
+
+
+@pytest.mark.parametrize(
+    ("task", "variant", "label"),
+    [
+        *(("charthal", variant, "0") for variant in CHARTHAL.variants),
+        ("simplevqa", "english", "Not attempted"),
+        ("simplevqa", "chinese", "Not attempted"),
+        ("chartom-fact", "number", "Incorrect"),
+        ("chartom-justification", "plain", "Missed"),
+    ],
+)
+def test_an_empty_response_is_decided_by_rule(task: str, variant: str, label: str) -> None:
+    declared = get_task(task)
+    ruling = declared.rule(ask(" \n", task=task, variant=variant))
+    assert ruling is not None
+    assert (ruling.status, ruling.label) == ("scored", label)
+    assert label in declared.labels(variant)
+    assert declared.rule(ask("0", task=task, variant=variant)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("1", "1"),
+        (" 0.\n", "0"),
+        ("Score: 1", "1"),
+        ("**score: 0**", "0"),
+        ("Score: 10", None),
+        ("10", None),
+        ("0 or 1", None),
+        ("Score: 1 because 0 is wrong", None),
+        ("", None),
+    ],
+)
+def test_charthal_parser(text: str, label: str | None) -> None:
+    assert CHARTHAL.parse(text, "irrelevant") == label
+
+
+@pytest.mark.parametrize(
+    ("text", "conclusion"),
+    [
+        ("A", "Correct"),
+        ("b", "Incorrect"),
+        ("(C)", "Not attempted"),
+        ("CORRECT", "Correct"),
+        ("incorrect.", "Incorrect"),
+        ("not  attempted", "Not attempted"),
+        ("NOT_ATTEMPTED", "Not attempted"),
+        ("正确", "Correct"),
+        ("**错误**", "Incorrect"),
+        ("【未尝试】", "Not attempted"),
+        ("不正确", None),
+        ("not correct", None),
+        ("D", None),
+        ("答案解析失败", None),
+        ("", None),
+    ],
+)
+def test_every_spelling_of_a_simplevqa_conclusion(text: str, conclusion: str | None) -> None:
+    assert parse_conclusion(text) == conclusion
+    assert SIMPLEVQA.parse(text, "english") == SIMPLEVQA.parse(text, "chinese") == conclusion
+
+
+@pytest.mark.parametrize("variant", ["english", "chinese"])
+def test_simplevqa_instructions_name_labels_and_the_number_rule(variant: str) -> None:
+    text = SIMPLEVQA.instruction(variant)
+    assert all(label in text for label in SIMPLEVQA.labels(variant))
+    assert all(number in text for number in ("3518", "3518.1", "3518.17", "3520", "3600"))
+
+
+def test_simplevqa_speaks_the_language_of_its_variant() -> None:
+    english, chinese = (
+        [field.heading for field in SIMPLEVQA.item(ask(task="simplevqa", variant=variant))]
+        for variant in ("english", "chinese")
+    )
+    assert english == ["Question", "Reference", "Response"]
+    assert chinese == ["题目", "参考答案", "作答"]
+
+
+def test_the_answer_key_of_a_ranking_reads_as_an_order() -> None:
+    request = ask("b, a", task="chartom-fact", variant="ranking", references=("a", "b"))
+    assert ("Answer key", "a > b") in [(f.heading, f.text) for f in FACT.item(request)]
+    choice = ask("b", task="chartom-fact", variant="choice", choices=("up", "down"))
+    assert ("Options", "1. up  2. down") in [(f.heading, f.text) for f in FACT.item(choice)]
+
+
+def test_a_justification_is_compared_with_the_manipulation() -> None:
+    request = ask("The axis starts at 90.", references=("truncated y-axis",))
+    shown = {field.heading: field.text for field in JUSTIFICATION.item(request)}
+    assert shown["Manipulation"] == "truncated y-axis"
+    assert JUSTIFICATION.parse("named.", "plain") == "Named"
+    assert JUSTIFICATION.parse("Named or Missed", "plain") is None
+
+
+@pytest.mark.parametrize("task", REST, ids=lambda task: task.name)
+def test_only_the_response_may_be_shortened(task: object) -> None:
+    declared = get_task(task.name)  # type: ignore[attr-defined]
+    for variant in declared.variants:
+        fields = declared.item(ask(variant=variant))
+        assert [field.is_response for field in fields] == [False] * (len(fields) - 1) + [True]
