@@ -14,6 +14,7 @@ from cli.compare import compare
 from cli.eval import evaluate
 from cli.grade import grade
 from cli.prep_charts import charts, twins
+from cli.prep_critiques import critiques, truthful
 from cli.serve import serve
 from judging.errors import CustosError
 
@@ -40,6 +41,8 @@ app = typer.Typer(
 app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
 prep.app.command()(charts)
 prep.app.command()(twins)
+prep.app.command()(critiques)
+prep.app.command()(truthful)
 app.add_typer(
     bench.app,
     name="bench",

@@ -1,0 +1,115 @@
+"""What is asked of a chat model: messages with pictures, and how the answer is drawn."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from judging.errors import CustosError
+
+# These models refuse the older name of the limit, which many other servers know alone.
+_TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Message(_Record):
+    """One turn of a conversation; its pictures come before its text."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    images: tuple[str, ...] = ()
+    """File paths, data URLs or web addresses."""
+
+
+class ChatItem(_Record):
+    """A conversation that wants an answer."""
+
+    id: str
+    messages: tuple[Message, ...]
+
+
+class Decoding(_Record):
+    """How answers are drawn. What is ``None`` is not sent: the server's own default holds."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+
+
+def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
+    """The JSON body of ``POST /chat/completions``.
+
+    Raises:
+        CustosError: If a picture cannot be read.
+    """
+    settings = decoding.model_dump(exclude_none=True)
+    if "max_tokens" in settings and _TAKES_COMPLETION_LIMIT.match(model):
+        settings["max_completion_tokens"] = settings.pop("max_tokens")
+    messages = [{"role": said.role, "content": _content(said)} for said in item.messages]
+    return json.dumps({"model": model, "messages": messages, **settings}).encode()
+
+
+def item_key(item: ChatItem, model: str, decoding: Decoding) -> str:
+    """SHA-256 of all that an answer depends on: messages, pictures' content, model, decoding."""
+    content = {
+        "messages": [
+            {**said.model_dump(), "images": [_picture_digest(source) for source in said.images]}
+            for said in item.messages
+        ],
+        "model": model,
+        "decoding": decoding.model_dump(),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def picture_url(source: str) -> str:
+    """A picture as a URL that a server can read: files become data URLs, URLs stay as they are.
+
+    Raises:
+        CustosError: If the file is not a readable picture.
+    """
+    if _is_url(source):
+        return source
+    from PIL import Image
+
+    try:
+        content = Path(source).read_bytes()
+        with Image.open(io.BytesIO(content)) as picture:
+            kind = Image.MIME[picture.format or ""]
+    except (OSError, ValueError, KeyError, Image.DecompressionBombError):
+        raise CustosError(f"'{source}' is not a readable picture") from None
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    if not message.images:
+        return message.text
+    pictures = [
+        {"type": "image_url", "image_url": {"url": picture_url(source)}}
+        for source in message.images
+    ]
+    return [*pictures, {"type": "text", "text": message.text}]
+
+
+def _picture_digest(source: str) -> str:
+    if _is_url(source):
+        return source
+    try:
+        return hashlib.sha256(Path(source).read_bytes()).hexdigest()
+    except OSError:
+        return "unreadable"
+
+
+def _is_url(source: str) -> bool:
+    return source.startswith(("data:", "http://", "https://"))

@@ -1,0 +1,193 @@
+"""Many requests: what is kept, what is asked again, what is listed."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.chat import ChatClient, Prices, Server, ServerRefusal
+from clients.jobs import JobResult, run_job
+from clients.messages import ChatItem, Decoding, Message
+from judging.errors import CustosError
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+
+KEY = "sk-do-not-show-me-0123456789"
+
+
+def items(number: int) -> list[ChatItem]:
+    return [
+        ChatItem(id=f"q{i}", messages=(Message(role="user", text=f"say {i}"),))
+        for i in range(number)
+    ]
+
+
+def echo(seen: Seen) -> Say:
+    return Say(body=completion(seen.text))
+
+
+def run(fake: FakeServer, folder: Path, asked: list[ChatItem], **options: Any) -> JobResult:
+    given: dict[str, Any] = {"api_key": KEY, "first_wait": 0.01, "tries": 2, "deadline": 20.0}
+    return run_job(
+        asked,
+        Server(fake.url, "m", **(given | options)),
+        Decoding(temperature=0),
+        answers=folder / "answers.jsonl",
+        rejects=folder / "rejects.jsonl",
+        prices=Prices(prompt=1.0, completion=10.0),
+    )
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_job_and_its_repetition(
+    fake: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.answer = echo
+    result = run(fake, tmp_path, items(10))
+    assert {id: reply.text for id, reply in result.replies.items()} == {
+        f"q{i}": f"say {i}" for i in range(10)
+    }
+    assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (1000, 100)
+    assert "10/10 1,100 tokens, cost 0.0020" in " ".join(capsys.readouterr().err.split())
+    assert sorted(line["id"] for line in lines(tmp_path / "answers.jsonl")) == sorted(
+        result.replies
+    )
+    assert not (tmp_path / "rejects.jsonl").exists()
+
+    again = run(fake, tmp_path, items(12))
+    assert len(fake.seen) == 12
+    assert (len(again.replies), again.num_reused) == (12, 10)
+    assert again.usage.prompt_tokens == 1200
+
+
+def test_a_changed_item_is_asked_anew(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = echo
+    run(fake, tmp_path, items(3))
+    changed = items(3)
+    changed[1] = ChatItem(id="q1", messages=(Message(role="user", text="say else"),))
+    result = run(fake, tmp_path, changed)
+    assert [seen.text for seen in fake.seen[3:]] == ["say else"]
+    assert result.replies["q1"].text == "say else"
+
+
+@pytest.mark.parametrize("torn", [b'{"id":"q2","key":"', b"\xff\xfe"])
+def test_a_torn_last_line_is_repaired(fake: FakeServer, tmp_path: Path, torn: bytes) -> None:
+    fake.answer = echo
+    run(fake, tmp_path, items(2))
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(b"damaged\n" + path.read_bytes() + torn)
+    result = run(fake, tmp_path, items(3))
+    assert [seen.text for seen in fake.seen[2:]] == ["say 2"]
+    assert len(result.replies) == 3
+    good = path.read_bytes().removeprefix(b"damaged\n").splitlines()
+    assert sorted(json.loads(line)["id"] for line in good) == ["q0", "q1", "q2"]
+
+
+def test_failed_items_are_listed_and_asked_again(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(500, "no") if seen.text in ("say 1", "say 3") else echo(seen)
+    result = run(fake, tmp_path, items(5))
+    rejects = lines(tmp_path / "rejects.jsonl")
+    assert sorted(reject["id"] for reject in rejects) == ["q1", "q3"]
+    assert {reject["reason"] for reject in rejects} == {"request failed"}
+    assert "item 'q1': the server answered 500: no (2 tries)" in [r["detail"] for r in rejects]
+    assert [reject.model_dump() for reject in result.rejects] == rejects
+    assert len(result.replies) == 3
+
+    fake.answer = echo
+    result = run(fake, tmp_path, items(5))
+    assert len(fake.seen) == 3 + 2 * 2 + 2
+    assert (len(result.replies), result.num_reused, result.rejects) == (5, 3, [])
+    assert not (tmp_path / "rejects.jsonl").exists()
+
+
+def test_a_refusal_stops_the_job_and_keeps_what_came(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(401) if len(fake.seen) > 3 else echo(seen)
+    with pytest.raises(ServerRefusal, match="refuses the API key"):
+        run(fake, tmp_path, items(20), concurrency=1)
+    assert len(lines(tmp_path / "answers.jsonl")) == 3
+    assert len(fake.seen) == 4
+
+
+def test_answers_without_token_counts_are_counted(fake: FakeServer, tmp_path: Path) -> None:
+    uncounted = json.loads(completion("ok")) | {"usage": None}
+    fake.faults.append(Say(body=json.dumps(uncounted)))
+    result = run(fake, tmp_path, items(2))
+    assert (result.num_uncounted, result.usage.prompt_tokens) == (1, 100)
+
+
+def test_ids_must_differ(fake: FakeServer, tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="id 'q0' is given to more than one item"):
+        run(fake, tmp_path, [*items(2), *items(1)])
+    assert fake.seen == []
+
+
+JOB = """
+import sys
+from pathlib import Path
+from clients.chat import Server
+from clients.jobs import run_job
+from clients.messages import ChatItem, Decoding, Message
+
+folder = Path(sys.argv[2])
+items = [
+    ChatItem(id=f"q{i}", messages=(Message(role="user", text=f"say {i}"),)) for i in range(40)
+]
+files = {"answers": folder / "answers.jsonl", "rejects": folder / "rejects.jsonl"}
+run_job(items, Server(sys.argv[1], "m", concurrency=4), Decoding(), **files)
+"""
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_and_taken_up_again(fake: FakeServer, tmp_path: Path, blow: signal.Signals) -> None:
+    fake.answer = lambda seen: Say(body=completion(seen.text), delay=0.1)
+    command = [sys.executable, "-c", JOB, fake.url, str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    path = tmp_path / "answers.jsonl"
+    while not path.exists() or path.read_bytes().count(b"\n") < 10:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, blow)
+    process.communicate(timeout=60)
+    assert process.returncode in (-blow, 1)
+    saved = {
+        json.loads(line)["id"] for line in path.read_bytes().splitlines(True) if line[-1:] == b"\n"
+    }
+    assert 10 <= len(saved) < 40
+    before = len(fake.seen)
+
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    asked_again = [f"q{seen.text.removeprefix('say ')}" for seen in fake.seen[before:]]
+    assert len(asked_again) == 40 - len(saved)
+    assert not saved & set(asked_again)
+    assert Counter(line["id"] for line in lines(path)) == Counter(f"q{i}" for i in range(40))
+
+
+def test_an_interrupted_job_loses_no_answer_that_arrived(fake: FakeServer, tmp_path: Path) -> None:
+    """Cancelling falls between two answers, never between an answer and its line."""
+    fake.answer = echo
+
+    done: list[str] = []
+
+    async def cancelled() -> None:
+        async with ChatClient(Server(fake.url, "m", concurrency=1), Decoding()) as client:
+            job = asyncio.create_task(
+                client.complete_all(items(50), lambda item, outcome: done.append(item.id))
+            )
+            while len(done) < 5:
+                await asyncio.sleep(0.001)
+            job.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await job
+
+    asyncio.run(cancelled())
+    assert len(done) <= len(fake.seen) <= len(done) + 1
