@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CARD_FILE = "judge.json"
 CALIBRATION_FILE = "calibration.json"
 SHIPPED = Path(__file__).parent.parent / "judges"
+SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
 WINDOW = 512  # requests read ahead, to fill batches of like length
 
 
@@ -224,29 +225,25 @@ class Judge:
             yield from self._grade_window(window, calibrated, sampling, on_text)
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
-        """Log-probabilities ``[requests, labels]`` of valid requests of one rubric and mode.
+        """Log-posterior ``[requests, labels]`` of valid requests of one rubric and mode.
 
-        Of a pair in both orders, the log of the merged posterior.
+        What a calibration is fitted on: normalised over the labels, of a pair over both orders.
         """
         import numpy as np
 
-        task, mode = get_task(requests[0].task), requests[0].mode
-        rubric = task.rubric(requests[0])
+        task = get_task(requests[0].task)
         presented = [
             shown
             for index, request in enumerate(requests)
             for shown in presentations(index, request, task, self.encoder)
         ]
-        readings = self._read(presented, task, rubric, mode, None, None)
-        rows = []
-        for index in range(len(requests)):
-            own = readings[index]
-            if len(own) == 1:
-                rows.append(list(own[0].logprobs.values()))
-            else:
-                posterior = merged(task, [reading.passed for reading in own])
-                rows.append(np.log(np.maximum(list(posterior.values()), 1e-300)).tolist())
-        return np.array(rows)
+        readings = self._read(presented, task, task.rubric(requests[0]), requests[0].mode)
+        return np.array(
+            [
+                list(_log(merged(task, [one.passed for one in readings[index]])).values())
+                for index in range(len(requests))
+            ]
+        )
 
     def _grade_window(
         self,
@@ -285,7 +282,7 @@ class Judge:
                     task,
                     passes,
                     self._calibrated(
-                        calibration_key(name, rubric, mode), merged(task, passes), calibrated
+                        calibration_key(task, window[index]), merged(task, passes), calibrated
                     ),
                     label_mass=sum(reading.label_mass for reading in own) / len(own),
                     truncated_input=index in truncated,
@@ -299,8 +296,8 @@ class Judge:
         task: JudgeTask,
         rubric: str,
         mode: str,
-        sampling: Sampling | None,
-        tell: Callable[[Presentation, str], None] | None,
+        sampling: Sampling | None = None,
+        tell: Callable[[Presentation, str], None] | None = None,
     ) -> dict[int, list[Reading]]:
         """Readings of each request, by its index."""
         from judging.generation import Sampling
@@ -317,9 +314,7 @@ class Judge:
     ) -> dict[str, float]:
         if not (wanted and self.calibration and key in self.calibration.rubrics):
             return probabilities
-        floor = 1e-300
-        logprobs = {label: math.log(max(p, floor)) for label, p in probabilities.items()}
-        return self.calibration.posterior(key, logprobs)
+        return self.calibration.posterior(key, _log(probabilities))
 
     def _task(self, request: JudgeRequest) -> JudgeTask:
         task = get_task(request.task)
@@ -348,9 +343,21 @@ class Judge:
         )
 
 
-def calibration_key(task: str, rubric: str, mode: str) -> str:
-    """What a calibration belongs to: a rubric, with or without a critique before the label."""
-    return f"{task}/{rubric}" + ("/critique" if mode == "critique" else "")
+def _log(probabilities: dict[str, float]) -> dict[str, float]:
+    return {label: math.log(max(p, SMALLEST)) for label, p in probabilities.items()}
+
+
+def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
+    """What a calibration belongs to: task and rubric, and for pairs and critiques how it is read.
+
+    A label read after a critique, or in one order of a pair, is read by another judge.
+    """
+    key = f"{task.name}/{task.rubric(request)}"
+    if request.mode == "critique":
+        key += "/critique"
+    if task.num_responses == 2 and request.order == "given":
+        key += "/given"
+    return key
 
 
 def read_card(folder: Path) -> JudgeCard:

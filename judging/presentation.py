@@ -11,6 +11,7 @@ from judging.calibration import posterior
 from judging.encoder import END_TOKEN, EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
 from judging.types import JudgeRequest, Pass
+from judging.verdicts import best_label
 
 if TYPE_CHECKING:
     from judging.engine import TreeEngine
@@ -36,7 +37,7 @@ class Reading:
 
     passed: Pass
     label_mass: float
-    logprobs: dict[str, float]
+    """Probability inside the label tree, before renormalisation."""
 
 
 def presentations(
@@ -109,7 +110,7 @@ def read_labels(
         logprobs = dict(zip(tree.labels, row, strict=True))
         mass = math.fsum(math.exp(value) for value in row)
         passed = one.model_copy(update={"posterior": posterior(logprobs)})
-        readings.append(Reading(passed, mass, logprobs))
+        readings.append(Reading(passed, mass))
     if form and sampling:
         return _with_stated_confidence(readings, prompts, form.label_closing, encoder, engine, task)
     return readings
@@ -127,7 +128,7 @@ def _with_stated_confidence(
     assert task.critique
     after = [*encoder.text(label_closing), *encoder.text(task.critique.confidence_opening)]
     tree = encoder.tree(CONFIDENCES, task.critique.confidence_closing)
-    chosen = [max(r.logprobs, key=r.logprobs.__getitem__) for r in readings]
+    chosen = [best_label(reading.passed.posterior) for reading in readings]
     labelled = [
         prompt.extended([*encoder.text(label), *after])
         for prompt, label in zip(prompts, chosen, strict=True)

@@ -41,11 +41,7 @@ def make_verdict(
     """
     label = best_label(probabilities)
     stated = [one.stated_confidence for one in passes if one.stated_confidence is not None]
-    said = {
-        task.unswap(best_label(one.posterior)) if one.order == "swapped" else
-        best_label(one.posterior)
-        for one in passes
-    }  # fmt: skip
+    said = {best_label(merged(task, [one])) for one in passes}
     status: Status = "scored"
     if any(one.finish_reason == "length" for one in passes):
         status = "truncated"

@@ -26,7 +26,7 @@ from judging.calibration import (
 )
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256, package_versions
-from judging.judge import CALIBRATION_FILE, CARD_FILE, Judge, JudgeCard
+from judging.judge import CALIBRATION_FILE, CARD_FILE, Judge, JudgeCard, calibration_key
 from judging.rows import atomic_write, write_json
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -74,23 +74,24 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample]) -> CalibrationS
     """
     (folder / CALIBRATION_FILE).unlink(missing_ok=True)
     judge = Judge.load(str(folder))
-    by_rubric: dict[str, list[LabelledExample]] = {}
+    by_key: dict[str, list[LabelledExample]] = {}
     for example in examples:
         task = get_task(example.task)
         if task.rule(example) is None:
-            by_rubric.setdefault(f"{task.name}/{task.rubric(example)}", []).append(example)
+            by_key.setdefault(calibration_key(task, example), []).append(example)
     scores: dict[str, Calibration] = {}
     types: dict[str, Calibration] = {}
-    for rubric, group in by_rubric.items():
-        labels = get_task(group[0].task).labels(rubric.partition("/")[2])
+    for key, group in by_key.items():
+        task = get_task(group[0].task)
+        labels = task.labels(task.rubric(group[0]))
         targets = np.array([labels.index(example.label) for example in group])
         logprobs = judge.logprobs(group)
         try:
-            scores[rubric] = fit_score_calibration(logprobs, targets, labels)
+            scores[key] = fit_score_calibration(logprobs, targets, labels)
             if given := fit_type_calibration(logprobs, targets, labels):
-                types[rubric] = given
+                types[key] = given
         except CustosError as error:
-            Console(stderr=True).print(f"{rubric} stays uncalibrated: {error}", markup=False)
+            Console(stderr=True).print(f"{key} stays uncalibrated: {error}", markup=False)
     if not scores:
         return None
     calibration = CalibrationSet(judge=judge.identity, rubrics=scores, error_types=types)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from judging.calibration import Calibration, CalibrationSet
 from judging.errors import CustosError
 from judging.generation import Sampling
-from judging.judge import Judge
+from judging.judge import Judge, calibration_key
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
 from judging.verdicts import merged
@@ -77,7 +78,7 @@ def test_one_order_on_request(judge: Judge) -> None:
     assert not verdict.needs_review
 
 
-def test_orders_that_disagree_need_review() -> None:
+def test_preferring_the_first_shown_cancels_out() -> None:
     task = get_task("truthful-pair")
     first = {"A": 0.6, "B": 0.3, "None": 0.1}
     always_first = [Pass(order="given", posterior=first), Pass(order="swapped", posterior=first)]
@@ -119,6 +120,30 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
     assert verdict.passes == _only(judge, request, sampling=SHORT).passes
     reseeded = _only(judge, request.model_copy(update={"seed": 4}), sampling=SHORT)
     assert verdict.critique != reseeded.critique
+
+
+def test_a_calibration_belongs_to_a_way_of_reading(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = get_task("truthful-pair")
+    keys = {
+        calibration_key(task, pair(**fields)): fields
+        for fields in ({}, {"mode": "critique"}, {"order": "given"}, {"references": ("brown",)})
+    }
+    assert list(keys) == [
+        "truthful-pair/plain",
+        "truthful-pair/plain/critique",
+        "truthful-pair/plain/given",
+        "truthful-pair/reference",
+    ]
+    bias = {"A": 3.0, "B": -3.0, "None": 0.0}
+    fitted = Calibration(temperature=1.0, bias=bias, n=9, nll_before=1, nll_after=1)
+    only = CalibrationSet(judge="x", rubrics={"truthful-pair/plain/critique": fitted})
+    monkeypatch.setattr(judge, "calibration", only)
+    for key, fields in keys.items():
+        verdict = _only(judge, pair(**fields), sampling=SHORT)
+        moved = verdict.probabilities != pytest.approx(merged(task, verdict.passes))
+        assert moved == (key == "truthful-pair/plain/critique")
 
 
 def test_scores_of_single_responses(judge: Judge) -> None:
