@@ -67,8 +67,8 @@ def evouna(
     """
     bad_rows: list[str] = []
     examples = load_evouna(source, None if strict else bad_rows)
-    _split_and_write(
-        examples, out, describe_file(source), _held_out(val, cal, test), seed, bad_rows
+    split_and_write(
+        examples, out, describe_file(source), held_out_shares(val, cal, test), seed, bad_rows
     )
 
 
@@ -142,8 +142,14 @@ def hieval(
     on_hub = {"name": source, "split": hub_split, "config": hub_config, "revision": hub_revision}
     described = on_hub if is_hub_id(source) else describe_file(Path(source))
     kept = _filter(examples, min_words, verdicts, disagreeing, models)
-    _split_and_write(
-        kept, out, described, _held_out(val, cal, test), seed, bad_rows, len(examples) - len(kept)
+    split_and_write(
+        kept,
+        out,
+        described,
+        held_out_shares(val, cal, test),
+        seed,
+        bad_rows,
+        len(examples) - len(kept),
     )
 
 
@@ -168,8 +174,8 @@ def generic(
     bad_rows: list[str] = []
     examples = load_generic(source, None if strict else bad_rows)
     kept = _filter(examples, min_words, verdicts, disagreeing, models)
-    held_out = _held_out(val, cal, test)
-    _split_and_write(
+    held_out = held_out_shares(val, cal, test)
+    split_and_write(
         kept, out, describe_file(source), held_out, seed, bad_rows, len(examples) - len(kept)
     )
 
@@ -198,7 +204,7 @@ def synthetic(
     """
     from data_prep.synthetic import generate
 
-    held_out = _held_out(val, cal, test)
+    held_out = held_out_shares(val, cal, test)
     num_test = round(held_out.targets(rows)["test"])
     splits, num_near_test = split_beside_test(
         list(generate(rows - num_test, seed, "train", worlds)),
@@ -210,7 +216,8 @@ def synthetic(
     _write(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
 
 
-def _held_out(val: float, cal: float, test: float) -> HeldOut:
+def held_out_shares(val: float, cal: float, test: float) -> HeldOut:
+    """Check the sizes of the held-out splits."""
     return parse_record(HeldOut, {"val": val, "cal": cal, "test": test}, "--val, --cal, --test")
 
 
@@ -247,7 +254,7 @@ def _filter(
     return list(keep_contested(kept, parse_verdicts(decoded, str(verdicts)), disagreeing, models))
 
 
-def _split_and_write(
+def split_and_write(
     examples: Sequence[LabelledExample],
     out: Path,
     source: Mapping[str, Any],
@@ -256,13 +263,19 @@ def _split_and_write(
     bad_rows: Sequence[str],
     num_filtered: int = 0,
 ) -> None:
+    """Report bad rows, split the rest and write it."""
+    show_bad_rows(bad_rows)
+    left_out = {"bad_rows": len(bad_rows), "filtered": num_filtered}
+    _write(split_examples(examples, held_out, seed), out, source, held_out, seed, left_out)
+
+
+def show_bad_rows(bad_rows: Sequence[str]) -> None:
+    """Print the first bad rows to standard error, and how many more there are."""
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     for message in bad_rows[:MAX_BAD_ROWS_SHOWN]:
         errors.print(f"skipped: {message}", markup=False)
     if len(bad_rows) > MAX_BAD_ROWS_SHOWN:
         errors.print(f"skipped: {len(bad_rows) - MAX_BAD_ROWS_SHOWN} more bad rows")
-    left_out = {"bad_rows": len(bad_rows), "filtered": num_filtered}
-    _write(split_examples(examples, held_out, seed), out, source, held_out, seed, left_out)
 
 
 def _write(

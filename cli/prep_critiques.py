@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from cli.prep import MAX_BAD_ROWS_SHOWN, Cal, Out, Seed, SourceFile, Strict, Test, Val
+from cli.prep import (
+    Cal,
+    Out,
+    Seed,
+    SourceFile,
+    Strict,
+    Test,
+    Val,
+    held_out_shares,
+    show_bad_rows,
+    split_and_write,
+)
 from data_prep.generic import load_generic
 from data_prep.judgements import PAIR_TASK
-from data_prep.manifest import describe_file, write_prepared
-from data_prep.splits import HeldOut, split_examples
+from data_prep.manifest import describe_file
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import LabelledExample, parse_record
@@ -60,7 +69,7 @@ def critiques(
     server = Server(base_url, model, _api_key(key_env), concurrency=concurrency, deadline=deadline)
     bad_rows: list[str] = []
     pairs = _pairs(load_generic(source, bad_rows), bad_rows)
-    _show_bad_rows(bad_rows)
+    show_bad_rows(bad_rows)
     if not pairs:
         raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
     manifest = write_critiques(
@@ -108,24 +117,12 @@ def truthful(
         },
         "headings",
     )
-    held_out = parse_record(HeldOut, {"val": val, "cal": cal, "test": test}, "--val, --cal, --test")
     bad_rows: list[str] = []
     examples = load_conversations(
         source, headings, image_folder=out / "images", bad_rows=None if strict else bad_rows
     )
-    _show_bad_rows(bad_rows)
-    manifest = write_prepared(
-        out,
-        split_examples(examples, held_out, seed),
-        source=describe_file(source),
-        held_out=held_out,
-        seed=seed,
-        command=shlex.join(["custos", *sys.argv[1:]]),
-        left_out={"bad_rows": len(bad_rows)},
-    )
-    for name, written in manifest["outputs"].items():
-        typer.echo(f"{name}: {written['rows']} rows")
-    typer.echo(f"{out}")
+    held_out = held_out_shares(val, cal, test)
+    split_and_write(examples, out, describe_file(source), held_out, seed, bad_rows)
 
 
 def _api_key(variable: str | None) -> str:
@@ -167,11 +164,3 @@ def _report(manifest: Mapping[str, Any]) -> Iterator[str]:
     yield f"tokens: {counted}{'' if cost is None else f', cost {cost:.4f}'}"
     if manifest["uncounted"]:
         yield f"answers whose tokens the server did not count: {manifest['uncounted']}"
-
-
-def _show_bad_rows(bad_rows: Sequence[str]) -> None:
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
-    for message in bad_rows[:MAX_BAD_ROWS_SHOWN]:
-        errors.print(f"skipped: {message}", markup=False)
-    if len(bad_rows) > MAX_BAD_ROWS_SHOWN:
-        errors.print(f"skipped: {len(bad_rows) - MAX_BAD_ROWS_SHOWN} more bad rows")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from judging.types import JudgeRequest, LabelledExample
@@ -59,12 +59,14 @@ class AuditReport:
         return "\n".join(lines)
 
 
-def audit_rows(examples: Iterable[LabelledExample]) -> AuditReport:
-    """Audit rows in order; rows are counted from zero."""
+def audit_rows(
+    examples: Iterable[LabelledExample], read: Callable[[LabelledExample], AuditResult]
+) -> AuditReport:
+    """Audit rows in order with a reader of one; rows are counted from zero."""
     rows, found = 0, []
     for row, example in enumerate(examples):
         rows = row + 1
-        result = audit(example)
+        result = read(example)
         if result.label != example.label:
             found.append(Disagreement(row, example.id, example.label, result))
     return AuditReport(rows, tuple(found))

@@ -10,24 +10,13 @@ constructed data, not a judge of real responses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from data_prep.audit import AuditReport, AuditResult, Disagreement
+from data_prep.audit import AuditResult
 from judging.types import LabelledExample
 
 View = Mapping[str, int]
 """Values by item, of the column that the question is about."""
-
-
-def audit_charts(examples: Iterable[LabelledExample]) -> AuditReport:
-    """Audit rows in order; rows are counted from zero."""
-    rows, found = 0, []
-    for row, example in enumerate(examples):
-        rows = row + 1
-        result = audit_chart(example)
-        if result.label != example.label:
-            found.append(Disagreement(row, example.id, example.label, result))
-    return AuditReport(rows, tuple(found))
 
 
 def audit_chart(example: LabelledExample) -> AuditResult:

@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ def render(scene: Scene, style: Style) -> bytes:
     from PIL import Image
 
     figure = Figure(figsize=(style.width / DPI, style.height / DPI), dpi=DPI, facecolor=style.paper)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
     draw, has_axes = _DRAW[scene.kind]
     left, bottom = (28 / style.width, 28 / style.height) if has_axes else (0.02, 0.02)
     if scene.kind == "hbar":
@@ -49,8 +49,8 @@ def render(scene: Scene, style: Style) -> bytes:
     else:
         axes.set_axis_off()
     draw(axes, scene, style)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    rgba = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+    canvas.draw()
+    rgba = np.asarray(canvas.buffer_rgba())
     picture = Image.fromarray(rgba[..., :3].copy())
     file = io.BytesIO()
     picture.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", compress_level=9)
@@ -66,11 +66,9 @@ def _colours(scene: Scene, style: Style) -> list[str]:
     return [palette[i if style.many_colours else 0] for i in range(len(scene.names))]
 
 
-def _write(axes: Axes, x: float, y: float, text: str, style: Style, **more: str) -> None:
-    axes.text(
-        x, y, text, fontsize=_points(style), family=style.font, color=more.pop("color", INK),
-        ha=more.pop("ha", "center"), va=more.pop("va", "center"), **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+def _write(axes: Axes, x: float, y: float, text: str, style: Style, **more: Any) -> None:
+    look = {"color": INK, "ha": "center", "va": "center", **more}
+    axes.text(x, y, text, fontsize=_points(style), family=style.font, **look)
 
 
 def _value_axis(axes: Axes, style: Style, top: int = TOP) -> None:

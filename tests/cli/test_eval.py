@@ -19,8 +19,8 @@ class TrainedJudge(FakeJudge):
 
     def __init__(self) -> None:
         super().__init__("trained")
-        self.card = object()  # type: ignore[assignment]
-        self.calibration = object()  # type: ignore[assignment]
+        there: Any = object()
+        self.card, self.calibration = there, there
 
 
 @pytest.fixture(autouse=True)

@@ -191,7 +191,7 @@ def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.M
             )
 
     fake = ModuleType("data_prep.synthetic")
-    fake.generate = generate  # type: ignore[attr-defined]
+    vars(fake)["generate"] = generate
     monkeypatch.setitem(sys.modules, "data_prep.synthetic", fake)
     result = run("synthetic", "--out", tmp_path, "--rows", 100, "--seed", 5, "--test", 0.2)
     assert sorted(asked) == [(20, 5, "test"), (80, 5, "train")]

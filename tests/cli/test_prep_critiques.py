@@ -117,9 +117,10 @@ def test_truthful(tmp_path: Path) -> None:
     result = run("truthful", "--source", source, "--out", tmp_path / "out", "--test", 10)
     assert result.exit_code == 0, result.output
     assert "judge.json row 41: heading '[[Question]]' occurs 0 times" in result.stderr
-    assert "test.jsonl: 10 rows" in result.stdout
+    assert "40 groups of questions" in result.stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["left_out"] == {"bad_rows": 1}
+    assert manifest["left_out"] == {"bad_rows": 1, "filtered": 0}
+    assert manifest["outputs"]["test.jsonl"]["rows"] == 10
     assert sum(output["rows"] for output in manifest["outputs"].values()) == 40
     [first, *_] = read_records(tmp_path / "out" / "test.jsonl", LabelledExample)
     assert (first[1].label, first[1].critique) == ("A", "A is right.")

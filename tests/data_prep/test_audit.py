@@ -58,7 +58,7 @@ def test_audit_imports_only_the_standard_library_and_the_record_types() -> None:
 @pytest.mark.parametrize("forms", ["train", "test", "all"])
 def test_clean_examples_pass(forms: Any) -> None:
     rows = list(generate(3000, seed=11, forms=forms))
-    report = audit_rows(rows)
+    report = audit_rows(rows, audit)
     assert report.agreement >= 0.995, str(report)
     seen = {row.metadata["form"] for row in rows}
     assert len(seen) > 0.9 * sum(forms == "all" or f.held_out == (forms == "test") for f in FORMS)
@@ -70,7 +70,7 @@ def test_planted_label_errors_are_caught() -> None:
     for row in generate(500, seed=12, forms="all"):
         wrong = rng.choice([label for label in LABELS[row.reference_mode] if label != row.label])
         planted.append(row.model_copy(update={"label": wrong}))
-    report = audit_rows(planted)
+    report = audit_rows(planted, audit)
     assert report.rows == 500
     assert len(report.disagreements) >= 495
 
@@ -85,15 +85,15 @@ def test_report_names_row_and_reason() -> None:
     row = LabelledExample(
         id="x7", question="Which?", references=("2", "4"), response="2 and 5", label="Partial"
     )  # type: ignore[call-arg]
-    report = audit_rows([row.model_copy(update={"label": "Wrong"}), row])
+    report = audit_rows([row.model_copy(update={"label": "Wrong"}), row], audit)
     assert [found.row for found in report.disagreements] == [1]
     assert "row 1 (x7): labelled Partial, read as Wrong: ['5'] outside ['2', '4']" in str(report)
     assert report.agreement == 0.5
 
 
 def test_no_rows_agree() -> None:
-    assert audit_rows([]) == AuditReport(0, ())
-    assert audit_rows([]).agreement == 1.0
+    assert audit_rows([], audit) == AuditReport(0, ())
+    assert audit_rows([], audit).agreement == 1.0
 
 
 def _read(response: str, *references: str, **fields: Any) -> str:

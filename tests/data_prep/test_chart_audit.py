@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from data_prep.audit import AuditReport
-from data_prep.chart_audit import audit_chart, audit_charts
+from data_prep.audit import AuditReport, audit_rows
+from data_prep.chart_audit import audit_chart
 from data_prep.charts import plan, plan_twins
 from data_prep.charts.forms import FORMS
 from data_prep.charts.questions import QUESTION_FORMS
@@ -35,7 +35,7 @@ def test_audit_imports_no_generator() -> None:
 @pytest.mark.parametrize("forms", ["train", "test", "all"])
 def test_clean_examples_pass(forms: Any) -> None:
     rows = [row.example for row in plan(2500, 11, forms)]
-    report = audit_charts(rows)
+    report = audit_rows(rows, audit_chart)
     assert report.agreement >= 0.999, str(report)
     seen = {row.metadata["form"] for row in rows}
     assert seen == {f.id for f in FORMS if forms == "all" or f.held_out == (forms == "test")}
@@ -46,7 +46,7 @@ def test_clean_examples_pass(forms: Any) -> None:
 
 
 def test_clean_twins_pass() -> None:
-    report = audit_charts(row.example for row in plan_twins(1000, 12, "all"))
+    report = audit_rows((row.example for row in plan_twins(1000, 12, "all")), audit_chart)
     assert report.agreement >= 0.999, str(report)
 
 
@@ -57,7 +57,7 @@ def test_planted_label_errors_are_caught() -> None:
         for deck in (plan(400, 13, "all"), plan_twins(100, 13, "all"))
         for row in deck
     ]
-    report = audit_charts(planted)
+    report = audit_rows(planted, audit_chart)
     assert report.rows == 500
     assert len(report.disagreements) >= 495
 
@@ -71,7 +71,7 @@ def _with_wrong_label(rng: Random, row: LabelledExample) -> LabelledExample:
 
 def test_planted_errors_in_data_and_references_are_caught() -> None:
     for row in (planned.example for planned in plan(200, 14, "all")):
-        assert not audit_charts([row]).disagreements
+        assert not audit_rows([row], audit_chart).disagreements
         other = row.model_copy(update={"references": (*row.references, "99")})
         assert audit_chart(other).label == ""
 
@@ -84,7 +84,7 @@ def test_audit_sees_neither_label_nor_how_the_row_was_made() -> None:
 
 
 def test_no_rows_agree() -> None:
-    assert audit_charts([]) == AuditReport(0, ())
+    assert audit_rows([], audit_chart) == AuditReport(0, ())
 
 
 def _read(response: str, *references: str, question: str, **values: int) -> str:
