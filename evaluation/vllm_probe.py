@@ -13,7 +13,7 @@ from pathlib import Path
 
 def main(job_path: str, out_path: str) -> None:
     """Read ``model``, ``warm``, ``prompts`` and ``tokens``; write ``seconds`` and ``tokens``."""
-    from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
+    from vllm import LLM, SamplingParams
 
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     engine = LLM(

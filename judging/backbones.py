@@ -57,13 +57,13 @@ class Backbone:
             return torch.arange(length).expand(3, length)
         ids = torch.tensor(token_ids)[None]
         is_image = (ids == self.model.config.image_token_id).int()
-        positions, _ = self._qwen.model.get_rope_index(
+        positions: Tensor = self._qwen.model.get_rope_index(
             input_ids=ids,
             mm_token_type_ids=is_image,
             image_grid_thw=image_grid_thw,
             attention_mask=torch.ones_like(ids),
-        )
-        return positions[:, 0].cpu()  # type: ignore[no-any-return]
+        )[0]
+        return positions[:, 0].cpu()
 
 
 def load_backbone(

@@ -215,28 +215,16 @@ class ForestModel(nn.Module):
             ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
             Slots a prompt does not have hold arbitrary values.
         """
-        return self.prefill_rows(batch, prefix)[0]
+        given = self._given(batch, prefix)
+        logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
+        return logits.flatten(0, 1)[batch.slots]
 
-    def prefill_rows(
-        self, batch: ForestBatch, prefix: Prefix | None = None
-    ) -> tuple[Tensor, DynamicCache | None]:
-        """:meth:`forward`, and the cache of prefix and rows to go on from.
-
-        The cache is ``None`` for rows without a prefix in training.
-        """
-        cache = None if self.training else DynamicCache(config=self.backbone.config)
-        if len(batch.prefix_ids):
-            prefix = prefix or self.prefill(batch.prefix_ids)
-            cache = prefix.cache(self.backbone.config, batch.input_ids.shape[0])
-        logits: Tensor = self.backbone(
-            input_ids=batch.input_ids,
-            position_ids=batch.position_ids,
-            attention_mask=self._additive(batch.visible),
-            past_key_values=cache,
-            use_cache=cache is not None,
-            logits_to_keep=batch.kept,
-            **batch.vision,
-        ).logits
+    def begin(self, batch: ForestBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
+        """:meth:`forward`, and the cache of prefix and rows for :meth:`extend` to go on from."""
+        given = self._given(batch, prefix)
+        cache = given["past_key_values"] or DynamicCache(config=self.backbone.config)
+        given |= {"past_key_values": cache, "use_cache": True}
+        logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
         return logits.flatten(0, 1)[batch.slots], cache
 
     def hidden(self, batch: ForestBatch, prefix: Prefix | None = None) -> Tensor:
@@ -245,21 +233,25 @@ class ForestModel(nn.Module):
         Returns:
             ``[N, K, hidden]`` in the backbone's compute dtype.
         """
+        # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
+        states: Tensor = self._base.model(**self._given(batch, prefix)).last_hidden_state
+        kept = torch.take_along_dim(states, batch.kept[..., None], dim=1)
+        return kept.flatten(0, 1)[batch.slots]
+
+    def _given(self, batch: ForestBatch, prefix: Prefix | None) -> dict[str, Any]:
+        """What the backbone is called with."""
         cache = None
         if len(batch.prefix_ids):
             prefix = prefix or self.prefill(batch.prefix_ids)
             cache = prefix.cache(self.backbone.config, batch.input_ids.shape[0])
-        # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
-        states: Tensor = self._base.model(
-            input_ids=batch.input_ids,
-            position_ids=batch.position_ids,
-            attention_mask=self._additive(batch.visible),
-            past_key_values=cache,
-            use_cache=cache is not None,
+        return {
+            "input_ids": batch.input_ids,
+            "position_ids": batch.position_ids,
+            "attention_mask": self._additive(batch.visible),
+            "past_key_values": cache,
+            "use_cache": cache is not None,
             **batch.vision,
-        ).last_hidden_state
-        kept = torch.take_along_dim(states, batch.kept[..., None], dim=1)
-        return kept.flatten(0, 1)[batch.slots]
+        }
 
     @property
     def output_embedding(self) -> Tensor:
@@ -273,7 +265,7 @@ class ForestModel(nn.Module):
         return get_base() if get_base else self.backbone
 
     def extend(
-        self, input_ids: Tensor, position_ids: Tensor, visible: Tensor, cache: DynamicCache | None
+        self, input_ids: Tensor, position_ids: Tensor, visible: Tensor, cache: DynamicCache
     ) -> Tensor:
         """One more token per row.
 
@@ -281,7 +273,7 @@ class ForestModel(nn.Module):
             input_ids: ``[B, 1]`` int64.
             position_ids: ``[3, B, 1]`` int64.
             visible: Which keys the token sees, itself last, ``[B, 1, keys]`` bool.
-            cache: From :meth:`prefill_rows`; it grows.
+            cache: From :meth:`begin`; it grows.
 
         Returns:
             ``[B, 1, vocabulary]``.
@@ -317,7 +309,7 @@ def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
     used = logits[:, : tree.num_slots].float()
     normaliser = used.logsumexp(-1)
     columns = [
-        sum(used[:, slot, token] - normaliser[:, slot] for slot, token in path)
+        torch.stack([used[:, slot, token] - normaliser[:, slot] for slot, token in path]).sum(0)
         for path in tree.paths
     ]
-    return torch.stack(columns, dim=1)  # type: ignore[arg-type]
+    return torch.stack(columns, dim=1)

@@ -72,7 +72,7 @@ def generate(
     device = model.device
     rows = len(prompts)
     batch = forest_batch(prompts, [NO_LABELS] * rows, pad_id).to(device)
-    logits, cache = model.prefill_rows(batch, prefix)
+    logits, cache = model.begin(batch, prefix)
     past, width = len(batch.prefix_ids), batch.input_ids.shape[1]
     lengths = torch.tensor([len(prompt.suffix_ids) for prompt in prompts], device=device)
     columns = torch.arange(past + width, device=device)

@@ -8,6 +8,8 @@ from transformers import AutoImageProcessor, AutoTokenizer, ProcessorMixin
 from transformers import Qwen2_5_VLProcessor as _Qwen2_5_VLProcessor
 from transformers import Qwen3VLProcessor as _Qwen3VLProcessor
 
+# To mypy the library's classes are Any, which strict mode forbids to subclass: hence the marks.
+
 
 def _set_tokens(processor: Any, tokenizer: Any, names: dict[str, str]) -> None:
     for attribute, default in names.items():

@@ -27,6 +27,7 @@ def chunked_token_logprobs(
     Returns:
         ``[tokens]`` float32 (float64 for float64 inputs).
     """
+    # torch leaves Function.apply without types.
     found: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]
         hidden, weight, targets, chunk_tokens
     )

@@ -55,6 +55,17 @@ def rewards(logits: Tensor, tree: LabelTree) -> Tensor:
     return good - bad
 
 
+def pair_losses(
+    loss: BradleyTerryLoss, first: Tensor, second: Tensor, rows: Sequence[Row]
+) -> Tensor:
+    """Loss of each pair, ``[rows]``, given the rewards of its first and second response."""
+    labels = [row.example.label for row in rows]
+    won = torch.tensor([label != SECOND for label in labels], device=first.device)
+    ties = torch.tensor([label not in (FIRST, SECOND) for label in labels], device=first.device)
+    chosen, rejected = torch.where(won, first, second), torch.where(won, second, first)
+    return loss.per_pair(chosen, rejected, ties)
+
+
 @dataclass(frozen=True)
 class RewardObjective(Objective):
     """Pairwise logistic loss; a step's loss is the mean over pairs, weighted by example."""
@@ -68,12 +79,8 @@ class RewardObjective(Objective):
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Weighted sum over pairs, given the logits of both responses of each, in order."""
         first, second = rewards(outputs, rows[0].tree).view(-1, 2).unbind(1)
-        labels = [row.example.label for row in rows]
-        won = torch.tensor([label != SECOND for label in labels], device=outputs.device)
-        ties = torch.tensor([label not in (FIRST, SECOND) for label in labels], device=won.device)
-        weights = torch.tensor([row.example.weight for row in rows], device=won.device)
-        chosen, rejected = torch.where(won, first, second), torch.where(won, second, first)
-        return (self.loss.per_pair(chosen, rejected, ties) * weights).sum()
+        weights = torch.tensor([row.example.weight for row in rows], device=outputs.device)
+        return (pair_losses(self.loss, first, second, rows) * weights).sum()
 
 
 class RewardTrainer(Trainer):
@@ -83,14 +90,12 @@ class RewardTrainer(Trainer):
         """Accuracy over decided pairs, and the mean pairwise loss."""
         scores = torch.tensor(np.array(self.score(rows)))
         first, second = (scores[..., 0] - scores[..., 1]).unbind(1)
-        labels = [row.example.label for row in rows.rows]
-        decided = np.array([label in (FIRST, SECOND) for label in labels])
-        prefers_first = (first > second).numpy()
-        right = prefers_first == np.array([label == FIRST for label in labels])
-        won = torch.tensor([label != SECOND for label in labels])
-        chosen, rejected = torch.where(won, first, second), torch.where(won, second, first)
-        losses = BradleyTerryLoss().per_pair(chosen, rejected, torch.tensor(~decided))
+        right = [
+            (a > b) == (row.example.label == FIRST)
+            for row, a, b in zip(rows.rows, first.tolist(), second.tolist(), strict=True)
+            if row.example.label in (FIRST, SECOND)
+        ]
         return {
-            "accuracy": float(right[decided].mean()) if decided.any() else float("nan"),
-            "nll": losses.mean().item(),
+            "accuracy": float(np.mean(right)) if right else float("nan"),
+            "nll": pair_losses(BradleyTerryLoss(), first, second, rows.rows).mean().item(),
         }

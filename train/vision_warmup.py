@@ -159,6 +159,11 @@ class Warmup:
 
     def _loss(self, features: Tensor, targets: Sequence[int]) -> Tensor:
         """Cross-entropy over the caption vocabulary plus squared distance to the embeddings."""
+        if len(targets) > len(features):
+            raise CustosError(
+                f"a caption of {len(targets)} tokens does not fit into {len(features)} "
+                "visual tokens"
+            )
         padded = [*targets, *[self.filler] * (len(features) - len(targets))]
         places = torch.tensor([self.places[token] for token in padded])
         weights = torch.full((len(features),), FILLER_WEIGHT)

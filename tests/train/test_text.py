@@ -24,7 +24,7 @@ from tests.train.made_up import write_split
 from train import truthful_judge
 from train.batches import Rows
 from train.recipe import parse_recipe
-from train.text import TextModel, TextObjective, TextTrainer, answer_tokens, text_layout
+from train.text import TextModel, TextObjective, answer_tokens, text_layout
 
 PAIR = get_task("truthful-pair")
 
@@ -157,4 +157,3 @@ def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
     splits = truthful_judge.under_task({"train": [_pair(0)]}, recipe.task)
     assert (splits["train"][0].task, splits["train"][0].mode) == ("truthful-pure-label", "score")
     assert truthful_judge.under_task(splits, None) == splits
-    assert issubclass(TextTrainer.model_class, TextModel)

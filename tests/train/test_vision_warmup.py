@@ -1,0 +1,72 @@
+"""The warm-up on a handful of pictures: what it leaves, and that a killed run ends the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from judging.backbones import Backbone
+from judging.errors import CustosError
+from train import vision_warmup
+from train.checkpoint import save_checkpoint
+from train.vision_warmup import VISION_FILE, Warmup, WarmupRecipe
+
+
+def _warmup(folder: Path, **optim: Any) -> Warmup:
+    values: dict[str, Any] = {
+        "backbone": "embedded",
+        "pictures": {"train": 16, "held_out": 4},
+        "optim": {"lr": 1e-3, "batch_size": 4, "micro_batch_size": 4, "epochs": 2} | optim,
+        "run": {"output": str(folder), "save_every": 3, "eval_every": 4},
+    }
+    return Warmup(WarmupRecipe.model_validate(values))
+
+
+class _KilledError(Exception):
+    pass
+
+
+def test_a_killed_run_ends_as_a_whole_one(
+    embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _warmup(tmp_path / "whole")
+    before = {name: p.detach().clone() for name, p in whole.tower.named_parameters()}
+    frozen = whole.embeddings.clone()
+    measured = whole.fit()
+    assert measured["step"] == whole.total_steps == 8
+    assert measured["n"] == 4
+    assert 0 <= measured["caption_accuracy"] <= measured["token_accuracy"] <= 1
+    after = dict(whole.tower.named_parameters())
+    assert all(not torch.equal(after[name], start) for name, start in before.items())
+    assert torch.equal(whole.backbone.model.get_input_embeddings().weight[whole.vocabulary], frozen)
+
+    def save_and_die(*arguments: Any) -> None:
+        save_checkpoint(*arguments)
+        raise _KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(vision_warmup, "save_checkpoint", save_and_die)
+        _warmup(tmp_path / "broken").fit()
+    assert _warmup(tmp_path / "broken").fit() == measured
+    expected, found = (load_file(tmp_path / run / VISION_FILE) for run in ("whole", "broken"))
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+
+
+def test_the_loss_falls_where_features_near_the_captions_embeddings(
+    embedded: Backbone, tmp_path: Path
+) -> None:
+    warmup = _warmup(tmp_path)
+    targets = warmup.train[0].targets
+    padded = [*targets, *[warmup.filler] * (64 - len(targets))]
+    exact = warmup.embeddings[[warmup.places[token] for token in padded]]
+    noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
+    losses = [warmup._loss(exact + scale * noise, targets).item() for scale in (0, 0.05, 0.2)]
+    assert losses == sorted(losses)
+    assert losses[0] < 0.25, "every token must be told from its likes: digits lie close together"
+    assert losses[2] > 2 * losses[0]
+    with pytest.raises(CustosError, match="does not fit into 3 visual tokens"):
+        warmup._loss(exact[:3], targets)
