@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from rich.console import Console
 
 from judging.adapters import add_adapter, load_adapter
@@ -102,3 +103,11 @@ def stage_main(
     except CustosError as error:
         Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
+    finally:
+        leave_process_group()
+
+
+def leave_process_group() -> None:
+    """End communication before the interpreter does; gloo's threads abort a process otherwise."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from tests.train.made_up import example, recipe, trainer
 from train.checkpoint import trainable
+from train.stage import leave_process_group
 
 STEPS = 3
 
@@ -43,6 +44,7 @@ def run(backbone: str, out: Path) -> None:
         processes = learner.accelerator.num_processes
         save_file(tensors, out / "after.safetensors", metadata={"processes": str(processes)})
     learner.accelerator.wait_for_everyone()
+    leave_process_group()
 
 
 if __name__ == "__main__":
