@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import itertools
 import json
@@ -9,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from pydantic import BaseModel, ValidationError
@@ -146,12 +147,16 @@ def fill(partial: Path, judge: Judge, read: Read, batch: int) -> Iterator[int]:
         judge: Who grades.
         read: Starts over each time it is called: row numbers and requests.
         batch: Requests graded between two saves.
+
+    Raises:
+        CustosError: If another run is filling the same file.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
-    num_saved = keep_matching(partial, judge, read, batch)
-    yield num_saved
-    rest = itertools.islice(read(), num_saved, None)
     with partial.open("a", encoding="utf-8") as file:
+        _lock(file, partial)
+        num_saved = keep_matching(partial, judge, read, batch)
+        yield num_saved
+        rest = itertools.islice(read(), num_saved, None)
         while rows := list(itertools.islice(rest, batch)):
             verdicts = judge.grade([request for _, request in rows])
             for (row, request), verdict in zip(rows, verdicts, strict=True):
@@ -161,6 +166,14 @@ def fill(partial: Path, judge: Judge, read: Read, batch: int) -> Iterator[int]:
             os.fsync(file.fileno())
             num_saved += len(rows)
             yield num_saved
+
+
+def _lock(file: TextIO, partial: Path) -> None:
+    """Hold a file until it is closed; the system lets go of it when the process dies, too."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise CustosError(f"{partial}: another run is writing it; wait for that one") from None
 
 
 def keep_matching(partial: Path, judge: Judge, read: Read, batch: int) -> int:

@@ -35,6 +35,11 @@ class Backbone:
         """The processor's tokenizer."""
         return self.processor.tokenizer
 
+    @property
+    def context(self) -> int:
+        """Most tokens of a prompt with its answer."""
+        return int(self.model.config.text_config.max_position_embeddings)
+
     def with_model(self, model: Any) -> Backbone:
         """The same backbone with its model wrapped (an adapter)."""
         return replace(self, model=model)

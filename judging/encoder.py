@@ -91,7 +91,8 @@ class Encoder:
         """Encode requests, each under its task; one library call for all that have no images.
 
         Raises:
-            CustosError: If an image cannot be read; the message names the field.
+            CustosError: If an image cannot be read, or a prompt is longer than the backbone's
+                context; the message names the field.
         """
         import torch
 
@@ -119,6 +120,11 @@ class Encoder:
             ids = tuple(token_ids[i])
             if ids[: len(prefix)] != prefix:
                 raise RuntimeError("the chat template does not put the instruction first")
+            if len(ids) >= self.backbone.context:
+                raise CustosError(
+                    f"field 'question': the prompt has {len(ids):,} tokens; {self.backbone.name} "
+                    f"reads {self.backbone.context:,}; shorten the question, references or choices"
+                )
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
             prompts.append(EncodedPrompt(prefix, ids[len(prefix) :], positions, vision, cut[i][1]))
         return prompts

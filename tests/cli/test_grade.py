@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import signal
@@ -193,6 +194,17 @@ def test_resuming_grades_only_the_rest(run: Run, judge: FakeJudge, tmp_path: Pat
     assert judge.batches == [["9", "10"]]
     assert (tmp_path / "out.jsonl").read_bytes() == whole
     assert not (tmp_path / "out.jsonl.partial").exists()
+
+
+def test_two_runs_do_not_write_one_file(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    partial = tmp_path / "out.jsonl.partial"
+    with partial.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        done = run(many(3))
+    assert done.exit_code == 2
+    assert f"{partial}: another run is writing it" in done.stderr
+    assert judge.batches == []
+    assert run(None).exit_code == 0
 
 
 def test_every_cut_of_the_partial_file_gives_the_same_result(

@@ -182,6 +182,15 @@ def test_the_verdict_says_that_the_response_was_cut(tiny: Backbone) -> None:
     assert long.status == short.status == "scored"
 
 
+def test_a_prompt_beyond_the_context_is_its_own_rows_error(tiny: Backbone) -> None:
+    judge = Judge("tiny", tiny, TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id))
+    endless = "How many apples? " * tiny.context
+    refused, fine = judge.grade([ask("19", question=endless), ask("19")])
+    assert (refused.status, fine.status) == ("judge_error", "scored")
+    assert "field 'question'" in (refused.message or "")
+    assert f"reads {tiny.context:,}" in (refused.message or "")
+
+
 def test_images_as_file_and_as_data_url(tiny: Backbone, pictures: list[str]) -> None:
     payload = base64.b64encode(Path(pictures[1]).read_bytes()).decode()
     file = _encode(tiny, ask(images=(pictures[1],)))
