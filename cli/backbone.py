@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judging.embedded import EMBEDDED, cache_folder
+from judging.embedded import EMBEDDED, EMBEDDED_2, cache_folder
 
 if TYPE_CHECKING:
     from judging.backbones import Backbone
@@ -64,7 +64,7 @@ def answer(loaded: Backbone, question: str) -> str:
 
 
 def _folder(name: str) -> Path:
-    if name == EMBEDDED:
+    if name in (EMBEDDED, EMBEDDED_2):
         return cache_folder() / EMBEDDED
     if Path(name).is_dir():
         return Path(name)

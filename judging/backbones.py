@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging.embedded import EMBEDDED, embedded_folder
+from judging.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
 from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256
 
@@ -77,7 +77,7 @@ def load_backbone(
     """Load a backbone for judging or training.
 
     Args:
-        name: ``embedded`` (or ``embedded@1``), a folder, or a hub id.
+        name: ``embedded`` (``embedded@1``), ``embedded@2``, a folder, or a hub id.
         dtype: Dtype of the weights.
         device: Where to put it; default CUDA if there is one, else CPU.
 
@@ -95,10 +95,9 @@ def load_backbone(
     from judging.processors import load_processor
 
     classes = {"qwen2_5_vl": Qwen2_5_VL, "qwen3_vl": Qwen3_VL}
-    if name in ("embedded", EMBEDDED):
-        name, source = EMBEDDED, str(embedded_folder())
-    else:
-        source = name
+    name = EMBEDDED if name == "embedded" else name
+    is_embedded = name in (EMBEDDED, EMBEDDED_2)
+    source = str(embedded_folder()) if is_embedded else name
     AttentionInterface.register(GROUPED, grouped_attention)
     AttentionMaskInterface.register(GROUPED, eager_mask)
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -125,8 +124,10 @@ def load_backbone(
             f"backbone '{name}' cannot be loaded ({reason}); "
             f"give a folder or a reachable hub id, or use the embedded one: backbone=embedded"
         ) from None
-    if name == EMBEDDED:
-        version = EMBEDDED
+    if name == EMBEDDED_2:
+        load_vision_weights(model)
+    if is_embedded:
+        version = name
     elif Path(name).is_dir():
         version = _weights_sha256(Path(name))
     else:

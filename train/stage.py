@@ -12,8 +12,10 @@ from rich.console import Console
 
 from judging.adapters import add_adapter, load_adapter
 from judging.backbones import Backbone, load_backbone
+from judging.embedded import text_version
 from judging.encoder import Encoder
 from judging.errors import CustosError
+from judging.judge import CARD_FILE, JudgeCard
 from judging.types import LabelledExample
 from train.batches import Rows
 from train.data import load_splits
@@ -75,9 +77,23 @@ def run_stage(
 
 
 def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
-    """The backbone's model with the recipe's trainable adapter, fresh or from an earlier run."""
+    """The backbone's model with the recipe's trainable adapter, fresh or from an earlier run.
+
+    Adapters change the text tower alone, so an earlier run may have had another vision tower.
+
+    Raises:
+        CustosError: If the earlier run's adapter was trained on other text weights.
+    """
     adapter = recipe.adapter
     if adapter.init:
+        card = adapter.init / CARD_FILE
+        if card.is_file():
+            trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
+            if text_version(trained_on) != text_version(backbone.version):
+                raise CustosError(
+                    f"adapter.init={adapter.init}: trained on version {trained_on}, which has "
+                    f"other text weights than version {backbone.version} of {backbone.name}"
+                )
         return load_adapter(backbone.model, adapter.init, trainable=True)
     return add_adapter(
         backbone.model,

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from judging import embedded
 from judging.backbones import Backbone, load_backbone
 from judging.embedded import _fetch_gguf as fetch_gguf
 from judging.errors import CustosError
+from judging.fingerprint import file_sha256
 from tests.tiny import tiny_tokenizer
 
 
@@ -154,6 +156,48 @@ def test_the_embedded_backbone_is_described(embedded: Backbone) -> None:
     assert (config.text_config.hidden_size, config.text_config.num_hidden_layers) == (576, 30)
     assert config.text_config.rope_parameters["mrope_section"] == [8, 12, 12]
     assert embedded.tokenizer.pad_token != embedded.tokenizer.eos_token == "<|im_end|>"
+
+
+@pytest.fixture
+def vision_file(embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Made-up vision weights in place of the shipped ones."""
+    path = tmp_path / "vision.safetensors"
+    generator = torch.Generator().manual_seed(0)
+    weights = {
+        name: torch.randn(tensor.shape, generator=generator).bfloat16()
+        for name, tensor in embedded.model.model.visual.state_dict().items()
+    }
+    save_file(weights, path)
+    monkeypatch.setattr("judging.embedded.VISION_WEIGHTS", path)
+    monkeypatch.setattr("judging.embedded.VISION_WEIGHTS_SHA256", file_sha256(path))
+    return path
+
+
+def test_embedded_2_differs_in_the_vision_tower_alone(
+    embedded: Backbone, vision_file: Path
+) -> None:
+    second = load_backbone("embedded@2", dtype="float32", device="cpu")
+    assert second.name == second.version == "embedded@2"
+    weights = load_file(vision_file)
+    before = embedded.model.state_dict()
+    for name, tensor in second.model.state_dict().items():
+        assert tensor.dtype == torch.float32
+        if "visual." in name:
+            expected = weights[name.partition("visual.")[2]].float()
+            assert not torch.equal(tensor, before[name])
+        else:
+            expected = before[name]
+        assert torch.equal(tensor, expected), name
+    assert load_backbone("embedded", device="cpu").version == "embedded@1", "the name stays"
+
+
+def test_missing_or_other_vision_weights_are_refused(vision_file: Path) -> None:
+    vision_file.write_bytes(vision_file.read_bytes() + b" ")
+    with pytest.raises(CustosError, match=r"embedded@2.*has SHA-256 [0-9a-f]{64}, expected"):
+        load_backbone("embedded@2")
+    vision_file.unlink()
+    with pytest.raises(CustosError, match=r"embedded@2.*vision\.safetensors is missing"):
+        load_backbone("embedded@2")
 
 
 def test_it_knows_the_capital_of_france(embedded: Backbone) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ from safetensors.torch import load_file
 from judging import Judge
 from judging.adapters import add_adapter
 from judging.backbones import load_backbone
+from judging.errors import CustosError
+from judging.judge import CARD_FILE, JudgeCard
+from judging.rows import write_json
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import examples, write_split
 from train import hieval_stage2
+from train.recipe import parse_recipe
+from train.stage import adapted_model
 
 REPOSITORY = Path(__file__).parents[2]
 LABELS = (
@@ -129,3 +135,26 @@ def test_a_missing_stage_one_adapter(
         hieval_stage2.main(["--config", str(recipe)])
     assert caught.value.code == 2
     assert "stage1: no adapter_model.safetensors" in capsys.readouterr().err
+
+
+def _card(folder: Path, version: str) -> None:
+    card = JudgeCard(backbone=version, backbone_version=version, tasks={}, instructions={})
+    write_json(folder / CARD_FILE, card.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize(("trained_on", "here"), [("embedded@1", "embedded@2"), ("a1", "a1")])
+def test_another_vision_tower_may_start_from_an_adapter(
+    small: str, tmp_path: Path, trained_on: str, here: str
+) -> None:
+    path = _write_recipe(tmp_path, small)
+    _card(tmp_path / "stage1", trained_on)
+    backbone = replace(load_backbone(small, dtype="float32"), version=here)
+    adapted_model(parse_recipe(hieval_stage2.Stage2Recipe, path), backbone)
+
+
+def test_other_text_weights_may_not(small: str, tmp_path: Path) -> None:
+    path = _write_recipe(tmp_path, small)
+    _card(tmp_path / "stage1", "a1")
+    backbone = replace(load_backbone(small, dtype="float32"), version="a2")
+    with pytest.raises(CustosError, match=r"stage1: trained on version a1, .* than version a2"):
+        adapted_model(parse_recipe(hieval_stage2.Stage2Recipe, path), backbone)
