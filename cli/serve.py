@@ -38,6 +38,7 @@ def serve(
     """
     from serve.app import create_app
     from serve.server import bind, run, url
+    from serve.service import Service
 
     sources = named_sources(judge or shipped_judges())
     with bind(host, port) as listener:
@@ -47,7 +48,7 @@ def serve(
             f"try: curl -s {url(listener)}/judge -H 'Content-Type: application/json' "
             f"-d {shlex.quote(json.dumps(SAMPLE))}"
         )
-        run(create_app(judges), listener)
+        run(create_app(Service(judges)), listener)
 
 
 def shipped_judges() -> list[str]:

@@ -1,8 +1,8 @@
-"""The HTTP service: ``POST /judge``, ``GET /judges`` and health."""
+"""The HTTP service: every route on one app."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
@@ -10,12 +10,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from judging import CustosError, Judge, Verdict
-from serve.calls import Call, parse_call, read_body
+from judging import Verdict
+from serve.calls import parse_call, read_body
 from serve.errors import add_error_handling
-from serve.worker import Worker
-
-MAX_CALLS = 64
+from serve.service import Service
 
 
 class Verdicts(BaseModel):
@@ -24,41 +22,37 @@ class Verdicts(BaseModel):
     verdicts: tuple[Verdict, ...]
 
 
-def create_app(judges: Mapping[str, Judge], *, max_calls: int = MAX_CALLS) -> FastAPI:
-    """Build the service.
+def create_app(service: Service) -> FastAPI:
+    """Build the service's app.
 
     Args:
-        judges: Loaded judges by the name clients call them. A request that names none goes to the
-            first that takes its task.
-        max_calls: Most calls in hand at once; further ones are answered 429.
-
-    Raises:
-        CustosError: If there is no judge.
+        service: What the routes share; closed with the app.
     """
-    if not judges:
-        raise CustosError("a service needs at least one judge")
-    worker = Worker(max_calls)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        worker.close()
+        service.close()
 
     app = FastAPI(title="custos", lifespan=lifespan, openapi_url=None)
     add_error_handling(app)
 
     @app.post("/judge")
     async def judge(request: Request) -> Response:
-        with worker.place():
-            call = await run_in_threadpool(parse_call, await read_body(request), judges)
-            verdicts = await worker.run(lambda: grade_call(call, judges))
+        body = await read_body(request, service.limits)
+        call = await run_in_threadpool(parse_call, body, service)
+        verdicts = await service.grade(call.requests, call.judges)
         answer = Verdicts(verdicts=verdicts) if call.is_list else verdicts[0]
         return Response(answer.model_dump_json(), media_type="application/json")
 
     @app.get("/judges")
     async def cards() -> Response:
         return JSONResponse(
-            {"judges": [{**judge.describe(), "name": name} for name, judge in judges.items()]}
+            {
+                "judges": [
+                    {**judge.describe(), "name": name} for name, judge in service.judges.items()
+                ]
+            }
         )
 
     @app.get("/health/live")
@@ -67,18 +61,10 @@ def create_app(judges: Mapping[str, Judge], *, max_calls: int = MAX_CALLS) -> Fa
 
     @app.get("/health/ready")
     async def ready() -> Response:
-        if worker.is_full:
-            return JSONResponse({"status": "overloaded"}, status_code=503)
+        if service.state != "ready":
+            return JSONResponse({"status": service.state}, status_code=503)
         return JSONResponse({"status": "ready"})
 
+    # Routes of the sub-packages: app.include_router(<package>.routes(service)), one line each.
+
     return app
-
-
-def grade_call(call: Call, judges: Mapping[str, Judge]) -> tuple[Verdict, ...]:
-    """Grade a call's requests, each judge's together; verdicts in the order of the requests."""
-    verdicts: dict[int, Verdict] = {}
-    for name in dict.fromkeys(call.judges):
-        rows = [row for row, chosen in enumerate(call.judges) if chosen == name]
-        graded = judges[name].grade([call.requests[row] for row in rows])
-        verdicts.update(zip(rows, graded, strict=True))
-    return tuple(verdicts[row] for row in range(len(call.requests)))

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
-from pydantic import ValidationError
 from pydantic_core import from_json
 
-from judging import CustosError, Judge, JudgeRequest
-from judging.tasks import get_task
+from judging import JudgeRequest
+from serve.checks import check_requests, parse_request
 from serve.errors import ApiError
-from serve.images import MAX_IMAGES, num_pixels
+from serve.limits import Limits
 
-MAX_BODY_BYTES = 20_000_000
-MAX_REQUESTS = 256
-MAX_CALL_PIXELS = 64_000_000
-NAMED_FIELD = re.compile(r"field '([^']+)': (.*)", re.DOTALL)
+if TYPE_CHECKING:
+    from serve.service import Service
 
 
 @dataclass(frozen=True)
@@ -33,8 +28,8 @@ class Call:
     """The body had ``requests``: answer with a list."""
 
 
-async def read_body(request: Request) -> bytes:
-    """Read a body of at most ``MAX_BODY_BYTES``, however it is sent.
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """Read a body of at most ``limits.body_bytes``, however it is sent.
 
     A longer one is read on and dropped up to twice that, so that its sender gets to see the answer.
 
@@ -45,96 +40,72 @@ async def read_body(request: Request) -> bytes:
     num_bytes = 0
     async for chunk in request.stream():
         num_bytes += len(chunk)
-        if num_bytes <= MAX_BODY_BYTES:
+        if num_bytes <= limits.body_bytes:
             body += chunk
-        elif num_bytes > 2 * MAX_BODY_BYTES:
+        elif num_bytes > 2 * limits.body_bytes:
             break
-    if num_bytes > MAX_BODY_BYTES:
-        raise ApiError(413, f"the body is larger than {MAX_BODY_BYTES:,} bytes")
+    if num_bytes > limits.body_bytes:
+        raise ApiError(413, f"the body is larger than {limits.body_bytes:,} bytes")
     return bytes(body)
 
 
-def parse_call(body: bytes, judges: Mapping[str, Judge]) -> Call:
+def parse_call(body: bytes, service: Service) -> Call:
     """Validate a body: one request object, or ``{"requests": [...]}``; either may name a ``judge``.
 
     Raises:
         ApiError: 422 naming the field, 404 for an unknown judge.
+    """
+    decoded = decode_object(body)
+    named = _named_judge(decoded.pop("judge", None), service)
+    is_list = "requests" in decoded
+    rows = _rows(decoded, service.limits) if is_list else [decoded]
+    prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
+    requests = tuple(map(parse_request, rows, prefixes))
+    check_requests(requests, prefixes, service.limits)
+    chosen = []
+    for request, prefix in zip(requests, prefixes, strict=True):
+        name = named or service.judge_for(request.task, prefix)
+        if request.task not in service.judges[name].tasks:
+            raise ApiError(422, f"judge '{name}' does not take '{request.task}'", f"{prefix}task")
+        chosen.append(name)
+    return Call(requests, tuple(chosen), is_list)
+
+
+def decode_object(body: bytes) -> dict[str, Any]:
+    """Decode a JSON object.
+
+    Raises:
+        ApiError: 422.
     """
     try:
         decoded = from_json(body, allow_inf_nan=False)
     except ValueError:
         raise ApiError(422, "the body is not valid JSON", "body") from None
     if not isinstance(decoded, dict):
-        raise ApiError(422, 'expected a request object or {"requests": [...]}', "body")
-    named = _named_judge(decoded.pop("judge", None), judges)
-    is_list = "requests" in decoded
-    rows = _rows(decoded) if is_list else [decoded]
-    prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
-    requests = tuple(map(_parse_request, rows, prefixes))
-    _check_pictures(requests, prefixes)
-    chosen = tuple(
-        named or _judge_for(request.task, judges, prefix)
-        for request, prefix in zip(requests, prefixes, strict=True)
-    )
-    for request, name, prefix in zip(requests, chosen, prefixes, strict=True):
-        if request.task not in judges[name].tasks:
-            raise ApiError(422, f"judge '{name}' does not take '{request.task}'", f"{prefix}task")
-    return Call(requests, chosen, is_list)
+        raise ApiError(422, "expected a JSON object", "body")
+    return decoded
 
 
-def _named_judge(name: Any, judges: Mapping[str, Judge]) -> str | None:
+def _named_judge(name: Any, service: Service) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str):
         raise ApiError(422, "expected the name of a judge", "judge")
-    if name not in judges:
-        raise ApiError(404, f"no judge '{name}' here; there are: {', '.join(judges)}", "judge")
+    if name not in service.judges:
+        raise ApiError(404, f"no judge '{name}' here; see GET /judges", "judge")
     return name
 
 
-def _rows(decoded: dict[str, Any]) -> list[Any]:
+def _rows(decoded: dict[str, Any], limits: Limits) -> list[Any]:
     rows = decoded["requests"]
     if not isinstance(rows, list):
         raise ApiError(422, "expected a list of request objects", "requests")
-    if len(rows) > MAX_REQUESTS:
+    if len(rows) > limits.requests:
         raise ApiError(
-            422, f"{len(rows)} requests in one call; at most {MAX_REQUESTS} are taken", "requests"
+            422,
+            f"{len(rows)} requests in one call; at most {limits.requests} are taken",
+            "requests",
         )
     if unknown := sorted(decoded.keys() - {"requests"}):
         raise ApiError(422, "not known beside 'requests'; only 'judge' is", unknown[0])
     return rows
-
-
-def _parse_request(row: Any, prefix: str) -> JudgeRequest:
-    """Validate one request, as a record and as its task sees it."""
-    try:
-        request = JudgeRequest.model_validate(row)
-        get_task(request.task).check(request)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        raise ApiError(422, message, (prefix + path).rstrip(".") or "body") from None
-    except CustosError as error:
-        named = NAMED_FIELD.fullmatch(str(error))
-        path, message = named.groups() if named else ("", str(error))
-        raise ApiError(422, message, (prefix + path).rstrip(".") or "body") from None
-    return request
-
-
-def _check_pictures(requests: tuple[JudgeRequest, ...], prefixes: list[str]) -> None:
-    total = 0
-    for request, prefix in zip(requests, prefixes, strict=True):
-        field = f"{prefix}images"
-        if len(request.images) > MAX_IMAGES:
-            raise ApiError(422, f"more than {MAX_IMAGES} pictures", field)
-        total += sum(num_pixels(source, field) for source in request.images)
-        if total > MAX_CALL_PIXELS:
-            raise ApiError(422, f"more than {MAX_CALL_PIXELS:,} pixels in one call", field)
-
-
-def _judge_for(task: str, judges: Mapping[str, Judge], prefix: str) -> str:
-    for name, judge in judges.items():
-        if task in judge.tasks:
-            return name
-    raise ApiError(422, f"no judge here takes '{task}'", f"{prefix}task")

@@ -7,22 +7,22 @@ import io
 import re
 
 from serve.errors import ApiError
+from serve.limits import Limits
 
 DATA_URL = re.compile(r"data:image/(?:jpeg|png|webp);base64,")
 FORMATS = ("JPEG", "PNG", "WEBP")
-MAX_IMAGES = 8
-MAX_PIXELS = 16_000_000
 
 
-def num_pixels(source: str, field: str) -> int:
+def num_pixels(source: str, field: str, limits: Limits) -> int:
     """Size of a picture, read from its header.
 
     Args:
         source: What the client sent. Never opened as a file and never fetched.
         field: Its path in the body, to name in an error.
+        limits: Hold the most pixels of one picture.
 
     Raises:
-        ApiError: 422 if it is not a data URL with a picture of at most ``MAX_PIXELS``; the message
+        ApiError: 422 if it is not a data URL with a picture of so many pixels at most; the message
             shows nothing of the content.
     """
     from PIL import Image
@@ -42,7 +42,7 @@ def num_pixels(source: str, field: str) -> int:
     except (OSError, ValueError, SyntaxError):
         raise ApiError(422, "not a readable JPEG, PNG or WebP picture", field) from None
     except Image.DecompressionBombError:
-        pixels = MAX_PIXELS + 1
-    if pixels > MAX_PIXELS:
-        raise ApiError(422, f"the picture has more than {MAX_PIXELS:,} pixels", field)
+        pixels = limits.image_pixels + 1
+    if pixels > limits.image_pixels:
+        raise ApiError(422, f"the picture has more than {limits.image_pixels:,} pixels", field)
     return pixels
