@@ -53,6 +53,8 @@ class Benchmark(ABC):
     """Judge tasks it asks for; empty when rules decide everything."""
     headline: ClassVar[str]
     """What ``scores`` scores."""
+    full_score: ClassVar[float] = 1.0
+    """What ``scores`` gives an item that is right throughout."""
     published: ClassVar[tuple[Published, ...]]
     item_id: ClassVar[str] = "id"
     """Field that names an item."""
@@ -60,6 +62,11 @@ class Benchmark(ABC):
     hub_split: ClassVar[str] = "test"
     keyed: ClassVar[bool] = False
     """Its own JSON files are objects from id to row, not arrays."""
+    styles: ClassVar[tuple[str, ...]] = ("standard",)
+    """Ways of asking a model, the paper's main one first."""
+    facets: ClassVar[tuple[str, ...]] = ()
+    """Fields that divide the items in a report (``a.b`` for a nested one); the first two span its
+    map of cells."""
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items.
@@ -85,6 +92,14 @@ class Benchmark(ABC):
         if isinstance(row.get(self.image_field), str):
             kept = row
         return {**kept, "images": list(named)}
+
+    def prompts(self, row: Row, style: str) -> dict[str, str]:
+        """What to ask a model, by the field that its answer goes into: the bare question.
+
+        Raises:
+            CustosError: If the row lacks a field.
+        """
+        return {"response": required_text(row, "question", self.item_id)}
 
     @abstractmethod
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
@@ -113,6 +128,22 @@ class Benchmark(ABC):
     @abstractmethod
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """The headline score of every graded row."""
+
+    def people_said(self, row: Row) -> str | None:
+        """Label that people gave the item, for benchmarks that measure the judge itself."""
+        return None
+
+
+def required_text(row: Row, field: str, item_id: str) -> str:
+    """A field of a row that must hold text.
+
+    Raises:
+        CustosError: Naming the item and the field.
+    """
+    text = row.get(field)
+    if not isinstance(text, str) or not text.strip():
+        raise CustosError(f"item '{row.get(item_id, '')}': field '{field}' is missing")
+    return text
 
 
 _BENCHMARKS: dict[str, Benchmark] = {}

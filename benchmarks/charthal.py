@@ -73,8 +73,10 @@ class ChartHal(Benchmark):
     summary = "hallucination on chart questions that may have no answer"
     tasks = ("charthal",)
     headline = "score"
+    full_score = 100.0
     image_field = "figure_path"
     keyed = True
+    facets = ("q_type", "q_relation")
     published = (
         Published(
             "Table 2",

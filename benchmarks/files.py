@@ -16,6 +16,8 @@ from judging.types import parse_record
 
 Row = dict[str, Any]
 
+GRADED_SUFFIXES = (".json", ".jsonl")
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -101,6 +103,16 @@ def check_ids(rows: Iterable[Row]) -> None:
             fault = "is missing" if key is None else f"'{key}' occurs twice"
             raise CustosError(f"row {number}: field 'id' {fault}")
         seen.add(key)
+
+
+def check_output(out: Path, source: Path) -> None:
+    """Raise ``CustosError`` unless a file can be written with ``write_graded``, over no input."""
+    if out.suffix not in GRADED_SUFFIXES:
+        raise CustosError(
+            f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
+        )
+    if out.resolve() == source.resolve():
+        raise CustosError(f"--out '{out}': that is the input file")
 
 
 def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:

@@ -27,6 +27,7 @@ class HiEval(Benchmark):
     tasks = ("hieval-qs", "hieval-ea")
     headline = "accuracy"
     image_field = "images"
+    facets = ("task", "variant")
     published = (
         Published(
             "Table 2: quick score",
@@ -119,6 +120,10 @@ class HiEval(Benchmark):
             "intervals": measured,
             **coverage(rows, scored, len(pairs)),
         }
+
+    def people_said(self, row: Row) -> str:
+        """The full label."""
+        return full_label(_example(row))
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """1 where the judge gives the human label, else 0."""

@@ -10,12 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.bench_respond import respond
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.rows import write_json
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 
-GRADED_SUFFIXES = (".json", ".jsonl")
+app.command()(respond)
+
 WIDTH_IN_FILES = 160
 """Columns for tables that are piped or kept, where rich would wrap them at 80."""
 
@@ -69,16 +71,11 @@ def grade(
     --out gpt.eval.json
     """
     from benchmarks.base import get_benchmark, join_responses
-    from benchmarks.files import check_ids, read_file, write_graded
+    from benchmarks.files import check_ids, check_output, read_file, write_graded
     from cli.grade import fill_showing, partial_of, read_saved, show_problems
 
     benchmark = get_benchmark(name)
-    if out.suffix not in GRADED_SUFFIXES:
-        raise CustosError(
-            f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
-        )
-    if out.resolve() == responses.resolve():
-        raise CustosError(f"--out '{out}': that is the input file")
+    check_output(out, responses)
     rows = list(read_file(responses))
     if items is not None:
         loaded = benchmark.load(items, out.with_name(f"{out.stem}-images"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,15 @@ from cli.prep import (
     show_bad_rows,
     split_and_write,
 )
+from cli.server_options import (
+    CompletionPrice,
+    Concurrency,
+    Deadline,
+    KeyEnv,
+    PromptPrice,
+    api_key,
+    prices,
+)
 from data_prep.generic import load_generic
 from data_prep.judgements import PAIR_TASK
 from data_prep.manifest import describe_file
@@ -40,19 +48,15 @@ def critiques(
     ],
     model: Annotated[str, typer.Option(help="Model that writes.")],
     out: Annotated[Path, typer.Option(help="Folder for rows, rejects and manifest.json.")],
-    key_env: Annotated[
-        str | None, typer.Option(help="Environment variable that holds the API key.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Most requests at once.")] = 8,
-    deadline: Annotated[float, typer.Option(min=1, help="Seconds one try may take.")] = 300,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
     temperature: Annotated[
         float | None, typer.Option(min=0, help="Default: the server's own.")
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 2048,
-    prompt_price: Annotated[float, typer.Option(min=0, help="A million prompt tokens cost.")] = 0,
-    completion_price: Annotated[
-        float, typer.Option(min=0, help="A million completion tokens cost.")
-    ] = 0,
+    prompt_price: PromptPrice = 0,
+    completion_price: CompletionPrice = 0,
 ) -> None:
     """Have a strong model write the critiques that lead to what people preferred.
 
@@ -62,11 +66,11 @@ def critiques(
     Example: custos prep critiques --source pairs.jsonl --base-url https://api.openai.com/v1
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
-    from clients.chat import Prices, Server
+    from clients.chat import Server
     from clients.messages import Decoding
     from data_prep.critiques import write_critiques
 
-    server = Server(base_url, model, _api_key(key_env), concurrency=concurrency, deadline=deadline)
+    server = Server(base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
     bad_rows: list[str] = []
     pairs = _pairs(load_generic(source, bad_rows), bad_rows)
     show_bad_rows(bad_rows)
@@ -76,7 +80,7 @@ def critiques(
         pairs,
         server,
         Decoding(temperature=temperature, max_tokens=max_tokens),
-        Prices(prompt_price, completion_price) if prompt_price or completion_price else None,
+        prices(prompt_price, completion_price),
         out,
         source={**describe_file(source), "bad_rows": len(bad_rows)},
         command=shlex.join(["custos", *sys.argv[1:]]),
@@ -123,15 +127,6 @@ def truthful(
     )
     held_out = held_out_shares(val, cal, test)
     split_and_write(examples, out, describe_file(source), held_out, seed, bad_rows)
-
-
-def _api_key(variable: str | None) -> str:
-    if variable is None:
-        return ""
-    key = os.environ.get(variable, "")
-    if not key:
-        raise CustosError(f"--key-env '{variable}': no such environment variable, or it is empty")
-    return key
 
 
 def _pairs(examples: Sequence[LabelledExample], bad_rows: list[str]) -> list[LabelledExample]:

@@ -30,6 +30,16 @@ END_TOKEN = "<|im_end|>"
 
 
 @dataclass(frozen=True)
+class Turns:
+    """A prompt before it is rendered and tokenized: for servers that do this themselves."""
+
+    instruction: str
+    text: str
+    images: tuple[str, ...]
+    """As in the request; they come before the text."""
+
+
+@dataclass(frozen=True)
 class EncodedPrompt:
     """A prompt up to where the label begins."""
 
@@ -43,6 +53,10 @@ class EncodedPrompt:
     """``pixel_values`` and ``image_grid_thw``, empty without images."""
     truncated: bool
     """Text was cut from the middle of a response."""
+    turns: Turns | None = None
+    """What was rendered; ``None`` for a prompt that is no request's."""
+    answer_ids: tuple[int, ...] = ()
+    """Tokens of the assistant's turn so far, the end of ``suffix_ids``."""
 
     def extended(self, token_ids: Sequence[int]) -> EncodedPrompt:
         """The prompt with more tokens of the assistant's turn."""
@@ -53,6 +67,7 @@ class EncodedPrompt:
         return replace(
             self,
             suffix_ids=(*self.suffix_ids, *token_ids),
+            answer_ids=(*self.answer_ids, *token_ids),
             positions=torch.cat([self.positions, more], dim=1),
         )
 
@@ -126,8 +141,30 @@ class Encoder:
                     f"reads {self.backbone.context:,}; shorten the question, references or choices"
                 )
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
-            prompts.append(EncodedPrompt(prefix, ids[len(prefix) :], positions, vision, cut[i][1]))
+            turns = Turns(instruction, cut[i][0], requests[i][1].images)
+            prompts.append(
+                EncodedPrompt(prefix, ids[len(prefix) :], positions, vision, cut[i][1], turns)
+            )
         return prompts
+
+    def encode_question(self, text: str, images: Sequence[str] = ()) -> EncodedPrompt:
+        """Encode a bare question, which is to be answered, without any instruction of ours.
+
+        Raises:
+            CustosError: If an image cannot be read.
+        """
+        import torch
+
+        pictures = [read_image(source) for source in images]
+        encoded = self._template([_conversation("", text, len(pictures))[1:]], pictures)
+        ids = tuple(encoded["input_ids"][0])
+        vision = {
+            key: torch.as_tensor(encoded[key])
+            for key in ("pixel_values", "image_grid_thw")
+            if pictures
+        }
+        positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
+        return EncodedPrompt((), ids, positions, vision, truncated=False)
 
     def _prefix(self, instruction: str) -> tuple[int, ...]:
         if instruction not in self._prefixes:
