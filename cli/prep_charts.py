@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,15 +13,15 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from cli.prep import Cal, Test, Val, held_out_shares
 from data_prep.charts.export import write_charts
 from data_prep.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins
 
 Forms = Literal["train", "test", "all"]
-Out = Annotated[Path, typer.Option(help="Folder for rows.jsonl, images/ and manifest.json.")]
-NumRows = Annotated[int, typer.Option("--rows", min=1, help="How many examples to make.")]
+Out = Annotated[Path, typer.Option(help="Folder for JSONL files, images/ and manifest.json.")]
 Seed = Annotated[int, typer.Option(help="Other seeds give other pictures.")]
-FormsToUse = Annotated[
-    Forms, typer.Option(help="Wordings: train leaves some out, test responds in those alone.")
+NumRows = Annotated[
+    int, typer.Option("--rows", min=1, help="How many examples to make, all files together.")
 ]
 
 
@@ -29,23 +29,42 @@ def charts(
     out: Out,
     rows: NumRows,
     seed: Seed = 0,
-    forms: FormsToUse = "train",
     twins: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of pictures that come as twins (see prep twins)."),
+        typer.Option(min=0, max=1, help="Share of groups that begin with twins (see prep twins)."),
     ] = TWIN_SHARE,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
 ) -> None:
     """Make error-analysis examples about drawn charts, figures and shapes.
 
-    Labels hold by construction. Four rows ask about every picture and share their group.
+    Labels hold by construction. Four rows ask about every picture and share their group. Splits
+    share no picture; test words its responses in forms that no other split shows.
 
     Example: custos prep charts --out data/charts --rows 20000 --seed 1
     """
-    source = {"name": "charts", "rows": rows, "seed": seed, "forms": forms, "twins": twins}
-    _write(out, plan(rows, seed, forms, twins), rows, source)
+    sizes = held_out_shares(val, cal, test).targets(rows)
+    planned = {
+        f"{split}.jsonl": list(
+            plan(
+                round(size), seed, "test" if split == "test" else "train", twins, f"charts-{split}"
+            )
+        )
+        for split, size in sizes.items()
+    }
+    source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins}
+    _write(out, planned, source)
 
 
-def twins(out: Out, rows: NumRows, seed: Seed = 0, forms: FormsToUse = "test") -> None:
+def twins(
+    out: Out,
+    rows: NumRows,
+    seed: Seed = 0,
+    forms: Annotated[
+        Forms, typer.Option(help="Wordings: train leaves some out, test responds in those alone.")
+    ] = "test",
+) -> None:
     """Make twins: one question and response under two pictures, each with another error type.
 
     On one picture the response reasons wrongly, on the other it misreads; the text is the same.
@@ -53,23 +72,27 @@ def twins(out: Out, rows: NumRows, seed: Seed = 0, forms: FormsToUse = "test") -
     Example: custos prep twins --out data/twins --rows 1000 --seed 2
     """
     source = {"name": "twins", "rows": rows, "seed": seed, "forms": forms}
-    _write(out, plan_twins(rows, seed, forms), rows, source)
+    _write(out, {"twins.jsonl": list(plan_twins(rows, seed, forms))}, source)
 
 
-def _write(out: Path, planned: Iterable[PlannedRow], rows: int, source: dict[str, Any]) -> None:
+def _write(out: Path, planned: Mapping[str, Sequence[PlannedRow]], source: dict[str, Any]) -> None:
     errors = Console(stderr=True)
-    shown = track(draw(planned), "drawing", total=rows, console=errors)
+    drawn = {
+        name: draw(track(rows, f"drawing {name}", console=errors)) for name, rows in planned.items()
+    }
     command = shlex.join(["custos", *sys.argv[1:]])
-    manifest = write_charts(out, shown, source=source, command=command)
+    manifest = write_charts(out, drawn, source=source, command=command)
+    labels = sorted({label for counts in manifest["counts"].values() for label in counts})
     table = Table("label")
-    table.add_column("examples", justify="right")
-    table.add_column("share", justify="right")
-    for label, count in manifest["counts"].items():
-        table.add_row(label, str(count), f"{count / rows:.1%}")
+    for name in planned:
+        table.add_column(name, justify="right")
+    for label in labels:
+        table.add_row(label, *(str(manifest["counts"][name].get(label, 0)) for name in planned))
     console = Console(highlight=False)
     console.print(table)
+    num_rows = sum(map(len, planned.values()))
     console.print(
-        f"{rows} examples, {manifest['images']} pictures, {manifest['twins']} twins in {out}",
+        f"{num_rows} examples, {manifest['images']} pictures, {manifest['twins']} twins in {out}",
         markup=False,
         soft_wrap=True,
     )

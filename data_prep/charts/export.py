@@ -1,4 +1,4 @@
-"""Examples about pictures on disk: one JSONL file, a folder of pictures and a manifest."""
+"""Examples about pictures on disk: JSONL files, one folder of pictures and a manifest."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from data_prep.manifest import MANIFEST_NAME, file_sha256
 from judging.rows import write_json, write_records
 from judging.types import LabelledExample
 
-ROWS_NAME = "rows.jsonl"
 IMAGE_FOLDER = "images"
 
 
 def write_charts(
-    out: Path, rows: Iterable[ChartRow], *, source: Mapping[str, Any], command: str
+    out: Path, files: Mapping[str, Iterable[ChartRow]], *, source: Mapping[str, Any], command: str
 ) -> dict[str, Any]:
-    """Write ``rows.jsonl``, ``images/`` and, last, ``manifest.json``; equal input, equal bytes.
+    """Write the files, ``images/`` and, last, ``manifest.json``; equal input, equal bytes.
 
     Every picture is written once, under a hash of its content; rows name it relative to ``out``.
 
     Args:
         out: Folder to write to; made if it is missing.
-        rows: Examples with their pictures, taken one by one.
+        files: Examples with their pictures by file name (``train.jsonl``), taken one by one.
         source: What the rows were made from.
         command: Command line that can repeat this.
 
@@ -36,13 +35,13 @@ def write_charts(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / MANIFEST_NAME).unlink(missing_ok=True)
-    labels: Counter[str] = Counter()
+    outputs, counts = {}, {}
     kinds: Counter[str] = Counter()
     images: set[str] = set()
     groups: set[str] = set()
     twins: set[str] = set()
 
-    def saved() -> Iterator[LabelledExample]:
+    def saved(rows: Iterable[ChartRow], labels: Counter[str]) -> Iterator[LabelledExample]:
         for row in rows:
             image_names({"bytes": row.png}, out, out / IMAGE_FOLDER)
             example = row.example
@@ -53,13 +52,16 @@ def write_charts(
             twins.update({example.metadata["twin"]} if "twin" in example.metadata else ())
             yield example
 
-    path = out / ROWS_NAME
-    num_rows = write_records(path, saved())
+    for name, rows in files.items():
+        labels: Counter[str] = Counter()
+        num_rows = write_records(out / name, saved(rows, labels))
+        outputs[name] = {"rows": num_rows, "sha256": file_sha256(out / name)}
+        counts[name] = dict(sorted(labels.items()))
     manifest = {
         "source": dict(source),
-        "outputs": {path.name: {"rows": num_rows, "sha256": file_sha256(path)}},
+        "outputs": outputs,
         "images": len(images),
-        "counts": dict(sorted(labels.items())),
+        "counts": counts,
         "kinds": dict(sorted(kinds.items())),
         "groups": len(groups),
         "twins": len(twins),

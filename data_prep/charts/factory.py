@@ -94,11 +94,11 @@ class Unit:
 
 
 def generate(
-    num_rows: int, seed: int, forms: FormSplit, twins: float = TWIN_SHARE
+    num_rows: int, seed: int, forms: FormSplit, twins: float = TWIN_SHARE, name: str = "charts"
 ) -> Iterator[ChartRow]:
     """Stream labelled examples for the task ``hieval-ea`` with their pictures.
 
-    Row ``i`` depends on ``seed``, ``forms``, ``twins`` and ``i`` alone. Every four consecutive rows
+    Row ``i`` depends on the other arguments and ``i`` alone. Every four consecutive rows
     are a group: they ask about one picture, or about two that a twin or contrast sets side by side.
 
     Args:
@@ -107,8 +107,9 @@ def generate(
         forms: ``train`` never shows a held-out response, step or question form; ``test`` words its
             responses in held-out forms only; ``all`` uses every form.
         twins: Share of groups, from 0 to 1, that begin with a twin.
+        name: Begins every id; other names give other rows.
     """
-    return draw(plan(num_rows, seed, forms, twins))
+    return draw(plan(num_rows, seed, forms, twins, name))
 
 
 def draw(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
@@ -121,10 +122,10 @@ def draw(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
 
 
 def plan(
-    num_rows: int, seed: int, forms: FormSplit, twins: float = TWIN_SHARE
+    num_rows: int, seed: int, forms: FormSplit, twins: float = TWIN_SHARE, name: str = "charts"
 ) -> Iterator[PlannedRow]:
     """Stream the examples of ``generate`` without drawing anything."""
-    deck = Deck("charts", seed, forms, twins)
+    deck = Deck(name, seed, forms, twins)
     rows = (row for number in itertools.count() for row in _rows_of(deck, number))
     return itertools.islice(rows, num_rows)
 

@@ -27,6 +27,7 @@ from data_prep.charts.responses import ERROR_TYPES, score_of
 from data_prep.charts.scenes import KINDS, Scene, draw_scene
 from data_prep.charts.styles import SIZES, draw_style
 from data_prep.generic import load_generic
+from data_prep.splits import SPLITS
 from judging.encoder import read_image
 from judging.rows import read_records
 from judging.types import LabelledExample
@@ -285,7 +286,9 @@ def test_captions_cycle_through_the_kinds() -> None:
 def test_written_pictures_are_named_by_their_content(tmp_path: Path) -> None:
     rows = list(generate(24, 5, "train"))
     manifests = [
-        write_charts(tmp_path / name, rows, source={"name": "charts"}, command="custos")
+        write_charts(
+            tmp_path / name, {"rows.jsonl": rows}, source={"name": "charts"}, command="custos"
+        )
         for name in ("first", "second")
     ]
     assert manifests[0] == manifests[1]
@@ -311,19 +314,30 @@ def _run(*arguments: object) -> str:
     return result.output
 
 
-def test_charts_verb(tmp_path: Path) -> None:
-    printed = _run("prep", "charts", "--out", tmp_path, "--rows", 10, "--seed", 2)
-    rows = [row for _, row in read_records(tmp_path / "rows.jsonl", LabelledExample)]
+def _read(path: Path) -> list[LabelledExample]:
+    return [row for _, row in read_records(path, LabelledExample)]
+
+
+def test_charts_verb_splits_by_picture_and_keeps_forms_for_the_test(tmp_path: Path) -> None:
+    sizes = ("--rows", 40, "--val", 4, "--cal", 8, "--test", 12)
+    printed = _run("prep", "charts", "--out", tmp_path, "--seed", 2, *sizes)
+    splits = {name: _read(tmp_path / f"{name}.jsonl") for name in SPLITS}
+    assert {name: len(rows) for name, rows in splits.items()} == {
+        "train": 16, "val": 4, "cal": 8, "test": 12,
+    }  # fmt: skip
+    for seen in (lambda row: {row.group}, lambda row: set(row.images)):
+        everything = [set().union(*map(seen, rows)) for rows in splits.values()]
+        assert sum(map(len, everything)) == len(set().union(*everything))
+    assert _seen(splits["test"], "form") <= HELD_OUT
+    assert not any(_seen(splits[name], "form") & HELD_OUT for name in ("train", "val", "cal"))
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert [row.id for row in rows] == [row.example.id for row in plan(10, 2, "train")]
-    assert manifest["source"]["forms"] == "train"
-    assert sum(manifest["counts"].values()) == manifest["outputs"]["rows.jsonl"]["rows"] == 10
-    assert "10 examples" in printed
+    assert sum(manifest["counts"]["test.jsonl"].values()) == 12
+    assert "40 examples" in printed
 
 
 def test_twins_verb(tmp_path: Path) -> None:
     _run("prep", "twins", "--out", tmp_path, "--rows", 6)
-    rows = [row for _, row in read_records(tmp_path / "rows.jsonl", LabelledExample)]
+    rows = _read(tmp_path / "twins.jsonl")
     assert _seen(rows, "form") <= HELD_OUT
     assert len({row.group for row in rows}) == 3
     assert json.loads((tmp_path / "manifest.json").read_text())["twins"] == 3
