@@ -286,7 +286,7 @@ def _write(
     seed: int,
     left_out: Mapping[str, int],
 ) -> None:
-    manifest = write_prepared(
+    write_prepared(
         out,
         splits,
         source=source,
@@ -295,14 +295,19 @@ def _write(
         command=shlex.join(["custos", *sys.argv[1:]]),
         left_out=left_out,
     )
+    show_splits(splits, out)
     console = Console(highlight=False)
-    console.print(_summary(splits))
-    console.print(
-        f"{manifest['groups']} groups of questions in {out}", markup=False, soft_wrap=True
-    )
     for reason, num_rows in left_out.items():
         if num_rows:
             console.print(f"left out: {num_rows} {reason.replace('_', ' ')}")
+
+
+def show_splits(splits: Splits, out: Path) -> None:
+    """Print sizes and label shares of every split, and where they lie."""
+    groups = {example.group for rows in splits.values() for example in rows}
+    console = Console(highlight=False)
+    console.print(_summary(splits))
+    console.print(f"{len(groups)} groups of questions in {out}", markup=False, soft_wrap=True)
 
 
 def _summary(splits: Splits) -> Table:

@@ -21,17 +21,17 @@ View = Mapping[str, int]
 
 def audit_chart(example: LabelledExample) -> AuditResult:
     """Derive the label of one example; the label is empty where no single one follows."""
-    view = _asked_column(example.question, example.metadata["readings"])
-    if _answer(example.question, view) != set(example.references):
+    view = asked_column(example.question, example.metadata["readings"])
+    if answer_set(example.question, view) != set(example.references):
         return AuditResult("", (), f"{list(example.references)} is not what the picture gives")
-    claims, ending = _claims(example.response, view)
+    claims, ending = final_claims(example.response, view)
     score = _score(claims, set(example.references))
     told = tuple(sorted(claims))
     if ending:
         return AuditResult(f"{score}; {ending}", told, "brought to no answer")
     if score == "Correct":
         return AuditResult("Correct", told, "equals the references")
-    stated = _stated(example.response, view)
+    stated = stated_values(example.response, view)
     if not stated:
         return AuditResult(f"{score}; Other", told, "nothing shows the cause")
     untrue = [f"{name} {value}" for name, value in stated.items() if view.get(name) != value]
@@ -40,7 +40,7 @@ def audit_chart(example: LabelledExample) -> AuditResult:
     if not untrue and not lacking:
         return AuditResult(f"{score}; Reasoning Error", told, "all readings stated are right")
     believed = stated if whole else {**view, **stated}
-    if _answer(example.question, believed) != claims:
+    if answer_set(example.question, believed) != claims:
         return AuditResult("", told, f"{untrue or lacking} misread, and the logic fails too")
     reason = f"untrue {untrue}, lacking {lacking}"
     return AuditResult(f"{score}; Image Misunderstanding", told, reason)
@@ -55,7 +55,7 @@ def _score(claims: set[str], references: set[str]) -> str:
 # Answering the question.
 
 
-def _asked_column(question: str, readings: Mapping[str, View]) -> View:
+def asked_column(question: str, readings: Mapping[str, View]) -> View:
     if len(readings) == 1:
         return next(iter(readings.values()))
     return next(view for column, view in readings.items() if re.search(rf"\b{column}\b", question))
@@ -65,7 +65,7 @@ _CONDITION = re.compile(r"\b(?:(above|below) (\d+)|(even|odd))\b")
 _RANK = re.compile(r"\b(second )?(largest|smallest)\b")
 
 
-def _answer(question: str, view: View) -> set[str]:
+def answer_set(question: str, view: View) -> set[str]:
     """The answer set of a question; empty where values leave it open or lack an item."""
     named = [name for name in view if _mentions(question, name)]
     named.sort(key=lambda name: _place(question, name))
@@ -174,7 +174,7 @@ _TOKEN = re.compile(
 )
 
 
-def _claims(response: str, view: View) -> tuple[set[str], str]:
+def final_claims(response: str, view: View) -> tuple[set[str], str]:
     """What is answered in the end, and the error type of a response that stops short of it."""
     text = response.strip()
     part = _PART.search(text)
@@ -194,7 +194,7 @@ def _tokens(text: str) -> set[str]:
     return set(_TOKEN.findall(text)) - {"and"}
 
 
-def _stated(response: str, view: View) -> dict[str, int]:
+def stated_values(response: str, view: View) -> dict[str, int]:
     """Values the response ascribes to items, those it invents included."""
     known = {name.casefold(): name for name in view}
     stated = {}

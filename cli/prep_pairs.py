@@ -1,0 +1,58 @@
+"""``custos prep pairs``: pairs of responses with critiques, to train and test judges of pairs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from cli.prep import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
+from data_prep.pairs.factory import PICTURE_SHARE, generate
+
+
+def pairs(
+    out: Out,
+    rows: Annotated[
+        int, typer.Option(min=1, help="How many pairs to make, all splits together.")
+    ],
+    pictures: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share with a picture; half of these need it."),
+    ] = PICTURE_SHARE,
+    both_orders: Annotated[
+        bool, typer.Option(help="Write every training pair in both orders of its responses.")
+    ] = True,
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+) -> None:
+    """Make pairs of responses about charts, of known truth and faults, with critiques.
+
+    The test split shows only wordings that no other split has. scores/ holds the same responses one
+    by one, with critiques and scores from 0 to 10.
+
+    Example: custos prep pairs --out data/pairs --rows 8000 --seed 1
+    """
+    from data_prep.pairs.export import deal, write_pairs
+
+    held_out = held_out_shares(val, cal, test)
+    num_test = round(held_out.targets(rows)["test"])
+    splits = deal(
+        list(generate(rows - num_test, seed, "train", pictures)),
+        list(generate(num_test, seed, "test", pictures)),
+        held_out,
+        seed,
+    )
+    written = write_pairs(
+        out,
+        splits,
+        both_orders=both_orders,
+        source={"name": "pairs", "rows": rows, "seed": seed, "pictures": pictures},
+        held_out=held_out,
+        seed=seed,
+        command=shlex.join(["custos", *sys.argv[1:]]),
+    )
+    show_splits(written, out)
