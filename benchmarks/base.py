@@ -21,6 +21,8 @@ from data_prep.images import image_names
 from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict
 
+PaperRow = tuple[float | str | None, ...]
+
 
 @dataclass(frozen=True)
 class Published:
@@ -29,7 +31,7 @@ class Published:
     source: str
     """``Table 2``."""
     columns: tuple[str, ...]
-    rows: Mapping[str, tuple[float | str | None, ...]]
+    rows: Mapping[str, PaperRow]
     """Row name to the figures, in the paper's own unit; ``None`` where it gives none."""
 
 
@@ -82,10 +84,17 @@ class Benchmark(ABC):
             CustosError: If the source or a picture cannot be read.
         """
         folder, rows = read_source(source, self.hub_split)
-        return [self._with_images(row, folder, images) for row in rows]
+        return [self.with_images(row, folder, images) for row in rows]
 
-    def _with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
-        if self.image_field is None:
+    def with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
+        """The row with absolute picture paths in ``images``, unless it was loaded before.
+
+        Args:
+            row: Item as its file has it.
+            folder: What relative paths are relative to.
+            images: Folder for pictures that come as bytes.
+        """
+        if self.image_field is None or ("images" in row and self.image_field != "images"):
             return row
         named = image_names(row.get(self.image_field), folder, images)
         kept = {key: value for key, value in row.items() if key != self.image_field}
@@ -128,6 +137,17 @@ class Benchmark(ABC):
     @abstractmethod
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """The headline score of every graded row."""
+
+    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+        """A table's figures as rows of the published tables.
+
+        Args:
+            table: What ``table`` made; ``run`` (``seconds``, ``cost``) where it is known.
+
+        Returns:
+            Source of a published table to row name to its figures, in that table's unit.
+        """
+        return {}
 
     def people_said(self, row: Row) -> str | None:
         """Label that people gave the item, for benchmarks that measure the judge itself."""

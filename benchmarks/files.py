@@ -115,6 +115,11 @@ def check_output(out: Path, source: Path) -> None:
         raise CustosError(f"--out '{out}': that is the input file")
 
 
+def run_file(graded: Path) -> Path:
+    """Where the time and cost of grading a file are kept."""
+    return graded.with_name(f"{graded.name}.run.json")
+
+
 def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
     """Write graded rows, atomically: lines for ``.jsonl``, one document for ``.json``.
 

@@ -140,12 +140,11 @@ def _answer(
     from judging.encoder import END_TOKEN
     from judging.generation import Sampling
 
-    given = {
-        "max_new_tokens": decoding.max_tokens,
-        "temperature": decoding.temperature,
-        "top_p": decoding.top_p,
-    }
-    sampling = Sampling(**{name: value for name, value in given.items() if value is not None})
+    sampling = Sampling(
+        decoding.max_tokens or Sampling.max_new_tokens,
+        decoding.temperature or 0.0,
+        decoding.top_p or 1.0,
+    )
     prompts, rejects = {}, []
     for item in items:
         [message] = item.messages

@@ -10,13 +10,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.bench_grade import grade
 from cli.bench_respond import respond
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError
 from judging.rows import write_json
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 
 app.command()(respond)
+app.command()(grade)
 
 WIDTH_IN_FILES = 160
 """Columns for tables that are piped or kept, where rich would wrap them at 80."""
@@ -39,74 +41,6 @@ def show_list() -> None:
         sources = "; ".join(published.source for published in found.published)
         table.add_row(name, found.summary, ", ".join(found.tasks) or "none (rules)", sources)
     _console().print(table)
-
-
-@app.command()
-def grade(
-    name: Name,
-    responses: Annotated[
-        Path, typer.Option(help="Items with their responses, in the benchmark's own shape.")
-    ],
-    out: Annotated[Path, typer.Option(help="JSON or JSONL file for the graded items.")],
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="Run folder, shipped judge, or a backbone for a zero-shot judge. Not needed where "
-            "rules decide everything."
-        ),
-    ] = None,
-    items: Annotated[
-        str | None,
-        typer.Option(
-            help="Official items (file, folder or hub id), for responses that hold only ids."
-        ),
-    ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Requests graded between two saves.")] = 256,
-) -> None:
-    """Grade responses to a benchmark and write them in its own graded shape.
-
-    Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
-
-    Example: custos bench grade charthal --responses gpt.response.json --judge runs/charthal
-    --out gpt.eval.json
-    """
-    from benchmarks.base import get_benchmark, join_responses
-    from benchmarks.files import check_ids, check_output, read_file, write_graded
-    from cli.grade import fill_showing, partial_of, read_saved, show_problems
-
-    benchmark = get_benchmark(name)
-    check_output(out, responses)
-    rows = list(read_file(responses))
-    if items is not None:
-        loaded = benchmark.load(items, out.with_name(f"{out.stem}-images"))
-        rows = join_responses(loaded, rows, benchmark.item_id)
-    if benchmark.keyed:
-        check_ids(rows)
-    asked = [benchmark.requests(row) for row in rows]
-
-    def read() -> Iterator[tuple[int, JudgeRequest]]:
-        for number, requests in enumerate(asked):
-            yield from ((number, request) for request in requests)
-
-    verdicts: list[list[Verdict]] = [[] for _ in rows]
-    unfinished = partial_of(out)
-    if any(asked):
-        if judge is None:
-            raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
-        fill_showing(unfinished, Judge.load(judge), read, sum(map(len, asked)), batch)
-        for saved in read_saved(unfinished):
-            verdicts[saved.row].append(saved.verdict)
-    graded = (benchmark.graded(row, own) for row, own in zip(rows, verdicts, strict=True))
-    write_graded(out, graded, benchmark.keyed)
-    unfinished.unlink(missing_ok=True)
-    unscored = {
-        number: verdict.message or verdict.status
-        for number, own in enumerate(verdicts, 1)
-        for verdict in own
-        if verdict.label is None
-    }
-    show_problems(responses, unscored)
-    typer.echo(f"{len(rows)} items graded, {len(unscored)} without a label: {out}")
 
 
 @app.command()

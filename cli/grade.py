@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Protocol, TextIO
 
 import typer
 from pydantic import BaseModel, ValidationError
@@ -26,6 +26,20 @@ MAX_BAD_ROWS_SHOWN = 10
 OUT_SUFFIXES = (".jsonl", ".parquet")
 
 Read = Callable[[], Iterator[tuple[int, JudgeRequest]]]
+
+
+class Grader(Protocol):
+    """What fills a file with verdicts: a judge of ours, or a chat model as a judge."""
+
+    name: str
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Digest of everything that could change this request's verdict."""
+        ...
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """One verdict per request, in order."""
+        ...
 
 
 class Saved(BaseModel):
@@ -128,7 +142,7 @@ def partial_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def fill_showing(partial: Path, judge: Judge, read: Read, total: int, batch: int) -> None:
+def fill_showing(partial: Path, judge: Grader, read: Read, total: int, batch: int) -> None:
     """``fill`` behind a progress bar on standard error."""
     with _progress() as progress:
         bar = progress.add_task("grading", total=total)
@@ -136,7 +150,7 @@ def fill_showing(partial: Path, judge: Judge, read: Read, total: int, batch: int
             progress.update(bar, completed=num_saved)
 
 
-def fill(partial: Path, judge: Judge, read: Read, batch: int) -> Iterator[int]:
+def fill(partial: Path, judge: Grader, read: Read, batch: int) -> Iterator[int]:
     """Bring a partial file up to one line per request; yield how many it holds as it grows.
 
     Lines that an earlier run wrote for the same requests and judge are kept, in whole batches, so
@@ -176,7 +190,7 @@ def _lock(file: TextIO, partial: Path) -> None:
         raise CustosError(f"{partial}: another run is writing it; wait for that one") from None
 
 
-def keep_matching(partial: Path, judge: Judge, read: Read, batch: int) -> int:
+def keep_matching(partial: Path, judge: Grader, read: Read, batch: int) -> int:
     """Cut a partial file after its last whole batch that still holds; return how many lines stay.
 
     Cut-off or damaged lines, changed rows and another judge's verdicts all end what is kept.
@@ -194,7 +208,7 @@ def keep_matching(partial: Path, judge: Judge, read: Read, batch: int) -> int:
     return num_kept
 
 
-def request_key(judge: Judge, request: JudgeRequest) -> str:
+def request_key(judge: Grader, request: JudgeRequest) -> str:
     """SHA-256 of a request, its pictures' content and the judge that it was put to."""
     try:
         get_task(request.task).check(request)

@@ -135,11 +135,7 @@ class Encoder:
             ids = tuple(token_ids[i])
             if ids[: len(prefix)] != prefix:
                 raise RuntimeError("the chat template does not put the instruction first")
-            if len(ids) >= self.backbone.context:
-                raise CustosError(
-                    f"field 'question': the prompt has {len(ids):,} tokens; {self.backbone.name} "
-                    f"reads {self.backbone.context:,}; shorten the question, references or choices"
-                )
+            self._check_length(ids)
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
             turns = Turns(instruction, cut[i][0], requests[i][1].images)
             prompts.append(
@@ -151,13 +147,14 @@ class Encoder:
         """Encode a bare question, which is to be answered, without any instruction of ours.
 
         Raises:
-            CustosError: If an image cannot be read.
+            CustosError: If an image cannot be read or the prompt is longer than the context.
         """
         import torch
 
         pictures = [read_image(source) for source in images]
         encoded = self._template([_conversation("", text, len(pictures))[1:]], pictures)
         ids = tuple(encoded["input_ids"][0])
+        self._check_length(ids)
         vision = {
             key: torch.as_tensor(encoded[key])
             for key in ("pixel_values", "image_grid_thw")
@@ -165,6 +162,13 @@ class Encoder:
         }
         positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
         return EncodedPrompt((), ids, positions, vision, truncated=False)
+
+    def _check_length(self, ids: Sequence[int]) -> None:
+        if len(ids) >= self.backbone.context:
+            raise CustosError(
+                f"field 'question': the prompt has {len(ids):,} tokens; {self.backbone.name} "
+                f"reads {self.backbone.context:,}; shorten the question, references or choices"
+            )
 
     def _prefix(self, instruction: str) -> tuple[int, ...]:
         if instruction not in self._prefixes:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import yaml
 
 from judging.errors import CustosError
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.fingerprint import digest
+from judging.tasks.base import Field, JudgeTask, Ruling, judge_task, task_names
 from judging.types import JudgeRequest
 
 FAITHFUL, HALLUCINATED = "1", "0"
@@ -121,3 +125,50 @@ class ChartHal(JudgeTask):
         """A bare digit, or one after ``Score:`` as ChartHal's own grader writes it."""
         found = re.fullmatch(r"[\s*`]*(?:score\s*:)?[\s*`]*([01])[\s*`.]*", text, re.IGNORECASE)
         return found[1] if found else None
+
+
+def register_rubrics(path: Path) -> str:
+    """Register a ChartHal task under a user's own wording, to repeat a published grader.
+
+    Args:
+        path: YAML file: every rubric's name (``ChartHal.variants``) to its instruction.
+
+    Returns:
+        The task's name, which holds a hash of the wording. Judges trained on ``charthal`` were not
+        trained for it and refuse it.
+
+    Raises:
+        CustosError: If the file cannot be read, a rubric is missing or one is unknown.
+    """
+    instructions = _read_rubrics(path)
+    own_name = f"charthal:{digest(instructions)[:8]}"
+    if own_name not in task_names():
+
+        @judge_task
+        class OwnWording(ChartHal):
+            """The same rubrics and labels in other words."""
+
+            name = own_name
+
+            def instruction(self, rubric: str) -> str:
+                """As the file says."""
+                return instructions[rubric]
+
+    return own_name
+
+
+def _read_rubrics(path: Path) -> dict[str, str]:
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CustosError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise CustosError(f"{path}: expected every rubric's name and its text")
+    if unknown := [name for name in found if name not in ChartHal.variants]:
+        raise CustosError(
+            f"{path}: rubric '{unknown[0]}' is not one of {', '.join(ChartHal.variants)}"
+        )
+    for name in ChartHal.variants:
+        if not isinstance(found.get(name), str) or not found[name].strip():
+            raise CustosError(f"{path}: rubric '{name}' has no text")
+    return {name: found[name].strip() for name in ChartHal.variants}

@@ -1,0 +1,144 @@
+"""A chat model as a judge: the tasks' own instructions, the label read from its words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from clients.chat import ChatClient, Reply, Server, Usage
+from clients.messages import ChatItem, Decoding, Message
+from judging.errors import CustosError
+from judging.fingerprint import digest
+from judging.tasks import JudgeTask, get_task
+from judging.tasks.base import Ruling
+from judging.types import JudgeRequest, Verdict, score_of, type_of
+
+GREEDY = Decoding(temperature=0.0)
+"""Graders of the published benchmarks answer at temperature 0."""
+
+
+class ChatJudge:
+    """Grades by asking any OpenAI-compatible server.
+
+    It has no posterior, so its verdicts have no confidence. A pair is asked in both orders (unless
+    its ``order`` says otherwise); where these disagree it abstains.
+
+    Attributes:
+        name: The model asked.
+        usage: Tokens of all answers so far, as the server counted them.
+    """
+
+    def __init__(self, server: Server, decoding: Decoding = GREEDY) -> None:
+        self.server = server
+        self.decoding = decoding
+        self.name = server.model
+        self.usage = Usage()
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Digest of everything on this side that could change this request's verdict."""
+        task = get_task(request.task)
+        rubric = task.rubric(request)
+        return digest(
+            {
+                "server": self.server.base_url,
+                "model": self.server.model,
+                "decoding": self.decoding.model_dump(),
+                "task": task.name,
+                "variant": request.variant,
+                "instruction": task.instruction(rubric),
+                "labels": task.labels(rubric),
+            }
+        )
+
+    def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
+        """Grade requests, in order, many at once.
+
+        Yields:
+            One verdict per request; status ``judge_error`` where the server did not answer,
+            ``unparsed`` or ``truncated`` where its answer holds no label.
+
+        Raises:
+            ServerRefusal: If the server refuses the key, or has no such model or address.
+        """
+        asked = list(requests)
+        verdicts: dict[int, Verdict] = {}
+        presented: dict[int, tuple[JudgeRequest, ...]] = {}
+        for index, request in enumerate(asked):
+            try:
+                task = get_task(request.task)
+                task.check(request)
+            except CustosError as error:
+                verdicts[index] = _failed(request, error)
+                continue
+            if ruling := task.rule(request):
+                verdicts[index] = self._ruled(request, ruling)
+            elif task.num_responses == 2 and request.order == "both":
+                presented[index] = (request, task.swap(request))
+            else:
+                presented[index] = (request,)
+        items = [
+            ChatItem(id=f"{index}.{order}", messages=_messages(one))
+            for index, orders in presented.items()
+            for order, one in enumerate(orders)
+        ]
+        outcomes = asyncio.run(self._ask(items))
+        for index, orders in presented.items():
+            replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
+            verdicts[index] = self._verdict(asked[index], replies)
+        yield from (verdicts[index] for index in range(len(asked)))
+
+    async def _ask(self, items: list[ChatItem]) -> dict[str, Reply | CustosError]:
+        outcomes: dict[str, Reply | CustosError] = {}
+        async with ChatClient(self.server, self.decoding) as client:
+            await client.complete_all(items, lambda item, said: outcomes.update({item.id: said}))
+        return outcomes
+
+    def _verdict(self, request: JudgeRequest, replies: list[Reply | CustosError]) -> Verdict:
+        task = get_task(request.task)
+        labels = []
+        for order, reply in enumerate(replies):
+            if isinstance(reply, CustosError):
+                return _failed(request, reply)
+            self.usage += reply.usage or Usage()
+            label = task.parse(reply.text, task.rubric(request))
+            if label is None:
+                return Verdict(
+                    id=request.id,
+                    status="truncated" if reply.finish_reason == "length" else "unparsed",
+                    message=f"no label in the answer: {' '.join(reply.text.split()):.200}",
+                    judge=self.fingerprint(request),
+                )
+            labels.append(task.unswap(label) if order else label)
+        agreed = len(set(labels)) == 1
+        return Verdict(
+            id=request.id,
+            status="scored" if agreed else "abstain",
+            label=score_of(labels[0]) if agreed else None,
+            error_type=(type_of(labels[0]) or None) if agreed else None,
+            message=None if agreed else f"the orders disagree: {' and '.join(labels)}",
+            needs_review=not agreed,
+            judge=self.fingerprint(request),
+        )
+
+    def _ruled(self, request: JudgeRequest, ruling: Ruling) -> Verdict:
+        return Verdict(
+            id=request.id,
+            status=ruling.status,
+            label=score_of(ruling.label) if ruling.label else None,
+            error_type=type_of(ruling.label or "") or None,
+            message=ruling.message,
+            judge=self.fingerprint(request),
+        )
+
+
+def _messages(request: JudgeRequest) -> tuple[Message, ...]:
+    task: JudgeTask = get_task(request.task)
+    shown = "\n".join(f"{field.heading}: {field.text.strip()}" for field in task.item(request))
+    return (
+        Message(role="system", text=task.instruction(task.rubric(request))),
+        Message(role="user", text=shown, images=request.images),
+    )
+
+
+def _failed(request: JudgeRequest, error: CustosError) -> Verdict:
+    return Verdict(id=request.id, status="judge_error", message=str(error))

@@ -1,0 +1,107 @@
+"""A chat model as a judge, over a real socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from clients.chat import Server, ServerRefusal
+from clients.chat_judge import ChatJudge
+from clients.messages import Decoding
+from judging.tasks import get_task
+from judging.types import JudgeRequest
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+
+
+def score(response: str, **fields: object) -> JudgeRequest:
+    given = {"question": "Capital of France?", "references": ("Paris",), "responses": (response,)}
+    return JudgeRequest.model_validate({**given, **fields})
+
+
+def pair(a: str, b: str, **fields: object) -> JudgeRequest:
+    return JudgeRequest(task="truthful-pure-label", question="?", responses=(a, b), **fields)
+
+
+def judge(fake: FakeServer) -> ChatJudge:
+    return ChatJudge(Server(fake.url, "m", tries=1))
+
+
+def say(text: str) -> Say:
+    return Say(body=completion(text))
+
+
+def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("Correct" if "Paris" in seen.text.split("\n")[-1] else "Wrong")
+    asked = [score("Paris", id="a"), score("Rome", id="b"), score("", id="c")]
+    found = list(judge(fake).grade(asked))
+    assert [(v.id, v.label, v.confidence) for v in found] == [
+        ("a", "Correct", None),
+        ("b", "Wrong", None),
+        ("c", "Wrong", None),
+    ]
+    assert len(fake.seen) == 2  # the empty response is decided by rule
+    task = get_task("hieval-qs")
+    [system, user] = fake.seen[0].body["messages"]
+    assert system["content"] == task.instruction(task.rubric(asked[0]))
+    assert user["content"].startswith("Question: Capital of France?\n")
+
+
+def test_an_error_type_is_read(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("Wrong; Overthinking")
+    [found] = judge(fake).grade([score("x", task="hieval-ea")])
+    assert (found.label, found.error_type) == ("Wrong", "Overthinking")
+
+
+def better(seen: Seen) -> str:
+    a, b = (line.partition(": ")[2] for line in seen.text.split("\n")[-2:])
+    return "None" if a == b else "A" if a > b else "B"
+
+
+def test_pairs_are_asked_in_both_orders(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say(better(seen))
+    found = judge(fake).grade([pair("9", "1"), pair("1", "9"), pair("5", "5"), pair("x", "")])
+    assert [v.label for v in found] == ["A", "B", "None", None]
+    assert len(fake.seen) == 6
+    fake.seen.clear()
+    assert [v.label for v in judge(fake).grade([pair("9", "1", order="given")])] == ["A"]
+    assert len(fake.seen) == 1
+
+
+def test_a_judge_that_always_prefers_the_first_abstains(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("A")
+    [found] = judge(fake).grade([pair("9", "1")])
+    assert (found.status, found.label, found.needs_review) == ("abstain", None, True)
+    assert found.message == "the orders disagree: A and B"
+
+
+def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
+    cut_off = completion("I think").replace('"stop"', '"length"')
+    fake.answer = lambda seen: Say(body=cut_off) if "Rome" in seen.text else say("Well.")
+    grader = judge(fake)
+    found = list(grader.grade([score("Paris"), score("Rome"), score("x", variant="nope")]))
+    assert [v.status for v in found] == ["unparsed", "truncated", "judge_error"]
+    assert all(v.label is None for v in found)
+    assert found[0].message == "no label in the answer: Well."
+    assert grader.usage.prompt_tokens == 200
+
+
+def test_a_server_that_fails_is_a_judge_error(fake: FakeServer) -> None:
+    fake.answer = lambda seen: Say(400, "bad")
+    [found] = judge(fake).grade([score("Paris")])
+    assert found.status == "judge_error"
+    fake.answer = lambda seen: Say(401, "no")
+    with pytest.raises(ServerRefusal, match="refuses the API key"):
+        list(judge(fake).grade([score("Paris")]))
+
+
+def test_the_fingerprint_knows_what_matters() -> None:
+    server = Server("http://h/v1", "m")
+    base = ChatJudge(server).fingerprint(score("a"))
+    assert ChatJudge(Server("http://h/v1", "m", api_key="secret")).fingerprint(score("b")) == base
+    others = [
+        ChatJudge(Server("http://h/v1", "n")).fingerprint(score("a")),
+        ChatJudge(Server("http://i/v1", "m")).fingerprint(score("a")),
+        ChatJudge(server, Decoding(temperature=1)).fingerprint(score("a")),
+        ChatJudge(server).fingerprint(score("a", variant="tolerance")),
+        ChatJudge(server).fingerprint(score("a", reference_mode="any")),
+    ]
+    assert len({base, *others}) == 6
