@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from judging import CustosError, Judge
-from judging.judge import CARD_FILE, SHIPPED
+from judging.card import CARD_FILE
+from judging.judge import SHIPPED
 
 SAMPLE = {
     "question": "What is the capital of France?",

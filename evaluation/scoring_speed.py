@@ -22,6 +22,7 @@ from typing import Any
 from rich.console import Console
 
 from judging.backbones import load_backbone
+from judging.engine import TreeEngine
 from judging.judge import Judge
 from judging.rows import read_records, write_json
 from judging.tasks import get_task
@@ -106,7 +107,7 @@ def compare_speed(
     return {
         "rows": len(rows),
         "judge": judge.name,
-        "dtype": str(judge.engine.model.backbone.dtype),
+        "dtype": str(_weights(judge).dtype),
         "methods": {
             name: {
                 "seconds": taken,
@@ -142,8 +143,8 @@ def library_model(judge: Judge) -> Any:
     """The judge's merged weights in the library's own model with its default attention."""
     plain = load_backbone(judge.backbone_name, dtype="bfloat16").model
     plain.set_attn_implementation("sdpa")
-    plain.load_state_dict(judge.engine.model.backbone.state_dict())
-    return plain.to(judge.engine.model.backbone.dtype).eval()
+    plain.load_state_dict(_weights(judge).state_dict())
+    return plain.to(_weights(judge).dtype).eval()
 
 
 def generate_rows(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> list[str | None]:
@@ -256,7 +257,7 @@ def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
     """Rows per second if item tokens, each row's own, cost only matrix products at full speed."""
     import torch
 
-    model = judge.engine.model.backbone
+    model = _weights(judge)
     text = model.config.text_config
     weight = torch.randn(text.intermediate_size, text.hidden_size, dtype=model.dtype)
     tokens = torch.randn(4096, text.hidden_size, dtype=model.dtype)
@@ -273,6 +274,11 @@ def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
     encoded = judge.encoder.encode([(get_task(r.task), r) for r in rows])
     item_tokens = sum(len(prompt.suffix_ids) for prompt in encoded) / len(rows)
     return float(flops / (2 * parameters * item_tokens))
+
+
+def _weights(judge: Judge) -> Any:
+    assert isinstance(judge.engine, TreeEngine)
+    return judge.engine.model.backbone
 
 
 def _encode(judge: Judge, rows: Sequence[JudgeRequest]) -> list[tuple[int, ...]]:

@@ -72,7 +72,11 @@ class Backbone:
 
 
 def load_backbone(
-    name: str, *, dtype: Dtype = "bfloat16", device: str | torch.device | None = None
+    name: str,
+    *,
+    dtype: Dtype = "bfloat16",
+    device: str | torch.device | None = None,
+    weights: bool = True,
 ) -> Backbone:
     """Load a backbone for judging or training.
 
@@ -80,6 +84,8 @@ def load_backbone(
         name: ``embedded`` (``embedded@1``), ``embedded@2``, a folder, or a hub id.
         dtype: Dtype of the weights.
         device: Where to put it; default CUDA if there is one, else CPU.
+        weights: Load them; without, the model is an empty shell (on PyTorch's ``meta`` device) that
+            knows its configuration and positions, for prompts that a server answers.
 
     Raises:
         CustosError: If it cannot be found or is not of a supported family.
@@ -110,13 +116,18 @@ def load_backbone(
                 f"backbone '{name}': model type '{config.model_type}' is not supported; "
                 f"use a Qwen2.5-VL or Qwen3-VL checkpoint, or 'embedded'"
             )
-        model = classes[config.model_type].from_pretrained(
-            source,
-            config=config,
-            dtype=getattr(torch, dtype),
-            use_safetensors=True,
-            attn_implementation={"text_config": attention, "vision_config": "sdpa"},
-        )
+        if weights:
+            model = classes[config.model_type].from_pretrained(
+                source,
+                config=config,
+                dtype=getattr(torch, dtype),
+                use_safetensors=True,
+                attn_implementation={"text_config": attention, "vision_config": "sdpa"},
+            )
+        else:
+            with torch.device("meta"):
+                model = classes[config.model_type](config)
+            where = model.device
         processor = load_processor(source, config.model_type)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -124,7 +135,7 @@ def load_backbone(
             f"backbone '{name}' cannot be loaded ({reason}); "
             f"give a folder or a reachable hub id, or use the embedded one: backbone=embedded"
         ) from None
-    if name == EMBEDDED_2:
+    if name == EMBEDDED_2 and weights:
         load_vision_weights(model)
     if is_embedded:
         version = name

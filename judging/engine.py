@@ -1,9 +1,10 @@
-"""The tree engine: exact label log-probabilities for many prompts, few forward passes."""
+"""Engines: label log-probabilities and texts for many prompts; ours needs few forward passes."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -18,6 +19,49 @@ MAX_PREFIXES = 16
 GENERATED_ROWS = 16
 TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
 """A CPU is fastest while activations stay in its cache (512 against 2048: 1.4 times the rows)."""
+
+
+class Engine(Protocol):
+    """What runs the model: :class:`TreeEngine` here, or a server elsewhere."""
+
+    @property
+    def posterior(self) -> Literal["exact", "approximate"]:
+        """Whether :meth:`score` gives the probability of every label, whatever it is."""
+        ...
+
+    @property
+    def reading(self) -> Mapping[str, str]:
+        """What a calibration is bound to: ``dtype`` and ``engine``."""
+        ...
+
+    @property
+    def place(self) -> Mapping[str, str]:
+        """What else could change a verdict: which server, which model there."""
+        ...
+
+    def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> Tensor:
+        """Log-probability of every label for every prompt, ``[prompts, labels]`` float32.
+
+        Raises:
+            RowsFailed: If some prompts have none.
+        """
+        ...
+
+    def generate(
+        self,
+        prompts: Sequence[EncodedPrompt],
+        encoder: Encoder,
+        stop: str,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        on_text: Callable[[int, str], None] | None = None,
+    ) -> list[Generated]:
+        """Draw a text after every prompt, up to ``stop``.
+
+        Raises:
+            RowsFailed: If some prompts have none.
+        """
+        ...
 
 
 class TreeEngine:
@@ -36,6 +80,22 @@ class TreeEngine:
         self.pad_id = pad_id
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
+
+    @property
+    def posterior(self) -> Literal["exact"]:
+        """Always exact."""
+        return "exact"
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """The tree, in the dtype of the weights."""
+        dtype = str(self.model.backbone.dtype).removeprefix("torch.")
+        return {"dtype": dtype, "engine": "tree"}
+
+    @property
+    def place(self) -> dict[str, str]:
+        """This process."""
+        return {}
 
     @torch.inference_mode()
     def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> Tensor:

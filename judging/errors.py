@@ -1,4 +1,4 @@
-"""The one exception that means "the person at the keyboard can fix this"."""
+"""The exception that means "the person at the keyboard can fix this", and what engines raise."""
 
 
 class CustosError(Exception):
@@ -7,3 +7,19 @@ class CustosError(Exception):
     Entry points print its message on one line without a traceback. The message names what is wrong,
     shows the value, and says what to do instead.
     """
+
+
+class Unparsed(CustosError):
+    """A model's answer is none of the labels."""
+
+
+class RowsFailed(Exception):
+    """Some of the prompts put to an engine came to nothing; the others may be put again.
+
+    Args:
+        errors: Why, by the prompt's index.
+    """
+
+    def __init__(self, errors: dict[int, CustosError]) -> None:
+        super().__init__("; ".join(str(error) for error in errors.values()))
+        self.errors = errors

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from judging.adapters import ADAPTER_FILE, load_adapter
 from judging.backbones import Backbone, Dtype, load_backbone
 from judging.calibration import CalibrationSet
+from judging.card import CARD_FILE, JudgeCard, check_version, instruction_hash, read_card
 from judging.encoder import Encoder
-from judging.errors import CustosError
+from judging.errors import CustosError, RowsFailed, Unparsed
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.presentation import Presentation, Reading, presentations, read_labels
 from judging.tasks import JudgeTask, get_task, task_names
@@ -27,51 +25,13 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
-    from judging.engine import TreeEngine
+    from judging.engine import Engine
     from judging.generation import Sampling
 
-CARD_FILE = "judge.json"
 CALIBRATION_FILE = "calibration.json"
 SHIPPED = Path(__file__).parent.parent / "judges"
 SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
 WINDOW = 512  # requests read ahead, to fill batches of like length
-
-
-class JudgeCard(BaseModel):
-    """``judge.json``: what an adapter was trained to judge, and under which settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    backbone: str
-    backbone_version: str
-    tasks: dict[str, tuple[str, ...]]
-    """Task name to the rubrics it was trained on."""
-    response_budget: int = 1024
-    """Most tokens of one response; the middle of a longer one is cut out."""
-    instructions: dict[str, str]
-    """``task/rubric`` to the instruction's hash, to notice a changed wording."""
-
-    @classmethod
-    def for_rubrics(
-        cls, backbone: Backbone, tasks: dict[str, tuple[str, ...]], response_budget: int
-    ) -> JudgeCard:
-        """Card of a judge over some rubrics, with today's instructions."""
-        return cls(
-            backbone=backbone.name,
-            backbone_version=backbone.version,
-            tasks=tasks,
-            response_budget=response_budget,
-            instructions={
-                f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
-                for name, rubrics in tasks.items()
-                for rubric in rubrics
-            },
-        )
-
-
-def instruction_hash(task: JudgeTask, rubric: str) -> str:
-    """Hash of what the judge is told and may answer under a rubric."""
-    return digest({"instruction": task.instruction(rubric), "labels": task.labels(rubric)})
 
 
 class Judge:
@@ -84,7 +44,7 @@ class Judge:
         self,
         name: str,
         backbone: Backbone,
-        engine: TreeEngine,
+        engine: Engine,
         card: JudgeCard | None = None,
         adapter_sha256: str = "",
         calibration: CalibrationSet | None = None,
@@ -113,28 +73,31 @@ class Judge:
         from judging.engine import TreeEngine
         from judging.forest import ForestModel
 
-        folder = Path(source)
-        if not (folder / CARD_FILE).is_file() and (SHIPPED / source / CARD_FILE).is_file():
-            folder = SHIPPED / source
-        if not (folder / CARD_FILE).is_file():
+        folder = run_folder(source)
+        if folder is None:
             backbone = load_backbone(source, dtype=dtype or "bfloat16", device=device)
             engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
             return cls(backbone.name, backbone, engine)
 
-        card = read_card(folder)
         # Merge in float32 and round once: merging into rounded weights would round twice.
+        card = read_card(folder)
         backbone = load_backbone(card.backbone, dtype="float32", device=device)
-        if backbone.version != card.backbone_version:
-            raise CustosError(
-                f"{folder}: trained on {card.backbone} version {card.backbone_version}, "
-                f"but version {backbone.version} is here"
-            )
+        check_version(folder, card, backbone)
         merged = load_adapter(backbone.model, folder).merge_and_unload()
         if (dtype or "bfloat16") == "bfloat16":
             merged = merged.bfloat16()
         engine = TreeEngine(ForestModel(merged.eval()), backbone.tokenizer.pad_token_id)
+        return cls.of_run(folder, card, backbone, engine)
+
+    @classmethod
+    def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
+        """The judge of a run folder, with the calibration that lies there.
+
+        Raises:
+            CustosError: If the calibration is damaged or belongs to another judge.
+        """
         judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
-        if (folder / CALIBRATION_FILE).is_file():
+        if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
             judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
         return judge
 
@@ -154,15 +117,13 @@ class Judge:
         return digest(self._identity_fields())
 
     def _identity_fields(self) -> dict[str, Any]:
-        dtype = str(self.engine.model.backbone.dtype).removeprefix("torch.")
         return {
             "backbone": self.backbone.name if not Path(self.backbone.name).is_dir() else "local",
             "backbone_version": self.backbone.version,
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},
             "response_budget": self.encoder.response_budget,
-            "dtype": dtype,
-            "engine": "tree",
+            **self.engine.reading,
         }
 
     def fingerprint(self, request: JudgeRequest) -> str:
@@ -177,6 +138,7 @@ class Judge:
         return digest(
             {
                 **self._identity_fields(),
+                **self.engine.place,
                 "task": task.name,
                 "variant": request.variant,
                 "instruction": instruction_hash(task, task.rubric(request)),
@@ -192,6 +154,7 @@ class Judge:
             "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
             "calibration": self.calibration.id if self.calibration else None,
             **self._identity_fields(),
+            **self.engine.place,
         }
 
     def grade(
@@ -269,11 +232,13 @@ class Judge:
             if on_text:
                 on_text(window[shown.index], Pass(order=shown.order), piece)
 
-        for (name, rubric, mode), presented in groups.items():
+        for (name, rubric, mode), asked in groups.items():
             task = get_task(name)
-            readings = self._read(
-                presented, task, rubric, mode, sampling, tell if on_text else None
+            presented, readings, failed = self._read_or_leave_out(
+                asked, task, rubric, mode, sampling, tell if on_text else None
             )
+            for index, fault in failed.items():
+                verdicts[index] = self._failed(window[index], fault)
             truncated = {shown.index for shown in presented if shown.prompt.truncated}
             for index, own in readings.items():
                 passes = [reading.passed for reading in own]
@@ -285,10 +250,44 @@ class Judge:
                         calibration_key(task, window[index]), merged(task, passes), calibrated
                     ),
                     label_mass=sum(reading.label_mass for reading in own) / len(own),
+                    posterior=self.engine.posterior,
                     truncated_input=index in truncated,
                     judge=self.fingerprint(window[index]),
                 )
         return [verdicts[index] for index in range(len(window))]
+
+    def _read_or_leave_out(
+        self,
+        presented: list[Presentation],
+        task: JudgeTask,
+        rubric: str,
+        mode: str,
+        sampling: Sampling | None,
+        tell: Callable[[Presentation, str], None] | None,
+    ) -> tuple[list[Presentation], dict[int, list[Reading]], dict[int, CustosError]]:
+        """:meth:`_read`, leaving out requests that the engine cannot read.
+
+        Returns:
+            What was read, its readings, and the errors of the requests left out, by index.
+        """
+        errors: dict[int, CustosError] = {}
+        while presented:
+            try:
+                readings = self._read(presented, task, rubric, mode, sampling, tell)
+                return presented, readings, errors
+            except RowsFailed as failed:
+                for row, error in failed.errors.items():
+                    errors.setdefault(presented[row].index, error)
+                presented = [shown for shown in presented if shown.index not in errors]
+        return [], {}, errors
+
+    def _failed(self, request: JudgeRequest, error: CustosError) -> Verdict:
+        return Verdict(
+            id=request.id,
+            status="unparsed" if isinstance(error, Unparsed) else "judge_error",
+            message=str(error),
+            judge=self.fingerprint(request),
+        )
 
     def _read(
         self,
@@ -343,6 +342,14 @@ class Judge:
         )
 
 
+def run_folder(source: str) -> Path | None:
+    """Folder of a trained judge, given it or the name of a shipped one; ``None`` for others."""
+    for folder in (Path(source), SHIPPED / source):
+        if (folder / CARD_FILE).is_file():
+            return folder
+    return None
+
+
 def _log(probabilities: dict[str, float]) -> dict[str, float]:
     return {label: math.log(max(p, SMALLEST)) for label, p in probabilities.items()}
 
@@ -358,25 +365,3 @@ def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
     if task.num_responses == 2 and request.order == "given":
         key += "/given"
     return key
-
-
-def read_card(folder: Path) -> JudgeCard:
-    """Read ``judge.json`` and check that today's instructions are those it was trained with.
-
-    Raises:
-        CustosError: If it is malformed or an instruction has changed.
-    """
-    path = folder / CARD_FILE
-    try:
-        card = JudgeCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (ValidationError, json.JSONDecodeError) as error:
-        raise CustosError(f"{path}: not a judge card: {str(error).splitlines()[0]}") from None
-    for name, rubrics in card.tasks.items():
-        for rubric in rubrics:
-            key = f"{name}/{rubric}"
-            if card.instructions.get(key) != instruction_hash(get_task(name), rubric):
-                raise CustosError(
-                    f"{path}: the instruction of '{key}' has changed since training; "
-                    f"train the judge again or use the version it came with"
-                )
-    return card

@@ -14,7 +14,7 @@ from judging.types import JudgeRequest, Pass
 from judging.verdicts import best_label
 
 if TYPE_CHECKING:
-    from judging.engine import TreeEngine
+    from judging.engine import Engine
     from judging.generation import Sampling
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
@@ -59,7 +59,7 @@ def read_labels(
     task: JudgeTask,
     rubric: str,
     encoder: Encoder,
-    engine: TreeEngine,
+    engine: Engine,
     sampling: Sampling | None,
     on_text: Callable[[Presentation, str], None] | None = None,
 ) -> list[Reading]:
@@ -121,7 +121,7 @@ def _with_stated_confidence(
     prompts: Sequence[EncodedPrompt],
     label_closing: str,
     encoder: Encoder,
-    engine: TreeEngine,
+    engine: Engine,
     task: JudgeTask,
 ) -> list[Reading]:
     """Read the likeliest stated confidence after each pass's own likeliest label."""

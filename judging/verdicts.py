@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from judging.tasks import JudgeTask
 from judging.types import JudgeRequest, Pass, Status, Verdict, score_of, type_of
@@ -25,6 +26,7 @@ def make_verdict(
     probabilities: Mapping[str, float],
     *,
     label_mass: float,
+    posterior: Literal["exact", "approximate"],
     truncated_input: bool,
     judge: str,
 ) -> Verdict:
@@ -36,6 +38,7 @@ def make_verdict(
         passes: One per presentation order.
         probabilities: Posterior over full labels, merged and calibrated.
         label_mass: Probability inside the label tree, before renormalisation.
+        posterior: Whether the engine gave the probability of every label.
         truncated_input: Whether a response lost its middle.
         judge: Fingerprint.
     """
@@ -58,7 +61,7 @@ def make_verdict(
         stated_confidence=sum(stated) / len(stated) if stated else None,
         critique=passes[0].critique,
         label_mass=label_mass,
-        posterior="exact",
+        posterior=posterior,
         passes=tuple(passes),
         needs_review=len(said) > 1,
         truncated_input=truncated_input,

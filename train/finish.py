@@ -24,9 +24,10 @@ from judging.calibration import (
     fit_score_calibration,
     fit_type_calibration,
 )
+from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256, package_versions
-from judging.judge import CALIBRATION_FILE, CARD_FILE, Judge, JudgeCard, calibration_key
+from judging.judge import CALIBRATION_FILE, Judge, calibration_key
 from judging.rows import atomic_write, write_json
 from judging.tasks import get_task
 from judging.types import LabelledExample

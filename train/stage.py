@@ -12,10 +12,10 @@ from rich.console import Console
 
 from judging.adapters import add_adapter, load_adapter
 from judging.backbones import Backbone, load_backbone
+from judging.card import CARD_FILE, JudgeCard
 from judging.embedded import text_version
 from judging.encoder import Encoder
 from judging.errors import CustosError
-from judging.judge import CARD_FILE, JudgeCard
 from judging.types import LabelledExample
 from train.batches import Rows
 from train.data import load_splits

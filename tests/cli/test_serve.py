@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cli import serve
 from cli.main import app
 from judging import CustosError
-from judging.judge import CARD_FILE
+from judging.card import CARD_FILE
 
 SERVER = """
 import sys

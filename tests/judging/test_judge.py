@@ -14,10 +14,11 @@ from judging import judge as judge_module
 from judging.adapters import add_adapter, load_adapter
 from judging.backbones import load_backbone
 from judging.calibration import Calibration, CalibrationSet
+from judging.card import JudgeCard
 from judging.encoder import Encoder
 from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch, label_logprobs
-from judging.judge import Judge, JudgeCard
+from judging.judge import Judge
 from judging.tasks import base, get_task, judge_task
 from judging.types import JudgeRequest
 from judging.verdicts import best_label

@@ -18,8 +18,8 @@ from safetensors.torch import load_file
 from judging import Judge
 from judging.adapters import add_adapter
 from judging.backbones import load_backbone
+from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
-from judging.judge import CARD_FILE, JudgeCard
 from judging.rows import write_json
 from judging.types import LabelledExample
 from tests.tiny import save_picture

@@ -1,0 +1,87 @@
+"""``judge.json``: what an adapter was trained to judge."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from judging.backbones import Backbone
+from judging.errors import CustosError
+from judging.fingerprint import digest
+from judging.tasks import JudgeTask, get_task
+
+CARD_FILE = "judge.json"
+
+
+class JudgeCard(BaseModel):
+    """``judge.json``: what an adapter was trained to judge, and under which settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backbone: str
+    backbone_version: str
+    tasks: dict[str, tuple[str, ...]]
+    """Task name to the rubrics it was trained on."""
+    response_budget: int = 1024
+    """Most tokens of one response; the middle of a longer one is cut out."""
+    instructions: dict[str, str]
+    """``task/rubric`` to the instruction's hash, to notice a changed wording."""
+
+    @classmethod
+    def for_rubrics(
+        cls, backbone: Backbone, tasks: dict[str, tuple[str, ...]], response_budget: int
+    ) -> JudgeCard:
+        """Card of a judge over some rubrics, with today's instructions."""
+        return cls(
+            backbone=backbone.name,
+            backbone_version=backbone.version,
+            tasks=tasks,
+            response_budget=response_budget,
+            instructions={
+                f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
+                for name, rubrics in tasks.items()
+                for rubric in rubrics
+            },
+        )
+
+
+def instruction_hash(task: JudgeTask, rubric: str) -> str:
+    """Hash of what the judge is told and may answer under a rubric."""
+    return digest({"instruction": task.instruction(rubric), "labels": task.labels(rubric)})
+
+
+def read_card(folder: Path) -> JudgeCard:
+    """Read ``judge.json`` and check that today's instructions are those it was trained with.
+
+    Raises:
+        CustosError: If it is malformed or an instruction has changed.
+    """
+    path = folder / CARD_FILE
+    try:
+        card = JudgeCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (ValidationError, json.JSONDecodeError) as error:
+        raise CustosError(f"{path}: not a judge card: {str(error).splitlines()[0]}") from None
+    for name, rubrics in card.tasks.items():
+        for rubric in rubrics:
+            key = f"{name}/{rubric}"
+            if card.instructions.get(key) != instruction_hash(get_task(name), rubric):
+                raise CustosError(
+                    f"{path}: the instruction of '{key}' has changed since training; "
+                    f"train the judge again or use the version it came with"
+                )
+    return card
+
+
+def check_version(folder: Path, card: JudgeCard, backbone: Backbone) -> None:
+    """Check that a backbone is the one a run's adapter was trained on.
+
+    Raises:
+        CustosError: If it is another version.
+    """
+    if backbone.version != card.backbone_version:
+        raise CustosError(
+            f"{folder}: trained on {card.backbone} version {card.backbone_version}, "
+            f"but version {backbone.version} is here"
+        )
