@@ -1,0 +1,43 @@
+"""The quick tower against the library's own, over pictures of one size."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from judging.backbones import Backbone
+from train.vision_tower import EqualPictures
+
+
+def _patches(backbone: Backbone, height: int, width: int, count: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    pictures = torch.randint(0, 256, (count, height, width, 3), generator=generator)
+    encoded = backbone.processor.image_processor(images=list(pictures.byte().numpy()))
+    return torch.as_tensor(encoded["pixel_values"]), torch.as_tensor(encoded["image_grid_thw"])
+
+
+@pytest.mark.parametrize(("height", "width"), [(112, 112), (224, 224), (224, 280), (280, 140)])
+def test_features_and_gradients_are_the_librarys(
+    embedded: Backbone, height: int, width: int
+) -> None:
+    patches, grid = _patches(embedded, height, width, 3)
+    tower = embedded.model.model.visual.float().requires_grad_(True)
+    found = EqualPictures(tower, compiled=False)(patches, grid)
+    weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
+    gradients = torch.autograd.grad((found * weights).sum(), list(tower.parameters()))
+    expected = torch.stack(
+        list(embedded.model.model.get_image_features(patches, grid).pooler_output)
+    )
+    reference = torch.autograd.grad((expected * weights).sum(), list(tower.parameters()))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(gradients, reference, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_pictures_of_two_sizes_are_refused(embedded: Backbone) -> None:
+    patches, grid = zip(*(_patches(embedded, 112, width, 1) for width in (112, 140)), strict=True)
+    with pytest.raises(ValueError, match="differ in size"):
+        EqualPictures(embedded.model.model.visual, compiled=False)(
+            torch.cat(patches), torch.cat(grid)
+        )
