@@ -76,7 +76,8 @@ class EqualPictures:
         whole, window = Runs.of(grid_thw.prod(-1)), Runs.of(ends.diff())
 
         def by_window(tensor: Tensor) -> Tensor:
-            return tensor.unflatten(0, (-1, merge**2))[windows].flatten(0, 1)
+            ordered: Tensor = tensor.unflatten(0, (-1, merge**2))[windows].flatten(0, 1)
+            return ordered
 
         weight = tower.patch_embed.proj.weight.flatten(1)
         hidden = by_window(functional.linear(pixel_values.to(weight.dtype), weight))
@@ -86,8 +87,8 @@ class EqualPictures:
         for number, block in enumerate(tower.blocks):
             runs = whole if number in tower.fullatt_block_indexes else window
             hidden = self.block(block, hidden, runs, cos, sin)
-        merged: Tensor = tower.merger(hidden)[windows.argsort()]
-        return merged.unflatten(0, (len(grid_thw), -1))
+        merged: Tensor = tower.merger(hidden)[windows.argsort()].unflatten(0, (len(grid_thw), -1))
+        return merged
 
 
 def _block(block: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor) -> Tensor:
@@ -104,7 +105,8 @@ def _attend(attention: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor
 
     def by_run(patches: Tensor) -> Tensor:
         placed = patches[runs.padding[0]] if runs.padding else patches
-        return placed.unflatten(0, (-1, runs.length)).transpose(1, 2)
+        rows: Tensor = placed.unflatten(0, (-1, runs.length)).transpose(1, 2)
+        return rows
 
     query, key, value = by_run(query), by_run(key), by_run(value)
     scores = (query @ key.transpose(-1, -2)).float() * attention.scaling
