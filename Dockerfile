@@ -1,0 +1,27 @@
+# docker build -t custos .                                        CPU, embedded backbone inside
+# docker build -t custos:cuda --build-arg TORCH=cu126 .           CUDA; run with --gpus all
+# docker build -t custos:thin --build-arg BAKE_BACKBONE=no .      backbone fetched at first start
+# docker run -p 8000:8000 -e CUSTOS_API_KEYS=change-me custos
+FROM python:3.11-slim-bookworm AS build
+ARG TORCH=cpu
+ARG BAKE_BACKBONE=yes
+ENV CUSTOS_CACHE=/opt/custos/cache PIP_NO_CACHE_DIR=1
+WORKDIR /opt/custos/app
+COPY . .
+RUN PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/$TORCH \
+    docker/steps.sh install /opt/custos/venv "$TORCH"
+RUN mkdir -p "$CUSTOS_CACHE" && \
+    if [ "$BAKE_BACKBONE" = yes ]; then docker/steps.sh bake /opt/custos/venv; fi
+
+FROM python:3.11-slim-bookworm
+RUN useradd --uid 10001 --create-home custos
+COPY --from=build --chown=custos:custos /opt/custos /opt/custos
+ENV CUSTOS_CACHE=/opt/custos/cache PATH=/opt/custos/venv/bin:$PATH
+WORKDIR /opt/custos/app
+USER custos
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+    CMD ["docker/steps.sh", "healthy", "/opt/custos/venv", "http://127.0.0.1:8000"]
+# Reachable from outside the container, so it will not start without CUSTOS_API_KEYS.
+ENTRYPOINT ["custos"]
+CMD ["serve", "--host", "0.0.0.0"]

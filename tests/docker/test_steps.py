@@ -1,0 +1,109 @@
+"""The image, without an engine to build it: its steps in a clean environment, and its promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+KEY = "k-for-this-test"
+
+
+def context(folder: Path) -> Path:
+    """A copy of what ``.dockerignore`` lets into the build."""
+    kept = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
+    for name in kept:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, folder / name)
+    return folder
+
+
+def test_every_package_is_in_the_build(tmp_path: Path) -> None:
+    import tomllib
+
+    copied = context(tmp_path / "app")
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    for package in packages["packages"]:
+        assert (copied / package.replace(".", "/") / "__init__.py").is_file(), package
+    assert list(copied.glob("judges/*/judge.json"))
+    assert not (copied / "tests").exists()
+
+
+def test_the_image_runs_as_nobody_and_is_watched() -> None:
+    last_stage = DOCKERFILE.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER custos$", last_stage, re.MULTILINE)
+    assert "HEALTHCHECK" in last_stage and '"docker/steps.sh", "healthy"' in last_stage
+    assert "docker/steps.sh install" in DOCKERFILE and "docker/steps.sh bake" in DOCKERFILE
+    assert "ARG TORCH=cpu" in DOCKERFILE
+
+
+def test_compose_asks_the_back_end_for_the_judges_it_serves() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+    modules = set(services["vllm"]["command"].partition("--lora-modules ")[2].split())
+    judges = set(re.findall(r"--judge (\S+)", services["custos"]["command"]))
+    assert modules == judges
+    assert "CUSTOS_API_KEYS" in services["custos"]["environment"]
+    assert "ports" not in services["vllm"]
+
+
+@pytest.mark.slow
+def test_the_steps_make_a_service_that_judges(tmp_path: Path) -> None:
+    app, venv = context(tmp_path / "app"), tmp_path / "venv"
+    steps = str(app / "docker" / "steps.sh")
+    environment = {**os.environ, "CUSTOS_API_KEYS": KEY}
+    environment.setdefault("CUSTOS_CACHE", str(Path.home() / ".cache" / "custos"))
+    environment.pop("PYTHONPATH", None)
+
+    def step(*arguments: str) -> None:
+        subprocess.run([steps, *arguments], check=True, env=environment, cwd=tmp_path)
+
+    step("install", str(venv), "cpu")
+    step("bake", str(venv))
+    command = [str(venv / "bin" / "custos"), "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as service:
+        try:
+            assert service.stdout
+            url = next(re.finditer(r"http://\S+", service.stdout.readline()))[0]
+            for _ in range(120):
+                found = subprocess.run([steps, "healthy", str(venv), url], capture_output=True)
+                if found.returncode == 0:
+                    break
+            assert found.returncode == 0, found.stderr
+            verdict = ask(url)
+        finally:
+            service.terminate()
+    assert service.returncode == 0
+    assert (verdict["status"], verdict["label"]) == ("scored", "Correct")
+
+
+def ask(url: str) -> Any:
+    request = urllib.request.Request(
+        f"{url}/judge",
+        json.dumps(
+            {
+                "question": "What is the capital of France?",
+                "references": ["Paris"],
+                "reference_mode": "any",
+                "response": "It is Paris.",
+            }
+        ).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
