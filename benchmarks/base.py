@@ -66,9 +66,9 @@ class Benchmark(ABC):
     """Its own JSON files are objects from id to row, not arrays."""
     styles: ClassVar[tuple[str, ...]] = ("standard",)
     """Ways of asking a model, the paper's main one first."""
-    facets: ClassVar[tuple[str, ...]] = ()
-    """Fields that divide the items in a report (``a.b`` for a nested one); the first two span its
-    map of cells."""
+    facets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Fields that divide the items in a report (``a.b`` for a nested one), each with the values
+    that come first; the first two fields span its map of cells."""
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.base import Benchmark, ItemScore, Published, benchmark
+from benchmarks.base import Benchmark, ItemScore, PaperRow, Published, benchmark
 from benchmarks.files import Row, parse_rows
 from benchmarks.tables import (
     OVERALL,
@@ -76,7 +76,7 @@ class ChartHal(Benchmark):
     full_score = 100.0
     image_field = "figure_path"
     keyed = True
-    facets = ("q_type", "q_relation")
+    facets = {"q_type": TYPES, "q_relation": RELATIONS}
     published = (
         Published(
             "Table 2",
@@ -164,6 +164,13 @@ class ChartHal(Benchmark):
             "intervals": measured,
             **coverage(rows, overall["total"], len(items)),
         }
+
+    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+        """A row of Table 2."""
+        parts = {**table["per_type"], **table["per_relation"], OVERALL: table[OVERALL]}
+        [published] = self.published
+        row = tuple(parts[name]["score"] if name in parts else None for name in published.columns)
+        return {published.source: {"this file": row}}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """100 for every response without hallucination, else 0."""

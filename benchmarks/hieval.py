@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.base import Benchmark, ItemScore, Published, benchmark
+from benchmarks.base import Benchmark, ItemScore, PaperRow, Published, benchmark
 from benchmarks.files import Row
 from benchmarks.tables import coverage, store_verdicts, stored_verdicts, values
+from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
 from evaluation.error_types import type_accuracies
 from evaluation.measure import measure
 from evaluation.outcomes import full_label, gather, label_set
 from evaluation.report import without_nan
 from judging.errors import CustosError
+from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record, type_of
 
 _RUN = ("seconds", "cost")
@@ -27,7 +29,7 @@ class HiEval(Benchmark):
     tasks = ("hieval-qs", "hieval-ea")
     headline = "accuracy"
     image_field = "images"
-    facets = ("task", "variant")
+    facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}
     published = (
         Published(
             "Table 2: quick score",
@@ -106,6 +108,9 @@ class HiEval(Benchmark):
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Per task, ``accuracy`` or, with error types, ``A-Acc``, ``S-Acc`` and ``by_error_type``.
 
+        ``rules`` holds the accuracy of the paper's two rules that need no model, ``sources`` where
+        the items are from.
+
         Shares over the items the judge scored; what it did not score counts in ``coverage``.
         """
         pairs = _pairs(rows)
@@ -118,8 +123,34 @@ class HiEval(Benchmark):
         return {
             **values(measured),
             "intervals": measured,
+            "sources": sorted({example.source for example, _ in pairs}),
             **coverage(rows, scored, len(pairs)),
         }
+
+    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+        """Rows of Tables 2 to 5, with time and cost where one task was graded in one go.
+
+        Quick scores of files whose ``source`` is QAScore belong into Table 3.
+        """
+        run = table.get("run") or {}
+        is_one_task = ("hieval-qs" in table) != ("hieval-ea" in table)
+        spent = tuple(run.get(name) if is_one_task else None for name in _RUN)
+        two, three, four, five = (published.source for published in self.published)
+        found: dict[str, dict[str, PaperRow]] = {}
+        if score := table.get("hieval-qs"):
+            is_qascore = all("qascore" in source.casefold() for source in table["sources"])
+            rules = {
+                name: (None, "free", _percent(accuracy))
+                for name, accuracy in score["rules"].items()
+            }
+            judge = (*spent, _percent(score["accuracy"]))
+            found[three if is_qascore else two] = {"this judge": judge, **rules}
+        if analysis := table.get("hieval-ea"):
+            scores = analysis["A-Acc"], analysis["S-Acc"]
+            found[four] = {"this judge": (*spent, *map(_percent, scores))}
+            kinds = [analysis["by_error_type"].get(kind) for kind in ERROR_TYPES]
+            found[five] = {"this judge": (*map(_percent, kinds), _percent(analysis["A-Acc"]))}
+        return found
 
     def people_said(self, row: Row) -> str:
         """The full label."""
@@ -159,12 +190,23 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[LabelledExample, Verdict]]:
 
 
 def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    outcomes = gather(examples, verdicts, label_set(examples, verdicts))
+    labels = label_set(examples, verdicts)
+    outcomes = gather(examples, verdicts, labels)
     if not any(map(type_of, outcomes.labels)):
-        return measure(outcomes, ("accuracy",))
+        rules = {
+            f"{name} (rule)": measure(
+                gather(examples, rule_verdicts(rule, examples), labels), ("accuracy",)
+            )["accuracy"]
+            for name, rule in (("Acc", exact_match), ("Relaxed-Acc", relaxed_accuracy))
+        }
+        return {**measure(outcomes, ("accuracy",)), "rules": rules}
     measured = measure(outcomes, ("type_accuracy", "score_accuracy"))
     return {
         "A-Acc": measured["type_accuracy"],
         "S-Acc": measured["score_accuracy"],
         "by_error_type": type_accuracies(outcomes),
     }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -90,10 +90,14 @@ def intervals(
 
     found: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
     for name, parts in divisions.items():
-        own = {part for part in parts if part is not None}
-        named = [*(part for part in order if part in own), *sorted(own - set(order))]
+        named = in_order({part for part in parts if part is not None}, order)
         found[name] = {part: measure(np.array([p == part for p in parts])) for part in named}
     return found
+
+
+def in_order(names: Set[str], first: Sequence[str]) -> list[str]:
+    """Names in a wanted order; those it does not list follow alphabetically."""
+    return [*(name for name in first if name in names), *sorted(names - set(first))]
 
 
 def values(measured: Mapping[str, Any]) -> Any:
@@ -106,6 +110,17 @@ def values(measured: Mapping[str, Any]) -> Any:
 def is_estimate(node: Any) -> bool:
     """Tell an estimate from a branch of the tree that ``intervals`` returns."""
     return isinstance(node, Mapping) and {"value", "low", "high"} <= node.keys()
+
+
+def estimates(
+    tree: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Every estimate of a tree with the names that lead to it."""
+    for name, inner in tree.items():
+        if is_estimate(inner):
+            yield (*path, name), inner
+        else:
+            yield from estimates(inner, (*path, name))
 
 
 def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, Any]:

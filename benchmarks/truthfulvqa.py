@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from benchmarks.base import Benchmark, ItemScore, Published, benchmark, required_text
+from benchmarks.base import (
+    Benchmark,
+    ItemScore,
+    PaperRow,
+    Published,
+    benchmark,
+    required_text,
+)
 from benchmarks.files import Row
 from benchmarks.tables import coverage
 from evaluation.level_metrics import measure_levels
@@ -41,7 +48,7 @@ class TruthfulVQA(Benchmark):
     image_field = "image"
     hub_split = "validation"
     styles = (*_CLOSING, OPEN_STYLE)
-    facets = ("category", "level")
+    facets = {"category": (), "level": ()}
     published = (
         Published(
             "Figure 3b, means over more than 50 models (%)",
@@ -102,6 +109,12 @@ class TruthfulVQA(Benchmark):
         covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
         table: dict[str, Any] = {**measured, **covered}
         return table
+
+    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+        """A row of accuracies by level."""
+        accuracies = (table["level"].get(level) for level in ("1", "2", "3"))
+        row = tuple(None if value is None else 100 * value for value in accuracies)
+        return {self.published[0].source: {"this file": row}}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """1 for a right option, else 0."""

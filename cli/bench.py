@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from cli.bench_grade import grade
 from cli.bench_respond import respond
 from judging import CustosError
-from judging.rows import write_json
+from judging.rows import atomic_write, write_json
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 
@@ -48,34 +48,61 @@ def table(
     name: Name,
     graded: Annotated[Path, typer.Option(help="Graded items, ours or the benchmark's own.")],
     json_out: JsonOut = None,
+    markdown_out: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")
+    ] = None,
+    html_out: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page with tables, charts and every item to browse."),
+    ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            help="Items that people graded, in the same graded shape (ids and grades are enough): "
+            "corrects the score and shows how far the judge agrees."
+        ),
+    ] = None,
+    random_sample: Annotated[
+        bool, typer.Option("--random-sample", help="People graded a random sample of the items.")
+    ] = False,
 ) -> None:
     """Print a benchmark's table with 95 % intervals, beside what its paper reports.
 
-    Example: custos bench table charthal --graded gpt.eval.json --json table.json
+    Example: custos bench table charthal --graded gpt.eval.json --html report.html
     """
     from benchmarks.base import get_benchmark
-    from benchmarks.files import read_file
+    from benchmarks.files import read_file, read_run
+    from benchmarks.report import about, build_table, paper_tables, render_html, render_markdown
 
     benchmark = get_benchmark(name)
-    rows = list(read_file(graded))
+    rows = [
+        benchmark.with_images(row, graded.parent, graded.with_name(f"{graded.stem}-images"))
+        for row in read_file(graded)
+    ]
     if not rows:
         raise CustosError(f"{graded}: no items")
+    said = list(read_file(people)) if people else []
     try:
-        result = benchmark.table(rows)
+        result = build_table(benchmark, rows, said, random_sample, read_run(graded))
     except CustosError as error:
         raise CustosError(f"{graded}: {error}") from None
     if json_out is not None:
         write_json(json_out, result)
+    if markdown_out is not None:
+        with atomic_write(markdown_out) as file:
+            file.write(render_markdown(benchmark, result, graded.name))
+    if html_out is not None:
+        with atomic_write(html_out) as file:
+            file.write(render_html(benchmark, rows, result, graded.name, said))
     console = _console()
     for model, own in result.get("models", {"": result}).items():
         console.print(_measured_table(f"{name} {model}".strip(), own["intervals"]))
-        coverage = "unknown" if own["coverage"] is None else f"{own['coverage']:.1%}"
-        console.print(f"{own['n']} to score, {coverage} scored", markup=False)
-        console.print(f"judges: {', '.join(own['judges']) or 'not ours'}", markup=False)
-    for published in benchmark.published:
-        shown = Table("", *published.columns, title=f"Published, {published.source}")
-        for row_name, figures in published.rows.items():
-            shown.add_row(row_name, *("" if figure is None else str(figure) for figure in figures))
+        for line in about(own):
+            console.print(line, markup=False)
+    for paper in paper_tables(benchmark, result):
+        shown = Table("", *paper["columns"], title=f"Published, {paper['source']}")
+        for row in paper["rows"]:
+            shown.add_row(row["name"], *row["figures"], style="bold" if row["ours"] else None)
         console.print(shown)
 
 
@@ -93,13 +120,14 @@ def compare(
     from benchmarks.base import get_benchmark
     from benchmarks.comparison import compare_graded
     from benchmarks.files import read_file
+    from benchmarks.report import interval_cells
 
     result = compare_graded(get_benchmark(name), list(read_file(a)), list(read_file(b)))
     if json_out is not None:
         write_json(json_out, result)
     shown = Table(result["metric"], "value", "95 % interval", "n")
     for label, side in ((str(a), "a"), (str(b), "b"), ("B minus A", "difference")):
-        shown.add_row(label, *_cells(result[side]))
+        shown.add_row(label, *interval_cells(result[side]))
     console = _console()
     console.print(shown)
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
@@ -130,29 +158,13 @@ def lal(
 
 def _measured_table(title: str, intervals: Mapping[str, Any]) -> Table:
     """Every estimate of a tree on a line of its own."""
+    from benchmarks.report import interval_cells
+    from benchmarks.tables import estimates
+
     shown = Table("", "value", "95 % interval", "n", title=title)
-    for path, estimate in _estimates(intervals, ()):
-        shown.add_row(" / ".join(path), *_cells(estimate))
+    for path, estimate in estimates(intervals):
+        shown.add_row(" / ".join(path), *interval_cells(estimate))
     return shown
-
-
-def _estimates(
-    node: Mapping[str, Any], path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    from benchmarks.tables import is_estimate
-
-    for name, inner in node.items():
-        if is_estimate(inner):
-            yield (*path, name), inner
-        else:
-            yield from _estimates(inner, (*path, name))
-
-
-def _cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
-    value, low, high = (
-        "-" if estimate[key] is None else f"{estimate[key]:.4g}" for key in ("value", "low", "high")
-    )
-    return value, f"{low} to {high}", str(estimate["n"])
 
 
 def _console() -> Console:

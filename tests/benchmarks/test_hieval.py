@@ -78,3 +78,39 @@ def test_published_tables() -> None:
     for table in HIEVAL.published:
         assert all(len(row) == len(table.columns) for row in table.rows.values())
     assert HIEVAL.published[0].rows["HiEval-QS"][-1] == 93.8
+
+
+def test_our_rows_in_the_papers_layout() -> None:
+    """Table 2 with time, cost and the rules; Tables 4 and 5 in per cent."""
+    quick = HIEVAL.table(
+        [
+            example(1, "Correct", "Correct"),
+            {**example(2, "Wrong", "Correct"), "response": "18.5"},
+            {**example(3, "Correct", "Wrong"), "response": "19"},
+        ]
+    )
+    rows = HIEVAL.paper_rows({**quick, "run": {"seconds": 12.5, "cost": 0.25}})
+    [(source, own)] = rows.items()
+    assert source == "Table 2: quick score"
+    assert own["this judge"] == pytest.approx((12.5, 0.25, 100 / 3))
+    # "some" and "18.5" are not "19"; 18.5 is within 5 % of it
+    assert own["Acc (rule)"] == (None, "free", pytest.approx(100 * 2 / 3))
+    assert own["Relaxed-Acc (rule)"] == (None, "free", pytest.approx(100 / 3))
+
+    pairs = [("Wrong; Overthinking", "Partial; Overthinking"), ("Wrong; Other", "Wrong; Other")]
+    rows = HIEVAL.paper_rows(
+        HIEVAL.table([example(n, p, s, "hieval-ea") for n, (p, s) in enumerate(pairs)])
+    )
+    assert rows["Table 4: error analysis"] == {"this judge": (None, None, 100, 50)}
+    five = rows["Table 5: A-Acc by error type"]["this judge"]
+    assert five == (None, None, None, 100, 100, 100)
+    assert all(
+        len(row) == len(published.columns)
+        for published in HIEVAL.published
+        for row in rows.get(published.source, {}).values()
+    )
+
+
+def test_qascore_has_a_table_of_its_own() -> None:
+    rows = [{**example(1, "Wrong", "Wrong"), "source": "QAScore"}]
+    assert list(HIEVAL.paper_rows(HIEVAL.table(rows))) == ["Table 3: QAScore"]
