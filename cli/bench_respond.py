@@ -27,6 +27,9 @@ from judging.errors import CustosError
 from judging.rows import write_json
 
 if TYPE_CHECKING:
+    from benchmarks.base import Benchmark
+    from benchmarks.files import Row
+    from benchmarks.respond import Question
     from clients.jobs import JobResult
     from clients.messages import ChatItem, Decoding
 
@@ -49,6 +52,13 @@ def respond(
     ] = None,
     no_image: Annotated[
         bool, typer.Option("--no-image", help="Ask without the pictures: what is known blind?")
+    ] = False,
+    option_logits: Annotated[
+        bool,
+        typer.Option(
+            "--option-logits",
+            help="With --backbone: write OUT.logits.json too, for custos bench lal.",
+        ),
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask the first so many items.")] = None,
     temperature: Annotated[
@@ -77,6 +87,8 @@ def respond(
     from clients.jobs import run_job, spent
     from clients.messages import Decoding
 
+    if option_logits and backbone is None:
+        raise CustosError("--option-logits: needs a local model: --backbone")
     benchmark = get_benchmark(name)
     check_output(out, Path(items))
     rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
@@ -97,6 +109,8 @@ def respond(
     else:
         raise CustosError("name who answers: --base-url with --model, or --backbone")
     complete, problems = answered(rows, asked, result)
+    if option_logits and backbone is not None:
+        problems |= _write_option_logits(benchmark, rows, asked, backbone, out)
     write_graded(out, complete, benchmark.keyed)
     show_problems(Path(items), problems)
     write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
@@ -145,3 +159,21 @@ def _ask_backbone(
             answers=answers,
             told=lambda done: progress.update(bar, completed=done),
         )
+
+
+def _write_option_logits(
+    benchmark: Benchmark, rows: Sequence[Row], asked: Sequence[Question], backbone: str, out: Path
+) -> dict[int, str]:
+    from benchmarks.option_logits import option_logits
+
+    with Progress(console=Console(stderr=True)) as progress:
+        bar = progress.add_task("option logits", total=len(asked))
+        found, problems = option_logits(
+            benchmark,
+            rows,
+            asked,
+            backbone,
+            told=lambda done: progress.update(bar, completed=done),
+        )
+    write_json(out.with_name(f"{out.name}.logits.json"), found)
+    return problems

@@ -15,6 +15,7 @@ from cli.eval import evaluate
 from cli.grade import grade
 from cli.prep_charts import charts, twins
 from cli.prep_critiques import critiques, truthful
+from cli.prep_pairs import pairs
 from cli.serve import serve
 from judging.errors import CustosError
 
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
 prep.app.command()(charts)
 prep.app.command()(twins)
+prep.app.command()(pairs)
 prep.app.command()(critiques)
 prep.app.command()(truthful)
 app.add_typer(

@@ -14,9 +14,7 @@ from data_prep.pairs.factory import PICTURE_SHARE, generate
 
 def pairs(
     out: Out,
-    rows: Annotated[
-        int, typer.Option(min=1, help="How many pairs to make, all splits together.")
-    ],
+    rows: Annotated[int, typer.Option(min=1, help="How many pairs to make, all splits together.")],
     pictures: Annotated[
         float,
         typer.Option(min=0, max=1, help="Share with a picture; half of these need it."),

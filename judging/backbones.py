@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
-from judging.errors import CustosError
+from judging.errors import CustosError, Missing
 from judging.fingerprint import digest, file_sha256
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def load_backbone(
         processor = load_processor(source, config.model_type)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise CustosError(
+        raise Missing(
             f"backbone '{name}' cannot be loaded ({reason}); "
             f"give a folder or a reachable hub id, or use the embedded one: backbone=embedded"
         ) from None

@@ -9,6 +9,10 @@ class CustosError(Exception):
     """
 
 
+class Missing(CustosError):
+    """What is fetched or made beforehand is not there: a backbone, a split."""
+
+
 class Unparsed(CustosError):
     """A model's answer is none of the labels."""
 

@@ -18,6 +18,11 @@ from train.recipe import Recipe, Section
 from train.rewards import RewardLayout, RewardObjective, RewardTrainer, each_response
 from train.stage import run_stage, stage_main
 
+EMBEDDED = (
+    "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
+    "accelerate launch train/bradley_terry.py --config recipes/embedded/pair_bradley_terry.yaml"
+)
+
 
 class PairSection(Section):
     """Pairwise logistic loss."""
@@ -46,7 +51,7 @@ def train(recipe: BradleyTerryRecipe, command: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line."""
-    stage_main(BradleyTerryRecipe, train, Path(__file__), argv)
+    stage_main(BradleyTerryRecipe, train, Path(__file__), argv, EMBEDDED)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from judging.errors import CustosError
+from judging.errors import CustosError, Missing
 from judging.rows import read_records
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -51,10 +51,7 @@ def read_split(path: Path, limit: int | None = None) -> list[LabelledExample]:
 
 def _read(path: Path, limit: int | None) -> list[LabelledExample]:
     if not path.is_file():
-        raise CustosError(
-            f"{path}: no such split; make it with 'custos prep', for instance "
-            f"'custos prep synthetic --out {path.parent} --rows 6000'"
-        )
+        raise Missing(f"{path}: no such split; make it with 'custos prep'")
     rows = [record for _, record in read_records(path, LabelledExample)]
     return rows[:limit]
 

@@ -15,6 +15,11 @@ from train.objectives import FocalObjective
 from train.recipe import Recipe, Section
 from train.stage import run_stage, stage_main
 
+EMBEDDED = (
+    "custos prep synthetic --worlds open --rows 7000 --out runs/demo/data && "
+    "accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml"
+)
+
 
 class FocalSection(Section):
     """Focal loss (HiEval section 3.1); ``gamma`` 0 with weighting ``none`` is cross-entropy."""
@@ -43,7 +48,7 @@ def train(recipe: Stage1Recipe, command: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line."""
-    stage_main(Stage1Recipe, train, Path(__file__), argv)
+    stage_main(Stage1Recipe, train, Path(__file__), argv, EMBEDDED)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from judging.backbones import Backbone, load_backbone
 from judging.card import CARD_FILE, JudgeCard
 from judging.embedded import text_version
 from judging.encoder import Encoder
-from judging.errors import CustosError
+from judging.errors import CustosError, Missing
 from judging.types import LabelledExample
 from train.batches import Rows
 from train.data import load_splits
@@ -110,14 +110,24 @@ def stage_main(
     train: Callable[[R, str], None],
     script: Path,
     argv: Sequence[str] | None,
+    embedded: str = "",
 ) -> None:
-    """Command line of a stage: one line and exit status 2 on any known error."""
+    """Command line of a stage: one line and exit status 2 on any known error.
+
+    Args:
+        kind: Recipe model of the script.
+        train: Runs a recipe, given what was typed.
+        script: The script's path.
+        argv: Arguments; default those of the process.
+        embedded: What to run where neither the recipe's backbone nor its data can be had.
+    """
     try:
         recipe = load_recipe(kind, script, argv)
         arguments = " ".join(sys.argv[1:] if argv is None else argv)
         train(recipe, f"accelerate launch train/{script.name} {arguments}".rstrip())
     except CustosError as error:
-        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
+        instead = f"; without it: {embedded}" if embedded and isinstance(error, Missing) else ""
+        Console(stderr=True).print(f"error: {error}{instead}", markup=False, soft_wrap=True)
         sys.exit(2)
     finally:
         leave_process_group()

@@ -20,7 +20,7 @@ from judging.forest import ForestBatch, ForestModel, Prefix
 from judging.tasks import JudgeTask
 from judging.tree import LabelTree
 from judging.types import LabelledExample
-from losses import chunked_token_logprobs
+from losses import projected_token_logprobs
 from train.batches import Row, Rows
 from train.loop import Trainer
 from train.objectives import Objective
@@ -84,7 +84,7 @@ class TextModel(ForestModel):
         if targets is None:
             return super().forward(batch, prefix)
         hidden = self.hidden(batch, prefix)
-        found = chunked_token_logprobs(
+        found = projected_token_logprobs(
             hidden.flatten(0, 1), self.output_embedding.to(hidden.dtype), targets.flatten()
         )
         return found.view(targets.shape)

@@ -19,6 +19,11 @@ from train.text import TextObjective, TextTrainer, text_layout
 
 Task = Literal["truthful-pair", "truthful-pure-label"]
 
+EMBEDDED = (
+    "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
+    "accelerate launch train/truthful_judge.py --config recipes/embedded/pair.yaml"
+)
+
 
 class TruthfulRecipe(Recipe):
     """Recipe of this script."""
@@ -50,7 +55,7 @@ def under_task(splits: Splits, task: Task | None) -> Splits:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line."""
-    stage_main(TruthfulRecipe, train, Path(__file__), argv)
+    stage_main(TruthfulRecipe, train, Path(__file__), argv, EMBEDDED)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def preference(first: Side, second: Side) -> str:
 def pair_critique(sides: Sequence[Side], truth: Sequence[str], evidence: Evidence) -> str:
     """What decides between two responses, in a few short sentences."""
     told = [
-        f"Response {name} {'gives no answer' if not side.answers else f'says {joined(side.answers)}'}"
+        f"Response {name} {f'says {joined(side.answers)}' if side.answers else 'gives no answer'}"
         for name, side in zip((A, B), sides, strict=True)
     ]
     source = SOURCES[evidence].format(truth=joined(truth))

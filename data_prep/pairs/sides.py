@@ -12,7 +12,7 @@ from data_prep.charts import forms as chart_wordings
 from data_prep.charts.problems import Solution
 from data_prep.charts.responses import Task, Wording, score_of, slots_of, word
 from data_prep.charts.scenes import View
-from data_prep.pairs.wordings import FORMS, MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED, Form
+from data_prep.pairs.wordings import FORMS, MADE_UP, MISREAD, OFF_TOPIC, PADDED, Form
 
 FormSplit = Literal["train", "test"]
 

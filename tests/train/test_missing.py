@@ -1,0 +1,61 @@
+"""Recipes start without their data or backbone and say, on one line, what runs instead."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.train.made_up import examples, write_split
+from train import bradley_terry, hieval_stage1, truthful_judge
+from train.recipe import RECIPES
+
+SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1)
+
+
+def _fails(script: object, argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        script.main(argv)  # type: ignore[attr-defined]
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    return said
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_missing_split_is_named(
+    script: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "none.jsonl"
+    said = _fails(script, [f"data.train=[{missing}]"], capsys)
+    assert said.startswith(f"error: {missing}: no such split; make it with 'custos prep'; without")
+    assert said.strip().endswith(".yaml")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_missing_backbone_is_named(
+    script: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split = write_split(tmp_path / "rows.jsonl", examples(4))
+    given = [f"data.train=[{split}]", f"data.val={split}", "data.cal=null", "data.test=null"]
+    said = _fails(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
+    assert said.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
+    assert "without it: custos prep" in said
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_runs_instead_is_there(script: object) -> None:
+    prep, train = script.EMBEDDED.split(" && ")  # type: ignore[attr-defined]
+    folder = Path(shlex.split(prep)[-1])
+    recipe = RECIPES.parent / shlex.split(train)[-1]
+    text = recipe.read_text(encoding="utf-8")
+    assert f"{folder}/train.jsonl" in text
+    assert "backbone: embedded" in text
+    assert prep in text.replace("\n# ", " ") or script is not truthful_judge
+
+
+def test_a_typing_mistake_offers_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    said = _fails(truthful_judge, ["optim.lrr=1"], capsys)
+    assert "optim.lrr" in said
+    assert "without it" not in said
