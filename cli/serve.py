@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,25 +32,80 @@ def serve(
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    api_key_file: Annotated[
+        Path | None,
+        typer.Option(help="File of access keys, one a line. Default: CUSTOS_API_KEYS, by commas."),
+    ] = None,
+    allow_open: Annotated[
+        bool, typer.Option("--allow-open", help="Let other machines call without a key.")
+    ] = False,
+    image_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Host that pictures may be fetched from over https. May be repeated. "
+            "Default: none, pictures come as data URLs."
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder to keep verdicts in. Default: none are kept.")
+    ] = None,
+    cache_mb: Annotated[int, typer.Option(min=1, help="Most megabytes of kept verdicts.")] = 512,
+    queue: Annotated[
+        int, typer.Option(min=1, help="Most requests waiting; further ones are answered 429.")
+    ] = 512,
+    deadline: Annotated[
+        float, typer.Option(min=0.1, help="Most seconds to an answer; later ones are 504.")
+    ] = 120.0,
+    log_contents: Annotated[
+        bool, typer.Option("--log-contents", help="Log what is asked and answered.")
+    ] = False,
 ) -> None:
-    """Answer POST /judge with verdicts. GET /judges lists the judges.
+    """Answer POST /judge with verdicts. GET /judges lists the judges, GET /tasks what they take.
 
     Example: custos serve --judge qs=runs/qs --port 8000
     """
     from serve.app import create_app
-    from serve.server import bind, run, url
+    from serve.cache import VerdictCache
+    from serve.limits import Limits
+    from serve.remote_images import RemoteImages
+    from serve.server import bind, read_keys, run, url
     from serve.service import Service
 
     sources = named_sources(judge or shipped_judges())
-    with bind(host, port) as listener:
-        judges = {name: Judge.load(source) for name, source in sources.items()}
-        typer.echo(f"serving {', '.join(judges)} at {url(listener)}")
+    limits = Limits(queue_requests=queue, deadline_s=deadline)
+    keys = read_keys(api_key_file)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # its lines show whole addresses
+    service = Service(
+        limits=limits,
+        cache=VerdictCache(cache, cache_mb * 1_000_000) if cache else None,
+        remote_images=RemoteImages(image_host, limits.body_bytes) if image_host else None,
+        log_contents=log_contents,
+    )
+    with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
+        typer.echo(f"serving {', '.join(sources)} at {url(listener)}")
+        key = "-H 'Authorization: Bearer KEY' " if keys else ""
         typer.echo(
-            f"try: curl -s {url(listener)}/judge -H 'Content-Type: application/json' "
+            f"try: curl -s {url(listener)}/judge {key}-H 'Content-Type: application/json' "
             f"-d {shlex.quote(json.dumps(SAMPLE))}"
         )
-        run(create_app(Service(judges)), listener)
+        run(create_app(service, keys=keys), service, listener, lambda: load(sources))
+
+
+def load(sources: dict[str, str]) -> dict[str, Judge]:
+    """Load judges by their names; what several have in common is kept once.
+
+    Raises:
+        CustosError: If one cannot be loaded.
+    """
+    from serve.weights import share_weights
+
+    judges: dict[str, Judge] = {}
+    for name, source in sources.items():
+        judges[name] = Judge.load(source)
+        share_weights(judges.values())
+    return judges
 
 
 def shipped_judges() -> list[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import Request
 from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
 
 from judging import JudgeRequest
 from serve.checks import check_requests, parse_request
@@ -15,6 +19,10 @@ from serve.limits import Limits
 
 if TYPE_CHECKING:
     from serve.service import Service
+
+DEADLINE_HEADER = "X-Deadline-Ms"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,24 +37,50 @@ class Call:
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """Read a body of at most ``limits.body_bytes``, however it is sent.
-
-    A longer one is read on and dropped up to twice that, so that its sender gets to see the answer.
+    """The whole body; :class:`serve.middleware.Bodies` bounds it.
 
     Raises:
-        ApiError: 413.
+        ApiError: 408, 413 or 429.
     """
-    body = bytearray()
-    num_bytes = 0
-    async for chunk in request.stream():
-        num_bytes += len(chunk)
-        if num_bytes <= limits.body_bytes:
-            body += chunk
-        elif num_bytes > 2 * limits.body_bytes:
-            break
-    if num_bytes > limits.body_bytes:
-        raise ApiError(413, f"the body is larger than {limits.body_bytes:,} bytes")
-    return bytes(body)
+    return await request.body()
+
+
+def deadline_of(request: Request) -> float | None:
+    """Seconds the caller will wait, from ``X-Deadline-Ms``; ``None`` if it does not say.
+
+    Raises:
+        ApiError: 422 if it is not a positive whole number.
+    """
+    given = request.headers.get(DEADLINE_HEADER)
+    if given is None:
+        return None
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", given):
+        raise ApiError(422, "expected a positive whole number of milliseconds", DEADLINE_HEADER)
+    return int(given) / 1000
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do some work for a client whose body has been read, and cancel it if the client hangs up.
+
+    Raises:
+        ClientDisconnect: If it does.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return doing.result()
+        raise ClientDisconnect
+    finally:
+        leaving.cancel()
+        if doing.cancel():
+            await asyncio.wait({doing})
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def parse_call(body: bytes, service: Service) -> Call:
@@ -60,15 +94,40 @@ def parse_call(body: bytes, service: Service) -> Call:
     is_list = "requests" in decoded
     rows = _rows(decoded, service.limits) if is_list else [decoded]
     prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
-    requests = tuple(map(parse_request, rows, prefixes))
+    requests = tuple(
+        _parse(row, service, prefix) for row, prefix in zip(rows, prefixes, strict=True)
+    )
     check_requests(requests, prefixes, service.limits)
-    chosen = []
-    for request, prefix in zip(requests, prefixes, strict=True):
-        name = named or service.judge_for(request.task, prefix)
-        if request.task not in service.judges[name].tasks:
-            raise ApiError(422, f"judge '{name}' does not take '{request.task}'", f"{prefix}task")
-        chosen.append(name)
-    return Call(requests, tuple(chosen), is_list)
+    judges = (
+        _judge_of(request, named, service, prefix)
+        for request, prefix in zip(requests, prefixes, strict=True)
+    )
+    return Call(requests, tuple(judges), is_list)
+
+
+def parse_one(body: bytes, service: Service) -> tuple[JudgeRequest, str]:
+    """Validate a body that must hold one request, and name its judge.
+
+    Raises:
+        ApiError: As :func:`parse_call`.
+    """
+    decoded = decode_object(body)
+    named = _named_judge(decoded.pop("judge", None), service)
+    request = _parse(decoded, service, "")
+    check_requests([request], [""], service.limits)
+    return request, _judge_of(request, named, service, "")
+
+
+def _parse(row: Any, service: Service, prefix: str) -> JudgeRequest:
+    request = parse_request(row, prefix)
+    return service.remote_images.fetched(request, prefix) if service.remote_images else request
+
+
+def _judge_of(request: JudgeRequest, named: str | None, service: Service, prefix: str) -> str:
+    name = named or service.judge_for(request.task, prefix)
+    if request.task not in service.judges[name].tasks:
+        raise ApiError(422, f"judge '{name}' does not take '{request.task}'", f"{prefix}task")
+    return name
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
@@ -92,7 +151,9 @@ def _named_judge(name: Any, service: Service) -> str | None:
     if not isinstance(name, str):
         raise ApiError(422, "expected the name of a judge", "judge")
     if name not in service.judges:
-        raise ApiError(404, f"no judge '{name}' here; see GET /judges", "judge")
+        raise ApiError(
+            404, f"no judge '{name}' here; there are: {', '.join(service.judges)}", "judge"
+        )
     return name
 
 

@@ -12,8 +12,12 @@ from judging import CustosError, JudgeRequest
 from judging.tasks import get_task
 from serve.errors import ApiError
 from serve.images import num_pixels
-from serve.limits import Limits
+from serve.limits import MAX_SEED, Limits
 
+FRAME_TOKENS = 40
+"""Turn markers, headings and the label tree."""
+PICTURE_TOKENS = 256
+CRITIQUE_TOKENS = 512
 NAMED_FIELD = re.compile(r"field '([^']+)': (.*)", re.DOTALL)
 
 
@@ -48,6 +52,8 @@ def check_requests(
     for request, prefix in zip(requests, prefixes, strict=True):
         _check_task(request, prefix)
         _check_texts(request, prefix, limits)
+        if not 0 <= request.seed <= MAX_SEED:
+            raise ApiError(422, f"expected 0 to {MAX_SEED}", f"{prefix}seed")
         field = f"{prefix}images"
         if len(request.images) > limits.images:
             raise ApiError(422, f"more than {limits.images} pictures", field)
@@ -71,3 +77,15 @@ def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:
         num_chars = sum(map(len, value))  # of a string as of a tuple of strings
         if num_chars > limits.field_chars:
             raise ApiError(422, f"longer than {limits.field_chars:,} characters", f"{prefix}{name}")
+
+
+def estimated_tokens(request: JudgeRequest) -> int:
+    """About how much a checked request costs the model, in tokens, without a tokenizer.
+
+    English has about four bytes to a token.
+    """
+    texts = (request.question, *request.choices, *request.references, *request.responses)
+    num_bytes = sum(len(text.encode(errors="replace")) for text in texts)
+    orders = 2 if len(request.responses) == 2 and request.order == "both" else 1
+    tokens = FRAME_TOKENS + num_bytes // 4 + PICTURE_TOKENS * len(request.images)
+    return orders * tokens + (CRITIQUE_TOKENS if request.mode == "critique" else 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging import Judge
+from serve.errors import ApiError
 
 if TYPE_CHECKING:
     from judging.encoder import EncodedPrompt, Encoder
@@ -50,10 +51,21 @@ def complete(
         seed: Of the draws.
         stop: Text that ends the answer and is left out of it.
         on_text: Called with each new piece.
+
+    Raises:
+        ApiError: 422 if the conversation is longer than the model reads.
     """
     from judging.encoder import END_TOKEN
 
     prompt = encode_messages(judge.encoder, messages)
+    room = judge.backbone.context - len(prompt.suffix_ids)
+    if room < 1:
+        raise ApiError(
+            422,
+            f"{len(prompt.suffix_ids):,} tokens, but the model reads {judge.backbone.context:,}",
+            "messages",
+        )
+    sampling = replace(sampling, max_new_tokens=min(sampling.max_new_tokens, room))
     (drawn,) = judge.engine.generate(
         [prompt],
         judge.encoder,

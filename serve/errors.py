@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-import logging
-import re
-from uuid import uuid4
-
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
-from starlette.datastructures import Headers, MutableHeaders
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-logger = logging.getLogger("custos.serve")
+RETRY_AFTER_S = 5
+"""While starting or draining."""
+TYPES = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    413: "too_large",
+    429: "overloaded",
+    503: "unavailable",
+    504: "deadline_exceeded",
+}
 
-REQUEST_ID_HEADER = "X-Request-ID"
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-TYPES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 429: "overloaded"}
+
+class ErrorDetail(BaseModel):
+    """What is wrong."""
+
+    type: str
+    message: str
+    field: str | None
+    """Dotted path of the offending field, or the name of a header."""
+
+
+class ErrorBody(BaseModel):
+    """Body of every answer that is not a success."""
+
+    error: ErrorDetail
 
 
 class ApiError(Exception):
@@ -26,63 +43,44 @@ class ApiError(Exception):
     Args:
         status: HTTP status.
         message: What is wrong, for the client to read.
-        field: Path of the offending field in the body, dotted; ``None`` if it is not about one.
+        field: Path of the offending field in the body, dotted, or the name of a header; ``None``
+            if it is not about one.
+        retry_after: Seconds after which the same call may succeed.
     """
 
-    def __init__(self, status: int, message: str, field: str | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, field: str | None = None, *, retry_after: int | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.field = field
+        self.retry_after = retry_after
+
+    @property
+    def type(self) -> str:
+        """One word for programs."""
+        return TYPES.get(self.status, "internal" if self.status >= 500 else "invalid_request")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer."""
+        headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
+        if self.status in (408, 413):  # the rest of the body is not wanted
+            headers["Connection"] = "close"
+        return headers
+
+    def body(self) -> ErrorBody:
+        """``{"error": {"type", "message", "field"}}``."""
+        return ErrorBody(error=ErrorDetail(type=self.type, message=self.message, field=self.field))
 
     def response(self) -> JSONResponse:
-        """``{"error": {"type", "message", "field"}}``."""
-        kind = "internal" if self.status >= 500 else TYPES.get(self.status, "invalid_request")
-        return JSONResponse(
-            {"error": {"type": kind, "message": self.message, "field": self.field}},
-            status_code=self.status,
-            headers={"Retry-After": "1"} if self.status == 429 else None,
-        )
-
-
-class RequestIds:
-    """Middleware: every answer carries ``X-Request-ID``, and a fault becomes a 500 that names it.
-
-    The client's id is kept if it is short and plain; the traceback goes to the log under that id.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        if scope["type"] != "http":
-            return await self.app(scope, receive, send)
-        given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-        request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex
-        started = False
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_with_id)
-        except ClientDisconnect:
-            logger.info("request %s: the client went away", request_id)
-        except Exception:
-            logger.exception("request %s failed", request_id)
-            if started:
-                raise
-            fault = ApiError(500, f"internal error; the log has it under request {request_id}")
-            await fault.response()(scope, receive, send_with_id)
+        """The whole answer."""
+        return JSONResponse(self.body().model_dump(), status_code=self.status, headers=self.headers)
 
 
 def add_error_handling(app: FastAPI) -> None:
-    """Give every error of an app the one body shape, and every answer its request id."""
+    """Give every error of an app the one body shape."""
 
     async def told(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ApiError)
@@ -96,4 +94,3 @@ def add_error_handling(app: FastAPI) -> None:
 
     app.add_exception_handler(ApiError, told)
     app.add_exception_handler(HTTPException, routing)
-    app.add_middleware(RequestIds)

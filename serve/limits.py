@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_SEED = 2**63 - 1
+"""Largest seed that a random generator takes."""
+
 
 @dataclass(frozen=True)
 class Limits:

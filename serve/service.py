@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from serve.checks import check_requests
+from serve.cache import VerdictCache, cache_key
+from serve.checks import check_requests, estimated_tokens
 from serve.completion import Completion, Message, complete
-from serve.errors import ApiError
+from serve.errors import RETRY_AFTER_S, ApiError
 from serve.limits import Limits
+from serve.metrics import Metrics
+from serve.middleware import request_id
+from serve.remote_images import RemoteImages
+from serve.scheduler import Job, Scheduler
 
 if TYPE_CHECKING:
     from judging.generation import Sampling
 
-T = TypeVar("T")
 State = Literal["starting", "ready", "draining"]
+OUTCOMES = ("accepted", "answered", "cached", "rejected", "expired", "abandoned")
+WINDOW_BUDGETS = 8
+"""Token budgets of a judge's engine in one window: enough to sort rows into even batches."""
+WINDOW_TOKENS = 4096
+"""Window of judges without such a budget."""
 
 
 @dataclass(frozen=True)
@@ -32,38 +43,71 @@ class QueueState:
     waiting_tokens: int
     """Estimated tokens of what waits."""
     counters: Mapping[str, int]
-    """Since the start: ``accepted, answered, rejected, expired, abandoned, cached``."""
+    """Requests since the start, by :data:`OUTCOMES`."""
 
 
 @dataclass
-class _Counters:
-    accepted: int = 0
-    answered: int = 0
-    rejected: int = 0
-    expired: int = 0
-    abandoned: int = 0
-    cached: int = 0
+class Timing:
+    """How long a call's slowest request took, in seconds."""
+
+    queue: float = 0.0
+    inference: float = 0.0
 
 
 class Service:
-    """Judges behind one queue and one model thread.
+    """Judges behind one queue and one model thread, for one event loop.
 
     Args:
-        judges: Loaded judges by the name clients call them.
+        judges: Loaded judges by the name clients call them; without, the service is ``starting``
+            until :meth:`open`.
         limits: Bounds on what is accepted.
-
-    Raises:
-        CustosError: If there is no judge.
+        cache: Where verdicts are kept.
+        remote_images: Where pictures may be fetched from; without, only data URLs are taken.
+        log_contents: Write what is asked and answered to the log.
     """
 
-    def __init__(self, judges: Mapping[str, Judge], limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        judges: Mapping[str, Judge] | None = None,
+        limits: Limits | None = None,
+        *,
+        cache: VerdictCache | None = None,
+        remote_images: RemoteImages | None = None,
+        log_contents: bool = False,
+    ) -> None:
+        self.judges: Mapping[str, Judge] = {}
+        self.limits = limits or Limits()
+        self.remote_images = remote_images
+        self.log_contents = log_contents
+        self.state: State = "starting"
+        self.metrics = Metrics(self.queue)
+        self._cache = cache
+        self._cache_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cache")
+        self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
+        self._started_scheduler: Scheduler | None = None
+        if judges is not None:
+            self.open(judges)
+
+    def open(self, judges: Mapping[str, Judge]) -> None:
+        """Begin to accept requests.
+
+        Raises:
+            CustosError: If there is no judge.
+        """
         if not judges:
             raise CustosError("a service needs at least one judge")
         self.judges = judges
-        self.limits = limits or Limits()
-        self.state: State = "ready"
-        self._counters = _Counters()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
+        if self.state == "starting":
+            self.state = "ready"
+
+    def require_ready(self) -> None:
+        """Refuse new work while starting or draining.
+
+        Raises:
+            ApiError: 503.
+        """
+        if self.state != "ready":
+            raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
 
     def judge_for(self, task: str, prefix: str = "") -> str:
         """Name of the first judge that takes a task.
@@ -98,40 +142,70 @@ class Service:
         judges: Sequence[str],
         *,
         deadline: float | None = None,
+        timing: Timing | None = None,
     ) -> tuple[Verdict, ...]:
         """Grade checked requests; cancelling the call frees its places in the queue.
 
         Args:
-            requests: Any number up to the limit; they wait and are dropped together.
+            requests: Any number up to the limit; they enter the queue together or not at all.
             judges: Name of the judge of each.
             deadline: Seconds from now; default and at most ``limits.deadline_s``.
+            timing: Filled in.
 
         Returns:
-            One verdict per request, in order. A request that breaks the judge has status
+            One verdict per request, in order. A request that breaks its judge has status
             ``judge_error``; it never fails its neighbours.
 
         Raises:
             ApiError: 429 when the queue is full, 503 when starting or draining, 504 past the
                 deadline.
         """
-        return await self._run(
-            lambda: tuple(
-                next(iter(self.judges[name].grade([request])))
-                for request, name in zip(requests, judges, strict=True)
-            )
-        )
+        keys = [self._key(name, request) for request, name in zip(requests, judges, strict=True)]
+        known = await self._known([key for key in keys if key])
+        jobs = [
+            self._job(request, name)
+            for request, name, key in zip(requests, judges, keys, strict=True)
+            if key is None or key not in known
+        ]
+        if jobs:
+            async with self._queued(jobs, deadline) as until, asyncio.timeout_at(until):
+                await asyncio.wait([job.future for job in jobs])
+        if timing and jobs:
+            last = max(jobs, key=lambda job: job.ended_at)
+            timing.queue = last.started_at - last.queued_at
+            timing.inference = last.ended_at - last.started_at
+        graded = iter(jobs)
+        verdicts = []
+        fresh = {}
+        for request, name, key in zip(requests, judges, keys, strict=True):
+            if key and key in known:
+                verdict = known[key].model_copy(update={"id": request.id})
+            else:
+                verdict = _verdict(next(graded))
+                if key and verdict.status != "judge_error":
+                    fresh[key] = verdict
+            self.metrics.count_verdict(name, verdict)
+            verdicts.append(verdict)
+        self._counters["cached"] += len(requests) - len(jobs)
+        if fresh and self._cache:
+            self._cache_thread.submit(self._cache.put, fresh)
+        return tuple(verdicts)
 
     async def stream(
         self, request: JudgeRequest, judge: str, *, deadline: float | None = None
-    ) -> AsyncIterator[str | Verdict]:
+    ) -> AsyncGenerator[str | Verdict]:
         """Grade one checked request, yielding pieces of its critique, then the verdict.
 
-        In mode ``score`` there are no pieces. Of a pair in both orders only the order given is
-        streamed. Raises as :meth:`grade`; closing the iterator stops the text.
+        In mode ``score`` there are no pieces. Of a pair in both orders only the critique of the
+        order given is streamed. Never answered from the cache, and raises as :meth:`grade`;
+        closing the iterator stops the text.
         """
-        (verdict,) = await self.grade([request], [judge], deadline=deadline)
-        if verdict.critique:
-            yield verdict.critique
+        job = self._job(request, judge)
+        async with aclosing(self._pieces(job, deadline)) as pieces:
+            async for piece in pieces:
+                yield piece
+        verdict = _verdict(job)
+        self.metrics.count_verdict(judge, verdict)
         yield verdict
 
     async def complete(
@@ -143,7 +217,7 @@ class Service:
         seed: int = 0,
         stop: str | None = None,
         deadline: float | None = None,
-    ) -> AsyncIterator[str | Completion]:
+    ) -> AsyncGenerator[str | Completion]:
         """Write freely with a judge's backbone, yielding pieces of text, then how it ended.
 
         Args:
@@ -155,25 +229,144 @@ class Service:
             deadline: As for :meth:`grade`.
 
         Raises:
-            ApiError: As :meth:`grade`.
+            ApiError: As :meth:`grade`, and 422 if the conversation is too long.
         """
         model = self.judges[judge]
-        pieces: list[str] = []
-        done = await self._run(
-            lambda: complete(model, messages, sampling, seed, stop, pieces.append)
+        size = sum(len(message.text.encode(errors="replace")) for message in messages)
+        job = Job(
+            judge,
+            "text",
+            size // 4 + sampling.max_new_tokens,
+            None,
+            lambda on_text: complete(model, messages, sampling, seed, stop, on_text),
+            request_id=request_id.get(),
         )
-        for piece in pieces:
-            yield piece
-        yield done
+        async with aclosing(self._pieces(job, deadline)) as pieces:
+            async for piece in pieces:
+                yield piece
+        yield job.future.result()
 
     def queue(self) -> QueueState:
         """What waits and runs now, and what happened since the start."""
-        idle = dict.fromkeys(self.judges, 0)
-        return QueueState(idle, idle, 0, vars(self._counters))
+        if self._started_scheduler is None:
+            idle = dict.fromkeys(self.judges, 0)
+            return QueueState(idle, idle, 0, dict(self._counters))
+        now = self._started_scheduler.waiting()
+        return QueueState(now.queued, now.running, now.tokens, dict(self._counters))
 
-    async def _run(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+    @property
+    def is_idle(self) -> bool:
+        """Whether every accepted request has been graded."""
+        return self._started_scheduler is None or self._started_scheduler.is_idle
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the model thread takes work."""
+        return self._started_scheduler is None or self._started_scheduler.is_alive
+
+    def drain(self) -> None:
+        """Accept nothing more; what is in the queue is still graded."""
+        self.state = "draining"
 
     def close(self) -> None:
-        """Drop what waits; let what runs finish."""
-        self._thread.shutdown(cancel_futures=True)
+        """Drop what waits; let a running window end; keep the cache whole."""
+        self.state = "draining"
+        if self._started_scheduler:
+            self._started_scheduler.close()
+        self._cache_thread.shutdown()
+        if self._cache:
+            self._cache.close()
+
+    @property
+    def _scheduler(self) -> Scheduler:
+        if self._started_scheduler is None:
+            self._started_scheduler = Scheduler(
+                self.judges,
+                max_requests=self.limits.queue_requests,
+                max_tokens=self.limits.queue_tokens,
+                window_tokens=max(map(_window_tokens, self.judges.values())),
+                on_window=self.metrics.count_window,
+            )
+        return self._started_scheduler
+
+    def _job(self, request: JudgeRequest, judge: str) -> Job:
+        kind: Literal["score", "text"] = "text" if request.mode == "critique" else "score"
+        tokens = estimated_tokens(request)
+        return Job(judge, kind, tokens, request, request_id=request_id.get())
+
+    @asynccontextmanager
+    async def _queued(self, jobs: Sequence[Job], deadline: float | None) -> AsyncIterator[float]:
+        """Hold places for the jobs of one call, and count how it ends.
+
+        Yields the time of the event loop at which its deadline is over; a ``TimeoutError`` becomes
+        the answer 504.
+        """
+        num_jobs = len(jobs)
+        self.require_ready()
+        try:
+            self._scheduler.submit(jobs)
+        except ApiError:
+            self._counters["rejected"] += num_jobs
+            raise
+        self._counters["accepted"] += num_jobs
+        outcome = "abandoned"
+        seconds = min(deadline or self.limits.deadline_s, self.limits.deadline_s)
+        try:
+            yield asyncio.get_running_loop().time() + seconds
+            outcome = "answered"
+        except TimeoutError:
+            outcome = "expired"
+            raise ApiError(
+                504, f"not answered within {seconds:g} seconds; the deadline is over"
+            ) from None
+        finally:
+            self._counters[outcome] += num_jobs
+            if outcome == "answered":
+                for job in jobs:
+                    waited = max(0.0, job.started_at - job.queued_at)
+                    self.metrics.queue_seconds.labels(job.judge).observe(waited)
+            else:
+                self._scheduler.drop(jobs)
+
+    async def _pieces(self, job: Job, deadline: float | None) -> AsyncGenerator[str]:
+        """Queue a job and yield its text as it is written; its result is in its future after."""
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        job.on_text = pieces.put_nowait
+        job.future.add_done_callback(lambda _: pieces.put_nowait(None))
+        async with self._queued([job], deadline) as until:
+            while True:
+                # The next piece may be asked for by another task: no timeout spans a yield.
+                async with asyncio.timeout_at(until):
+                    piece = await pieces.get()
+                if piece is None:
+                    return
+                yield piece
+
+    def _key(self, judge: str, request: JudgeRequest) -> bytes | None:
+        return cache_key(self.judges[judge], request) if self._cache else None
+
+    async def _known(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
+        if not keys or self._cache is None:
+            return {}
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._cache_thread, self._cache.get, keys)
+
+
+def _verdict(job: Job) -> Verdict:
+    """What a finished job came to."""
+    assert job.request
+    if error := job.future.exception():
+        if isinstance(error, ApiError):
+            raise error
+        return Verdict(
+            id=job.request.id,
+            status="judge_error",
+            message=f"internal error; the log has it under request {job.request_id}",
+        )
+    verdict: Verdict = job.future.result()
+    return verdict
+
+
+def _window_tokens(judge: Judge) -> int:
+    budget = getattr(getattr(judge, "engine", None), "token_budget", None)
+    return WINDOW_BUDGETS * budget if budget else WINDOW_TOKENS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -9,14 +10,17 @@ from typing import Any
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.tasks import get_task
+from judging.types import Pass
 
 
 class FakeJudge(Judge):
-    """Says Correct if a reference occurs in the response.
+    """Says Correct if a reference occurs in the response; writes the same critique of everything.
 
-    Waits at its ``gate`` while that is closed. Confidence depends on the batch a request
+    Waits at its ``gate`` while that is closed. A response with "break" in it raises. Confidence depends on the batch a request
     is graded in, as a model's last digits do.
     """
+
+    CRITIQUE = "Both say little. The first says less."
 
     def __init__(
         self, name: str = "fake", tasks: tuple[str, ...] = ("hieval-qs",), pause_s: float = 0.0
@@ -60,6 +64,9 @@ class FakeJudge(Judge):
         self.gate.wait()
         for request in batch:
             time.sleep(self.pause_s)
+            if request.mode == "critique" and on_text:
+                for word in re.findall(r"\S+ ?", self.CRITIQUE):
+                    on_text(request, Pass(), word)
             yield self._answer(request, 0.9 - len(batch) / 1000 if calibrated else 0.99)
 
     def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
@@ -77,6 +84,7 @@ class FakeJudge(Judge):
             label=label,
             probabilities={label: confidence, other: 1 - confidence},
             confidence=confidence,
+            critique=self.CRITIQUE if request.mode == "critique" else None,
             judge=self.fingerprint(request),
         )
 

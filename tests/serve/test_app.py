@@ -1,5 +1,6 @@
 import base64
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,10 +9,13 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from judging import CustosError
+from judging.tasks import task_names
 from serve.app import create_app
-from serve.calls import MAX_BODY_BYTES, MAX_REQUESTS
-from serve.images import MAX_IMAGES
+from serve.limits import Limits
+from serve.service import Service
 from tests.serve.made_up import FakeJudge, row
+
+LIMITS = Limits()
 
 
 @pytest.fixture
@@ -21,7 +25,7 @@ def judge() -> FakeJudge:
 
 @pytest.fixture
 def client(judge: FakeJudge) -> Iterator[TestClient]:
-    app = create_app({"first": judge, "second": FakeJudge("other")})
+    app = create_app(Service({"first": judge, "second": FakeJudge("other")}))
     with TestClient(app) as client:
         yield client
 
@@ -30,6 +34,10 @@ def picture(size: tuple[int, int] = (8, 8), kind: str = "png", mode: str = "RGB"
     file = io.BytesIO()
     Image.new(mode, size).save(file, kind)
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def basic(key: str) -> str:
+    return base64.b64encode(f"me:{key}".encode()).decode()
 
 
 def refused(client: TestClient, body: Any, status: int = 422) -> tuple[str | None, str]:
@@ -75,7 +83,9 @@ def test_the_judge_is_the_named_one_or_the_first(client: TestClient) -> None:
 
 
 def test_the_first_judge_that_takes_the_task() -> None:
-    app = create_app({"pairs": FakeJudge("pairs", tasks=("truthful-pair",)), "qs": FakeJudge()})
+    app = create_app(
+        Service({"pairs": FakeJudge("pairs", tasks=("truthful-pair",)), "qs": FakeJudge()})
+    )
     with TestClient(app) as client:
         assert client.post("/judge", json=row()).json()["judge"] == "fake/hieval-qs"
         assert refused(client, row(judge="pairs")) == (
@@ -85,7 +95,7 @@ def test_the_first_judge_that_takes_the_task() -> None:
 
 
 def test_no_judge_for_the_task() -> None:
-    with TestClient(create_app({"pairs": FakeJudge(tasks=("truthful-pair",))})) as client:
+    with TestClient(create_app(Service({"pairs": FakeJudge(tasks=("truthful-pair",))}))) as client:
         field, message = refused(client, {"requests": [row()]})
         assert (field, message) == ("requests.0.task", "no judge here takes 'hieval-qs'")
 
@@ -103,7 +113,7 @@ def test_unknown_judge_lists_the_known(client: TestClient) -> None:
         (b"", "body", "not valid JSON"),
         (b'{"metadata": {"x": NaN}}', "body", "not valid JSON"),
         (b"[" * 100_000, "body", "not valid JSON"),
-        ([row()], "body", "expected a request object"),
+        ([row()], "body", "expected a JSON object"),
         ({}, "question", "Field required"),
         (row(nonsense=1), "nonsense", "Extra inputs"),
         (row(references=[]), "references", "task 'hieval-qs' needs it"),
@@ -121,7 +131,7 @@ def test_unknown_judge_lists_the_known(client: TestClient) -> None:
             "requests.3.references",
             "needs it",
         ),
-        ({"requests": [row()] * (MAX_REQUESTS + 1)}, "requests", "at most 256"),
+        ({"requests": [row()] * (LIMITS.requests + 1)}, "requests", "at most 256"),
     ],
 )
 def test_errors_name_the_field(
@@ -134,8 +144,8 @@ def test_errors_name_the_field(
 
 
 def test_as_many_requests_as_allowed(client: TestClient) -> None:
-    answer = client.post("/judge", json={"requests": [row()] * MAX_REQUESTS})
-    assert len(answer.json()["verdicts"]) == MAX_REQUESTS
+    answer = client.post("/judge", json={"requests": [row()] * LIMITS.requests})
+    assert len(answer.json()["verdicts"]) == LIMITS.requests
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
@@ -180,30 +190,48 @@ def test_bombs_are_refused_by_their_header(client: TestClient, size: tuple[int, 
 
 
 def test_pictures_of_a_request_and_of_a_call_are_bounded(client: TestClient) -> None:
-    assert refused(client, row(images=[picture()] * (MAX_IMAGES + 1)))[1] == "more than 8 pictures"
+    assert (
+        refused(client, row(images=[picture()] * (LIMITS.images + 1)))[1] == "more than 8 pictures"
+    )
     large = row(images=[picture((4000, 4000), mode="1")])
     field, message = refused(client, {"requests": [large] * 5})
     assert (field, message) == ("requests.4.images", "more than 64,000,000 pixels in one call")
 
 
 def test_the_largest_body(client: TestClient) -> None:
-    body = b'{"question": ' + b" " * (MAX_BODY_BYTES - 14) + b"3"
-    assert len(body) == MAX_BODY_BYTES
+    body = b'{"question": ' + b" " * (LIMITS.body_bytes - 14) + b"3"
+    assert len(body) == LIMITS.body_bytes
     assert refused(client, body)[0] == "body"
     assert "larger than 20,000,000 bytes" in refused(client, body + b" ", 413)[1]
 
 
-def test_a_fault_is_a_500_without_internals(
+def test_a_request_that_breaks_the_judge_is_a_judge_error_without_internals(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = client.post("/judge", json=row("break"), headers={"X-Request-ID": "call-7"})
-    assert answer.status_code == 500
-    assert answer.headers["X-Request-ID"] == "call-7"
-    assert answer.json()["error"]["type"] == "internal"
-    assert "call-7" in answer.json()["error"]["message"]
+    answer = client.post("/judge", json=row("break", id="b"), headers={"X-Request-ID": "call-7"})
+    assert answer.status_code == 200
+    verdict = answer.json()
+    assert (verdict["id"], verdict["status"], verdict["label"]) == ("b", "judge_error", None)
+    assert "call-7" in verdict["message"]
     assert "secret" not in answer.text
     assert "0x7f00" in caplog.text
-    assert client.post("/judge", json=row()).status_code == 200
+    assert client.post("/judge", json=row()).json()["status"] == "scored"
+
+
+def test_a_fault_of_the_service_is_a_500_without_internals(
+    client: TestClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Service, task: str, prefix: str = "") -> str:
+        raise RuntimeError("secret of /root/.ssh")
+
+    monkeypatch.setattr(Service, "judge_for", broken)
+    answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-8"})
+    assert answer.status_code == 500
+    assert answer.headers["X-Request-ID"] == "call-8"
+    assert answer.json()["error"]["type"] == "internal"
+    assert "call-8" in answer.json()["error"]["message"]
+    assert "secret" not in answer.text
+    assert "secret" in caplog.text
 
 
 def test_request_ids(client: TestClient) -> None:
@@ -221,7 +249,7 @@ def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
     answer = client.get("/judge")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
     assert answer.json()["error"]["type"] == "method_not_allowed"
-    assert client.get("/docs").status_code == client.get("/openapi.json").status_code == 404
+    assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
 
 
 def test_judges_and_health(client: TestClient) -> None:
@@ -237,4 +265,134 @@ def test_judges_and_health(client: TestClient) -> None:
 
 def test_no_judges() -> None:
     with pytest.raises(CustosError, match="at least one judge"):
-        create_app({})
+        Service({})
+
+
+def test_tasks_come_with_a_schema_and_an_example_that_is_accepted() -> None:
+    service = Service({"all": FakeJudge(tasks=task_names())})
+    with TestClient(create_app(service)) as client:
+        tasks = client.get("/tasks").json()["tasks"]
+        assert [task["name"] for task in tasks] == sorted(task_names())
+        for task in tasks:
+            assert task["judges"] == ["all"]
+            answer = client.post("/judge", json=task["example"])
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["status"] == "scored"
+
+
+def test_seeds_are_those_a_generator_takes(client: TestClient) -> None:
+    assert client.post("/judge", json=row(seed=2**63 - 1)).status_code == 200
+    for seed in (-1, 2**63, 10**30):
+        assert refused(client, row(seed=seed))[0] == "seed"
+
+
+def test_field_lengths_are_bounded_over_all_parts(client: TestClient) -> None:
+    half = "x" * (LIMITS.field_chars // 2)
+    assert client.post("/judge", json=row(references=[half, half])).status_code == 200
+    assert refused(client, row(references=[half, half, "y"]))[0] == "references"
+
+
+def test_security_headers_and_timings(client: TestClient) -> None:
+    answer = client.post("/judge", json=row())
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert float(answer.headers["X-Queue-Ms"]) >= 0
+    assert float(answer.headers["X-Inference-Ms"]) > 0
+    assert client.get("/nothing").headers["X-Frame-Options"] == "DENY"
+
+
+def test_streams_the_critique_then_the_verdict() -> None:
+    service = Service({"pairs": FakeJudge(tasks=("truthful-pair",))})
+    pair = {
+        "task": "truthful-pair",
+        "mode": "critique",
+        "question": "Which?",
+        "response_a": "one",
+        "response_b": "two",
+    }
+    with TestClient(create_app(service)) as client:
+        answer = client.post("/judge/stream", json=pair)
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        events = [event.split("\n") for event in answer.text.strip().split("\n\n")]
+        names = [event[0].removeprefix("event: ") for event in events]
+        data = [json.loads(event[1].removeprefix("data: ")) for event in events]
+        assert names == ["critique"] * (len(names) - 1) + ["verdict"]
+        assert "".join(piece["text"] for piece in data[:-1]) == FakeJudge.CRITIQUE
+        assert data[-1] == client.post("/judge", json=pair).json()
+        assert refused_stream(client, {**pair, "response_a": 3}) == "responses.0"
+
+
+def refused_stream(client: TestClient, body: Any) -> str:
+    answer = client.post("/judge/stream", json=body)
+    assert answer.status_code == 422
+    field: str = answer.json()["error"]["field"]
+    return field
+
+
+def test_metrics_tell_what_happened(client: TestClient) -> None:
+    client.post("/judge", json={"requests": [row(), row(), row("break")]})
+    text = client.get("/metrics").text
+    assert 'judge_verdict_total{judge="first",label="Correct",status="scored"} 2.0' in text
+    assert 'judge_verdict_total{judge="first",label="",status="judge_error"} 1.0' in text
+    assert 'judge_requests_total{outcome="answered"} 3.0' in text
+    assert 'judge_http_requests_total{route="/judge",status="200"} 1.0' in text
+    assert 'judge_num_requests_waiting{judge="second"} 0.0' in text
+
+
+def test_contents_are_logged_only_when_asked(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    for log_contents in (False, True):
+        caplog.clear()
+        caplog.set_level("INFO")
+        with TestClient(create_app(Service({"a": judge}, log_contents=log_contents))) as client:
+            client.post("/judge", json=row("the answer is Paris"))
+        assert ("the answer is Paris" in caplog.text) == log_contents
+
+
+KEY = "k" * 32
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer"},
+        {"Authorization": f"Bearer {KEY}x"},
+        {"Authorization": f"Token {KEY}"},
+        {"Authorization": "Basic !"},
+        {"Authorization": "Bearer \xff".encode("latin-1")},
+        {"Authorization": f"Basic {basic(KEY)}", "Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> None:
+    with TestClient(create_app(Service({"a": judge}), keys=["other" * 8, KEY])) as client:
+        for path in ("/judges", "/tasks", "/metrics", "/openapi.json", "/nothing", "/"):
+            answer = client.get(path, headers=headers)
+            assert answer.status_code == 401
+            assert answer.json()["error"]["type"] == "unauthorized"
+            assert "Bearer" in answer.headers["WWW-Authenticate"]
+        assert client.post("/judge", json=row(), headers=headers).status_code == 401
+        assert client.get("/health/live").status_code == 200
+        assert client.get("/health/ready").status_code == 200
+    assert judge.batches == []
+
+
+@pytest.mark.parametrize("given", [f"Bearer {KEY}", f"bearer  {KEY} ", f"Basic {basic(KEY)}"])
+def test_with_a_key_everything_answers(judge: FakeJudge, given: str) -> None:
+    with TestClient(create_app(Service({"a": judge}), keys=["other" * 8, KEY])) as client:
+        client.headers["Authorization"] = given
+        assert client.get("/judges").status_code == 200
+        assert client.post("/judge", json=row()).status_code == 200
+
+
+def test_before_the_judges_are_loaded_everything_but_health_is_503(judge: FakeJudge) -> None:
+    service = Service()
+    with TestClient(create_app(service)) as client:
+        assert client.get("/health/live").status_code == 200
+        assert client.get("/health/ready").json() == {"status": "starting"}
+        answer = client.post("/judge", json=row())
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        service.open({"a": judge})
+        assert client.get("/health/ready").status_code == 200
+        assert client.post("/judge", json=row()).status_code == 200

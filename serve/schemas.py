@@ -1,0 +1,196 @@
+"""What the routes take and give, told in JSON Schema: ``GET /tasks`` and ``GET /openapi.json``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from judging import JudgeRequest, Verdict
+from judging.tasks import JudgeTask, get_task
+from serve.calls import DEADLINE_HEADER
+from serve.errors import ErrorBody
+from serve.images import DATA_URL
+from serve.limits import MAX_SEED, Limits
+from serve.middleware import OPEN_ROUTES, REQUEST_ID, REQUEST_ID_HEADER
+
+if TYPE_CHECKING:
+    from serve.service import Service
+
+REF = "#/components/schemas/{model}"
+ERRORS = {
+    "401": "No access key, or an unknown one.",
+    "404": "No such judge or route.",
+    "408": "The body came too slowly.",
+    "413": "The body is too large.",
+    "422": "The body is not what this route takes; `field` says where.",
+    "429": "Too much is waiting; `Retry-After` says for how long.",
+    "500": "A fault of the service.",
+    "503": "Starting or draining.",
+    "504": "Not answered within the deadline.",
+}
+SAMPLE: dict[str, Any] = {
+    "question": "What is the capital of France?",
+    "references": ["Paris"],
+    "reference_mode": "any",
+}
+
+
+def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
+    """JSON Schema of the requests a task takes."""
+    schema = JudgeRequest.model_json_schema()
+    fields: dict[str, Any] = schema["properties"]
+    text = {"type": "string", "maxLength": limits.field_chars}
+    fields["task"] = {"const": task.name, "default": fields["task"]["default"]}
+    fields["variant"] = {"enum": list(task.variants), "default": fields["variant"]["default"]}
+    fields["mode"] = {"enum": ["score", "critique"] if task.critique else ["score"]}
+    fields["seed"] |= {"minimum": 0, "maximum": MAX_SEED}
+    fields["images"] = {
+        "type": "array",
+        "items": {"type": "string", "pattern": f"^{DATA_URL.pattern}"},
+        "maxItems": limits.images,
+        "description": "Data URLs of JPEG, PNG or WebP pictures.",
+    }
+    num = task.num_responses
+    del fields["responses"]
+    spellings = {
+        "responses": {"type": "array", "items": text, "minItems": num, "maxItems": num},
+        **({"response": text} if num == 1 else {"response_a": text, "response_b": text}),
+    }
+    for name in task.required:
+        is_text = fields[name]["type"] == "string"
+        fields[name]["minLength" if is_text else "minItems"] = 1
+    required = {"question", *task.required}
+    if task.name != fields["task"]["default"]:
+        required.add("task")
+    if fields["variant"]["default"] not in task.variants:
+        required.add("variant")
+    own = ["response"] if num == 1 else ["response_a", "response_b"]
+    return {
+        "type": "object",
+        "title": task.name,
+        "properties": {**fields, **spellings},
+        "required": sorted(required),
+        "oneOf": [{"required": ["responses"]}, {"required": own}],
+        "additionalProperties": False,
+    }
+
+
+def task_example(task: JudgeTask) -> dict[str, Any]:
+    """A request that a task takes."""
+    responses = (
+        {"response": "It is Paris."}
+        if task.num_responses == 1
+        else {"response_a": "It is Paris.", "response_b": "It is Lyon."}
+    )
+    return {"task": task.name, "variant": task.variants[0], **SAMPLE, **responses}
+
+
+def describe_task(name: str, service: Service) -> dict[str, Any]:
+    """One entry of ``GET /tasks``."""
+    task = get_task(name)
+    example = task_example(task)
+    return {
+        "name": name,
+        "judges": [key for key, judge in service.judges.items() if name in judge.tasks],
+        "variants": task.variants,
+        "labels": task.labels(task.rubric(JudgeRequest.model_validate(example))),
+        "modes": ["score", "critique"] if task.critique else ["score"],
+        "schema": task_schema(task, service.limits),
+        "example": example,
+    }
+
+
+def served_tasks(service: Service) -> list[str]:
+    """Names of the tasks that some judge takes."""
+    return sorted({task for judge in service.judges.values() for task in judge.tasks})
+
+
+def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
+    """The app's OpenAPI document, with what today's judges take."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+    )
+    components = document.setdefault("components", {})
+    _, definitions = models_json_schema(
+        [(Verdict, "serialization"), (ErrorBody, "serialization")], ref_template=REF
+    )
+    components.setdefault("schemas", {}).update(definitions["$defs"])
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    tasks = served_tasks(service)
+    single, many = _judge_bodies(tasks, service)
+    examples = {name: {"value": task_example(get_task(name))} for name in tasks}
+    paths = document["paths"]
+    paths["/judge"]["post"]["requestBody"] = _body({"anyOf": [*single, many]}, examples)
+    paths["/judge/stream"]["post"]["requestBody"] = _body({"anyOf": single}, examples)
+    for path, operations in paths.items():
+        if path in OPEN_ROUTES:
+            continue
+        for operation in operations.values():
+            operation["security"] = [{"key": []}]
+            operation.setdefault("parameters", []).append(_header(REQUEST_ID_HEADER))
+            for status, description in ERRORS.items():
+                operation["responses"][status] = _error(description)
+    for path in ("/judge", "/judge/stream"):
+        paths[path]["post"]["parameters"].append(_header(DEADLINE_HEADER))
+    return document
+
+
+def _judge_bodies(
+    tasks: list[str], service: Service
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    requests = [task_schema(get_task(name), service.limits) for name in tasks]
+    judge = {"enum": list(service.judges), "description": "Default: the first that takes the task."}
+    single = [
+        {**request, "properties": {**request["properties"], "judge": judge}} for request in requests
+    ]
+    many = {
+        "type": "object",
+        "title": "list",
+        "properties": {
+            "requests": {
+                "type": "array",
+                "items": {"anyOf": requests},
+                "maxItems": service.limits.requests,
+            },
+            "judge": judge,
+        },
+        "required": ["requests"],
+        "additionalProperties": False,
+    }
+    return single, many
+
+
+def _body(schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "required": True,
+        "content": {"application/json": {"schema": schema, "examples": examples}},
+    }
+
+
+def _header(name: str) -> dict[str, Any]:
+    schemas = {
+        REQUEST_ID_HEADER: {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"},
+        DEADLINE_HEADER: {"type": "integer", "minimum": 1, "maximum": 999_999_999},
+    }
+    told = {
+        REQUEST_ID_HEADER: "Comes back with the answer and names the call in the log.",
+        DEADLINE_HEADER: "How long the caller will wait, in milliseconds.",
+    }
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": told[name],
+        "schema": schemas[name],
+    }
+
+
+def _error(description: str) -> dict[str, Any]:
+    schema = {"$ref": REF.format(model="ErrorBody")}
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
