@@ -1,0 +1,87 @@
+"""``GET /v1/models`` and ``POST /v1/chat/completions``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from serve.calls import deadline_of, read_body, unless_gone
+from serve.chat.errors import OpenAIRoute
+from serve.chat.free import written
+from serve.chat.judged import greeting, is_probe, judged, understand
+from serve.chat.messages import ChatRequest, conversation, parse_chat
+from serve.chat.models import Model, Models
+from serve.chat.wire import Envelope, Reply, begun, events, whole
+from serve.service import Service
+
+
+def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
+    """Routes that speak OpenAI's language.
+
+    Args:
+        service: What all routes share.
+        aliases: A model name that clients cannot change, to the model that answers under it.
+    """
+    models = Models(service, aliases or {})
+    router = APIRouter(route_class=OpenAIRoute)
+
+    @router.get("/v1/models")
+    async def listed() -> Response:
+        data = [_model_object(name, model) for name, model in models.listed()]
+        return JSONResponse({"object": "list", "data": data})
+
+    @router.get("/v1/models/{name:path}")
+    async def one(name: str) -> Response:
+        return JSONResponse(_model_object(name, models.get(name)))
+
+    @router.post("/v1/chat/completions")
+    async def chat(request: Request) -> Response:
+        body = await read_body(request, service.limits)
+        asked = await run_in_threadpool(parse_chat, body, service.limits)
+        model = models.get(asked.model)
+        deadline = deadline_of(request)
+        fingerprint, reply = await _reply(asked, model, service, deadline)
+        num_top = (asked.top_logprobs or 0) if asked.logprobs else None
+        envelope = Envelope(model.name, fingerprint, num_top)
+        if not asked.stream:
+            return JSONResponse(await unless_gone(request, whole(envelope, reply)))
+        reply = await unless_gone(request, begun(reply))
+        with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
+        return StreamingResponse(
+            events(envelope, reply, with_usage=with_usage), media_type="text/event-stream"
+        )
+
+    return router
+
+
+def _model_object(name: str, model: Model) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "custos",
+        "root": model.name,
+    }
+
+
+async def _reply(
+    asked: ChatRequest, model: Model, service: Service, deadline: float | None
+) -> tuple[str, Reply]:
+    """The fingerprint of who replies, and the reply.
+
+    Raises:
+        ApiError: 422.
+    """
+    judge = service.judges[model.judge]
+    if model.contract is None:
+        messages = await run_in_threadpool(conversation, asked, service.limits)
+        return judge.identity, written(asked, messages, service, model.judge, deadline)
+    if is_probe(asked):
+        return "", greeting(asked, judge, model.name)
+    understood = await run_in_threadpool(understand, asked, model.contract, service)
+    reply = judged(understood, service, model.judge, streamed=bool(asked.stream), deadline=deadline)
+    return judge.fingerprint(understood.request), reply
