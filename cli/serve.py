@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +57,13 @@ def serve(
     deadline: Annotated[
         float, typer.Option(min=0.1, help="Most seconds to an answer; later ones are 504.")
     ] = 120.0,
+    alias: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=MODEL: answer chat clients that ask for NAME as MODEL, as in "
+            "gpt-4o=custos/qa. May be repeated."
+        ),
+    ] = None,
     log_contents: Annotated[
         bool, typer.Option("--log-contents", help="Log what is asked and answered.")
     ] = False,
@@ -73,6 +80,7 @@ def serve(
     from serve.service import Service
 
     sources = named_sources(judge or shipped_judges())
+    aliases = read_aliases(alias or [])
     limits = Limits(queue_requests=queue, deadline_s=deadline)
     keys = read_keys(api_key_file)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -90,22 +98,40 @@ def serve(
             f"try: curl -s {url(listener)}/judge {key}-H 'Content-Type: application/json' "
             f"-d {shlex.quote(json.dumps(SAMPLE))}"
         )
-        run(create_app(service, keys=keys), service, listener, lambda: load(sources))
+        app = create_app(service, keys=keys, aliases=aliases)
+        run(app, service, listener, lambda: load(sources, aliases))
 
 
-def load(sources: dict[str, str]) -> dict[str, Judge]:
+def load(sources: dict[str, str], aliases: Mapping[str, str]) -> dict[str, Judge]:
     """Load judges by their names; what several have in common is kept once.
 
     Raises:
-        CustosError: If one cannot be loaded.
+        CustosError: If one cannot be loaded, or an alias does not stand for what they can do.
     """
+    from serve.chat import check_aliases
     from serve.weights import share_weights
 
     judges: dict[str, Judge] = {}
     for name, source in sources.items():
         judges[name] = Judge.load(source)
         share_weights(judges.values())
+    check_aliases(judges, aliases)
     return judges
+
+
+def read_aliases(given: Iterable[str]) -> dict[str, str]:
+    """Read ``NAME=MODEL`` options.
+
+    Raises:
+        CustosError: If a name or model is empty, or a name is given twice.
+    """
+    aliases: dict[str, str] = {}
+    for text in given:
+        name, _, model = text.partition("=")
+        if not name or not model or name in aliases:
+            raise CustosError(f"--alias '{text}': expected NAME=MODEL, every name once")
+        aliases[name] = model
+    return aliases
 
 
 def shipped_judges() -> list[str]:
