@@ -16,8 +16,9 @@ from judging.types import Pass
 class FakeJudge(Judge):
     """Says Correct if a reference occurs in the response; writes the same critique of everything.
 
-    Waits at its ``gate`` while that is closed. A response with "break" in it raises. Confidence depends on the batch a request
-    is graded in, as a model's last digits do.
+    Waits at its ``gate`` while that is closed. A response with "break" in it raises. Its critique
+    never ends while it is ``endless``. Confidence depends on the batch a request is graded in, as a
+    model's last digits do.
     """
 
     CRITIQUE = "Both say little. The first says less."
@@ -31,6 +32,7 @@ class FakeJudge(Judge):
         self.pause_s = pause_s
         self.gate = threading.Event()
         self.gate.set()
+        self.endless = False
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
         self._tasks = tasks
@@ -67,6 +69,9 @@ class FakeJudge(Judge):
             if request.mode == "critique" and on_text:
                 for word in re.findall(r"\S+ ?", self.CRITIQUE):
                     on_text(request, Pass(), word)
+                while self.endless:
+                    time.sleep(0.001)
+                    on_text(request, Pass(), "more ")
             yield self._answer(request, 0.9 - len(batch) / 1000 if calibrated else 0.99)
 
     def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
