@@ -2,8 +2,9 @@
 
 The 112 charts are not public. An item is one chart: ``id`` (the pair's name and ``_1`` or, for the
 manipulated version, ``_2``), ``kind``, ``question``, ``question_type`` (choice, ranking, number),
-``choices``, ``answer``, ``unit``, ``manipulation``, and ``hmi`` or the raw ``human_answers`` with
-``alternatives``. A response adds ``fact_response`` and ``mind_response``.
+``choices``, ``answer``, ``unit``, ``manipulation``, ``image``, and ``hmi`` or the raw
+``human_answers`` with ``alternatives``. ``custos prep chartom`` makes such items. A response adds
+``fact_response`` and ``mind_response``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ from judging.types import JudgeRequest, Verdict, parse_record
 HIGH_HMI = 0.5
 """From here on a manipulated chart counts as misleading and its justification is judged. The paper
 says "high" and gives no number: half of the readers is ours."""
+
+_MIND = """\
+University students will be shown this chart and asked:
+
+{fact}
+
+What share of them, do you expect, will be led to a wrong answer by the chart? Begin with your \
+estimate as a decimal number from 0 to 1, then give your reasons."""
 
 Answer = str | float | Sequence[str] | None
 
@@ -218,7 +227,7 @@ class Chartom(Benchmark):
     )
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
-        """As for every benchmark; HMI is computed where raw human answers are given instead."""
+        """As for every benchmark; HMI is computed wherever people's raw answers are given."""
         rows = super().load(source, images)
         items = parse_rows(rows, ChartomItem)
         alternatives: dict[str, list[float]] = {}
@@ -226,10 +235,17 @@ class Chartom(Benchmark):
             alternatives.setdefault(item.pair, []).extend(item.alternatives)
         return [
             {**row, "hmi": hmi(item.human_answers, item.answer, alternatives[item.pair])}
-            if item.hmi is None and item.human_answers
+            if item.human_answers
             else row
             for row, item in zip(rows, items, strict=True)
         ]
+
+    def prompts(self, row: Row, style: str) -> dict[str, str]:
+        """FACT with its numbered options; MIND with the same inside, the number asked for first."""
+        item = _parse(row)
+        options = "  ".join(f"{number}. {text}" for number, text in enumerate(item.choices, 1))
+        fact = "\n".join(part for part in (item.question, options) if part)
+        return {"fact_response": fact, "mind_response": _MIND.format(fact=fact)}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """FACT where rules cannot read the answer, then the justification where it is due."""

@@ -13,6 +13,7 @@ from cli.backbone import backbone
 from cli.compare import compare
 from cli.eval import evaluate
 from cli.grade import grade
+from cli.prep_chartom import chartom
 from cli.prep_charts import charts, twins
 from cli.prep_critiques import critiques, truthful
 from cli.prep_pairs import pairs
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
 prep.app.command()(charts)
 prep.app.command()(twins)
+prep.app.command()(chartom)
 prep.app.command()(pairs)
 prep.app.command()(critiques)
 prep.app.command()(truthful)
