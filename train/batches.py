@@ -109,7 +109,7 @@ class Rows:
         order = random.Random(f"{seed}/{epoch}")
         by_rubric: dict[str, dict[object, list[Row]]] = {}
         for row in order.sample(self.rows, len(self.rows)):
-            together = row.example.question if whole_questions else id(row)
+            together = _read_once(row.example) if whole_questions else id(row)
             by_rubric.setdefault(row.rubric, {}).setdefault(together, []).append(row)
         micro_batches = []
         for questions in by_rubric.values():
@@ -154,6 +154,11 @@ def _windows(questions: list[list[Row]], size: int) -> Iterator[list[list[Row]]]
             window = []
     if window:
         yield window
+
+
+def _read_once(example: LabelledExample) -> str:
+    """What rows of one batch may share: a question, or a group's pictures."""
+    return example.group if example.images and example.group else example.question
 
 
 def _mean_length(rows: list[Row]) -> float:

@@ -67,7 +67,8 @@ class OptimSection(Section):
     micro_batch_size: int = Field(default=16, gt=0)
     """Rows per forward pass of one process; the rest is accumulated."""
     whole_questions: bool = False
-    """Shuffle questions, not rows, so that a batch reads a question once for all its responses."""
+    """Shuffle questions, not rows, so that a batch reads a question once for all its responses;
+    rows with pictures go by their group."""
 
     @model_validator(mode="after")
     def _divisible(self) -> OptimSection:

@@ -93,6 +93,17 @@ def test_whole_questions_stay_together(backbone: Backbone) -> None:
     assert any(len({row.example.question for row in micro}) > 4 for micro in scattered)
 
 
+def test_rows_with_pictures_stay_with_their_group(backbone: Backbone, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    made = [example(i, question=f"{i}?", group=f"g{i % 5}", images=(picture,)) for i in range(20)]
+    micros = [
+        micro
+        for step in encoded(backbone, made).steps(4, 4, 0, 0, whole_questions=True)
+        for micro in step
+    ]
+    assert [len({row.example.group for row in micro}) for micro in micros] == [1] * 5
+
+
 def test_targets_and_rubrics(rows: Rows) -> None:
     for row in rows.rows:
         assert row.tree.labels[row.target] == row.example.label
