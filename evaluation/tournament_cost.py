@@ -44,7 +44,7 @@ def measure(models: int, matches: int, resamples: int, seed: int = 0) -> dict[st
     Models stand 20 Elo points apart; every match is between two drawn at random.
     """
     rng = np.random.default_rng(seed)
-    strengths = 20.0 * np.arange(models)
+    strengths = np.arange(0, 20 * models, 20, dtype=np.float64)
     first = rng.integers(models, size=matches)
     second = (first + rng.integers(1, models, size=matches)) % models
     chance = 1 / (1 + 10 ** ((strengths[second] - strengths[first]) / ELO_SCALE))

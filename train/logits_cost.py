@@ -39,7 +39,7 @@ class Shape:
     supervised: int
 
 
-SHAPES = {"label": Shape(8, 250, 3), "critique": Shape(2, 768, 512)}
+SHAPES = {"label": Shape(8, 250, 3), "critique": Shape(2, 512, 384)}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -137,7 +137,7 @@ def test_splits_share_no_question_and_pictures_are_found(tmp_path: Path) -> None
         pairs = [row for _, row in read_records(tmp_path / f"{split}.jsonl", LabelledExample)]
         scores = tmp_path / "scores" / f"{split}.jsonl"
         singles = [row for _, row in read_records(scores, LabelledExample)]
-        assert len(singles) == 2 * len(splits[split])  # type: ignore[index]
+        assert len(singles) == 2 * len(splits[split])
         for example in (*pairs, *singles):
             assert example.split == split
             assert all(Path(name).is_file() for name in example.images)
