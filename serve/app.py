@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 
 from judging import Verdict
-from serve import chat
+from serve import chat, pages
 from serve.calls import deadline_of, parse_call, parse_one, read_body, unless_gone
 from serve.errors import ApiError, add_error_handling
 from serve.middleware import Bodies, Envelope, Keys, WhenOpen, request_id
@@ -145,6 +145,7 @@ def create_app(
 
     # Routes of the sub-packages: app.include_router(<package>.routes(service)), one line each.
     app.include_router(chat.routes(service, aliases))
+    app.include_router(pages.routes(service, has_keys=bool(keys)))
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document() -> Response:

@@ -117,7 +117,9 @@ class Keys:
             if not self._is_known(_given_key(Headers(scope=scope))):
                 refusal = ApiError(401, "an access key is needed: Authorization: Bearer KEY")
                 response = refusal.response()
-                response.headers["WWW-Authenticate"] = 'Bearer, Basic realm="custos"'
+                # One header each: Chromium does not find Basic behind another scheme.
+                response.headers["WWW-Authenticate"] = 'Basic realm="custos"'
+                response.headers.append("WWW-Authenticate", "Bearer")
                 return await response(scope, receive, send)
         await self.app(scope, receive, send)
 

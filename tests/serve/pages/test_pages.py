@@ -1,0 +1,257 @@
+"""The pages as a browser shows them: a real service on a real socket, with a made-up judge."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from judging import JudgeRequest, Verdict
+from judging.types import Pass
+from serve.service import Service
+from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving
+from tests.tiny import save_picture
+
+KEY = "a-key-for-these-tests-0123456789"
+TASKS = ("hieval-qs", "truthful-pair")
+NASTY = "</script><img src=x onerror=document.title='owned'><b>bold</b>"
+
+
+class PageJudge(FakeJudge):
+    """Remembers what it was asked; prefers A, whichever response that is."""
+
+    def __init__(self) -> None:
+        super().__init__("fake", TASKS)
+        self.asked: list[JudgeRequest] = []
+
+    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+        self.asked.append(request)
+        verdict = super()._answer(request, confidence)
+        if request.task != "truthful-pair":
+            return verdict
+        posterior = {"A": 0.7, "B": 0.2, "None": 0.1}
+        critique = NASTY if request.mode == "critique" else None
+        orders = ("given", "swapped") if request.order == "both" else ("given",)
+        passes = tuple(Pass(order=o, posterior=posterior, critique=critique) for o in orders)
+        return verdict.model_copy(
+            update={
+                **{"label": "A", "probabilities": posterior, "passes": passes},
+                **{"needs_review": request.order == "both", "critique": critique},
+            }
+        )
+
+
+@pytest.fixture
+def judge() -> PageJudge:
+    return PageJudge()
+
+
+@pytest.fixture
+def client(judge: PageJudge) -> Iterator[httpx.Client]:
+    with serving(Service({"fake": judge})) as client:
+        yield client
+
+
+def open_page(browser: Chrome, client: httpx.Client, path: str = "/", width: int = 1200) -> None:
+    browser.set_window_size(width, 1000)
+    browser.get_log("browser")  # what earlier tests left
+    browser.get(f"{str(client.base_url).rstrip('/')}{path}")
+
+
+def field(browser: Chrome, name: str) -> WebElement:
+    return browser.find_element(By.NAME, name)
+
+
+def wait_for(browser: Chrome, text: str) -> str:
+    def shown(_: Any) -> bool:
+        return text in browser.find_element(By.ID, "answer").text
+
+    WebDriverWait(browser, 10).until(shown)
+    return browser.find_element(By.ID, "answer").text
+
+
+def assert_quiet(browser: Chrome) -> None:
+    """Nothing was blocked by the policy, missing or broken."""
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("path", ["/", "/pages/judges", "/pages/queue"])
+def test_pages_allow_nothing_from_elsewhere(client: httpx.Client, path: str) -> None:
+    page = client.get(path)
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", page.text)
+    assert not re.search(r"<script(?! type=\"application/json\")[^>]*>[^<]", page.text)
+    assert " style=" not in page.text and not re.search(r"\son\w+=", page.text)
+
+
+def test_only_the_pages_own_files_are_given_out(client: httpx.Client) -> None:
+    assert client.get("/pages/static/style.css").headers["content-type"].startswith("text/css")
+    for name in ("routes.py", "..%2froutes.py", "%2e%2e/routes.py", "nothing.js"):
+        assert client.get(f"/pages/static/{name}").status_code == 404
+
+
+def test_pages_ask_for_the_key(judge: PageJudge, browser: Chrome) -> None:
+    with serving(Service({"fake": judge}), keys=[KEY]) as client:
+        for path in ("/", "/pages/judges", "/pages/queue.json", "/pages/static/style.css"):
+            refused = client.get(path)
+            assert refused.status_code == 401
+            assert "Basic" in refused.headers["WWW-Authenticate"]
+        # As if typed into the browser's own question, once.
+        address = str(client.base_url).rstrip("/")
+        browser.get(address.replace("//", f"//any:{KEY}@") + "/")
+        open_page(browser, client)
+        browser.find_element(By.ID, "example").click()
+        field(browser, "question").send_keys(Keys.CONTROL, Keys.ENTER)
+        wait_for(browser, "Correct")
+        assert "Bearer $CUSTOS_KEY" in browser.find_element(By.ID, "curl").text
+        assert KEY not in browser.page_source
+
+
+def test_a_response_is_judged_by_keyboard_alone(
+    client: httpx.Client, browser: Chrome, judge: PageJudge
+) -> None:
+    open_page(browser, client)
+    field(browser, "question").send_keys("What is the capital of France?", Keys.TAB)
+    browser.switch_to.active_element.send_keys("Paris", Keys.ENTER, " City of Paris ", Keys.TAB)
+    browser.switch_to.active_element.send_keys(Keys.TAB)
+    browser.switch_to.active_element.send_keys("It is Paris.", Keys.CONTROL, Keys.ENTER)
+    said = wait_for(browser, "Fingerprint")
+    assert said.startswith("Correct\nStatus: scored. Confidence 89.9 %.")
+    [bar, _] = browser.find_elements(By.CSS_SELECTOR, "#answer progress")
+    assert float(str(bar.get_attribute("value"))) == pytest.approx(0.899)
+    [asked] = judge.asked
+    assert asked.references == ("Paris", "City of Paris")
+    assert (asked.reference_mode, asked.response) == ("any", "It is Paris.")
+    assert_quiet(browser)
+
+
+def test_a_pair_with_a_picture_is_judged_in_both_orders(
+    client: httpx.Client, browser: Chrome, judge: PageJudge, tmp_path: Path
+) -> None:
+    open_page(browser, client)
+    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+    assert not field(browser, "response").is_displayed()
+    field(browser, "question").send_keys("Is it green?")
+    field(browser, "response_a").send_keys("Yes.")
+    field(browser, "response_b").send_keys(NASTY)
+    picture = save_picture(tmp_path / "a.png", 40, 30)
+    browser.find_element(By.ID, "pictures").send_keys(picture)
+    assert browser.find_element(By.CSS_SELECTOR, "#thumbs img").is_displayed()
+    field(browser, "critique").click()
+    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+    said = wait_for(browser, "Fingerprint")
+    assert "The two orders disagree" in said and "Swapped: A and B change places" in said
+    assert said.count(NASTY) == 2  # shown as text, never as markup
+    assert browser.title == "Playground · custos"
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#answer progress")) == 9
+    [asked] = judge.asked
+    assert (asked.mode, asked.order, asked.responses) == ("critique", "both", ("Yes.", NASTY))
+    assert asked.images[0].startswith("data:image/png;base64,")
+    assert_quiet(browser)
+
+
+def test_a_dropped_picture_is_taken_and_can_be_removed(
+    client: httpx.Client, browser: Chrome
+) -> None:
+    open_page(browser, client)
+    browser.execute_script(  # type: ignore[no-untyped-call]
+        """
+        const data = new DataTransfer();
+        data.items.add(new File(["no picture"], "notes.txt", { type: "text/plain" }));
+        data.items.add(new File(["\\x89PNG"], "a.png", { type: "image/png" }));
+        const drop = document.getElementById("drop");
+        drop.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
+        """
+    )
+    wait_for(browser, "notes.txt: not a JPEG, PNG or WebP picture")
+    remove = browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove picture 1']")
+    remove.send_keys(Keys.ENTER)
+    browser.implicitly_wait(0)
+    assert browser.find_elements(By.CSS_SELECTOR, "#thumbs li") == []
+    browser.implicitly_wait(5)
+
+
+def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
+    open_page(browser, client)
+    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+    field(browser, "question").send_keys("q")
+    field(browser, "response_a").send_keys("a")
+    field(browser, "response_b").send_keys("b")
+    browser.execute_script(  # type: ignore[no-untyped-call]
+        "pictures.push('data:image/png;base64,AAAA')"
+    )
+    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+    assert "images: " in wait_for(browser, "not a readable")
+
+
+def test_the_calls_to_copy_work(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
+    open_page(browser, client)
+    question = 'What\'s """the"\\ capital?'
+    field(browser, "question").send_keys(question)
+    field(browser, "references").send_keys("Paris")
+    field(browser, "response").send_keys("Paris")
+    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+    wait_for(browser, "Fingerprint")
+    curl = browser.find_element(By.ID, "curl").get_property("textContent")
+    answer = subprocess.run(["bash", "-c", str(curl)], capture_output=True, check=True)
+    assert json.loads(answer.stdout)["label"] == "Correct"
+    python = str(browser.find_element(By.ID, "python").get_property("textContent"))
+    said = subprocess.run([sys.executable, "-c", python], capture_output=True, check=True)
+    assert said.stdout.strip() == b"Correct"
+    assert [asked.question for asked in judge.asked] == [question] * 3
+
+
+@pytest.mark.parametrize("path", ["/", "/pages/judges", "/pages/queue"])
+def test_a_phone_needs_no_sideways_scrolling(
+    client: httpx.Client, browser: Chrome, path: str
+) -> None:
+    open_page(browser, client, path, width=500)
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True},
+    )
+    wide = "return document.documentElement.scrollWidth - window.innerWidth"
+    assert browser.execute_script(wide) <= 0  # type: ignore[no-untyped-call]
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert_quiet(browser)
+
+
+def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -> None:
+    open_page(browser, client, "/pages/judges")
+    said = browser.find_element(By.TAG_NAME, "main").text
+    assert "hieval-qs, truthful-pair" in said and "Not measured" in said
+
+
+def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:
+    judge.name = "embedded-qs"
+    report = json.loads(Path("judges/embedded-qs/report.json").read_text("utf-8"))
+    with serving(Service({"qs": judge})) as client:
+        open_page(browser, client, "/pages/judges")
+        row = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
+    accuracy = report["metrics"]["accuracy"]
+    assert row.startswith("embedded-qs")
+    assert f"{accuracy['value']:.3f}" in row and f"[{accuracy['low']:.3f}" in row
+
+
+def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
+    open_page(browser, client, "/pages/queue")
+    assert browser.find_element(By.ID, "state").text == "ready"
+    body = {"question": "q", "references": ["r"], "response": "r"}
+    client.post("/judge", json=body).raise_for_status()
+    counter = browser.find_element(By.CSS_SELECTOR, "[data-counter=answered]")
+    WebDriverWait(browser, 5).until(lambda _: counter.text == "1")
+    assert_quiet(browser)
