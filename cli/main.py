@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import bench, prep
+from cli import bench, prep, prep_charthal
 from cli.backbone import backbone
 from cli.compare import compare
 from cli.eval import evaluate
@@ -44,6 +44,11 @@ app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --ou
 prep.app.command()(charts)
 prep.app.command()(twins)
 prep.app.command()(chartom)
+prep.app.add_typer(
+    prep_charthal.app,
+    name="charthal-construct",
+    epilog="Example: custos prep charthal-construct sheet data/mine --out anna.csv",
+)
 prep.app.command()(pairs)
 prep.app.command()(critiques)
 prep.app.command()(truthful)

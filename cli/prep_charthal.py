@@ -1,0 +1,151 @@
+"""``custos prep charthal-construct``: ChartHal-style questions about one's own charts."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cli.prep import Strict, show_bad_rows
+from cli.server_options import (
+    CompletionPrice,
+    Concurrency,
+    Deadline,
+    KeyEnv,
+    PromptPrice,
+    api_key,
+    prices,
+)
+from judging.errors import CustosError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Have a model write ChartHal-style questions about charts, and people check them.",
+)
+
+Folder = Annotated[Path, typer.Argument(help="Folder that generate wrote.")]
+
+
+@app.command()
+def generate(
+    charts: Annotated[
+        Path,
+        typer.Option(
+            help="JSONL, JSON or Parquet file: id, images, num_subplots, discipline, chart_type."
+        ),
+    ],
+    count: Annotated[int, typer.Option(min=1, help="Charts to sample; 12 questions on each.")],
+    base_url: Annotated[
+        str, typer.Option(help="OpenAI-compatible server, version included: http://host:8000/v1")
+    ],
+    model: Annotated[str, typer.Option(help="Model that writes.")],
+    out: Annotated[Path, typer.Option(help="Folder for questions, pictures and manifest.json.")],
+    seed: Annotated[int, typer.Option(help="Other seeds sample other charts.")] = 0,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Default: the server's own.")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Longest reply.")] = 4096,
+    prompt_price: PromptPrice = 0,
+    completion_price: CompletionPrice = 0,
+    strict: Strict = False,
+) -> None:
+    """Sample charts and have a model write a question for every cell.
+
+    Charts of one and two subplots come 3:2, disciplines in proportion, and every chart type stays
+    in. The same command picks up where it was stopped, and asks again where a request failed.
+
+    Example: custos prep charthal-construct generate --charts charts.jsonl --count 100
+    --base-url https://api.openai.com/v1 --model o4-mini --key-env OPENAI_API_KEY --out data/mine
+    """
+    from clients.chat import Server
+    from clients.messages import Decoding
+    from data_prep.charthal_construction.charts import load_charts, sample_charts
+    from data_prep.charthal_construction.generation import generate_questions
+    from data_prep.manifest import describe_file
+
+    server = Server(base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
+    bad_rows: list[str] = []
+    pool = load_charts(charts, None if strict else bad_rows)
+    show_bad_rows(bad_rows)
+    manifest = generate_questions(
+        sample_charts(pool, count, seed),
+        server,
+        Decoding(temperature=temperature, max_tokens=max_tokens),
+        prices(prompt_price, completion_price),
+        out,
+        source={**describe_file(charts), "bad_rows": len(bad_rows), "seed": seed},
+        command=shlex.join(["custos", *sys.argv[1:]]),
+    )
+    _show_cells(manifest["counts"])
+    rejected = sum(manifest["rejected"].values())
+    written = sum(manifest["counts"].values())
+    typer.echo(f"{written} questions on {manifest['charts']} charts, {rejected} rejected: {out}")
+
+
+@app.command()
+def sheet(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="CSV or JSONL file for one annotator.")],
+) -> None:
+    """Write a sheet for an annotator: correct in place, then say keep or discard.
+
+    Example: custos prep charthal-construct sheet data/mine --out anna.csv
+    """
+    from data_prep.charthal_construction.checks import write_sheet
+    from data_prep.charthal_construction.generation import load_questions
+
+    questions = load_questions(folder)
+    write_sheet(out, questions)
+    typer.echo(f"{len(questions)} questions: {out}")
+
+
+@app.command()
+def collect(
+    folder: Folder,
+    sheets: Annotated[
+        list[Path], typer.Option("--sheet", help="Filled-in sheet, one per annotator; repeat.")
+    ],
+    final: Annotated[
+        Path | None, typer.Option(help="Sheet that settles what annotators differ on.")
+    ] = None,
+) -> None:
+    """Bring sheets together into FOLDER/charthal.json and FOLDER/disagreements.json.
+
+    Example: custos prep charthal-construct collect data/mine --sheet anna.csv --sheet ben.csv
+    """
+    from data_prep.charthal_construction.checks import read_sheet, settle
+    from data_prep.charthal_construction.generation import (
+        count_cells,
+        load_questions,
+        write_benchmark,
+    )
+
+    if len({path.stem for path in sheets}) < len(sheets):
+        raise CustosError("--sheet: two sheets have the same name; annotators are told by it")
+    rulings = settle(
+        load_questions(folder),
+        {path.stem: read_sheet(path) for path in sheets},
+        read_sheet(final) if final else (),
+    )
+    write_benchmark(folder, rulings)
+    _show_cells(count_cells(rulings.kept))
+    typer.echo(
+        f"{len(rulings.kept)} kept, {len(rulings.discarded)} discarded, "
+        f"{len(rulings.disagreements)} disagreements, {len(rulings.unchecked)} unchecked: {folder}"
+    )
+
+
+def _show_cells(counts: dict[str, int]) -> None:
+    shown = Table("cell")
+    shown.add_column("questions", justify="right")
+    for cell, count in counts.items():
+        shown.add_row(cell, str(count))
+    Console(highlight=False).print(shown)
