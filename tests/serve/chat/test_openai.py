@@ -14,8 +14,8 @@ from judging import CustosError, Judge
 from serve.chat.contracts import CONTRACTS
 from serve.limits import Limits
 from tests.conftest import Folders
-from tests.serve.chat.conftest import serving
 from tests.serve.chat.made_up import KnowingJudge, body, picture, qa, wait_until
+from tests.serve.chat.serving import serving
 
 
 def client(address: str, **options: Any) -> openai.OpenAI:

@@ -10,8 +10,8 @@ import pytest
 from serve.chat.contract import Contract, Layout
 from serve.chat.contracts import CONTRACTS
 from serve.limits import Limits
-from tests.serve.chat.conftest import serving
 from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge, body, picture, qa, user
+from tests.serve.chat.serving import serving
 from tests.serve.made_up import FakeJudge
 
 URL = "/v1/chat/completions"

@@ -1,0 +1,99 @@
+"""``custos doctor`` against real services, ours and others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from json import dumps
+
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cli.main import app
+from serve.chat.contracts import CONTRACTS
+from tests.serve.chat.made_up import KnowingJudge
+from tests.serve.chat.serving import serving
+
+
+def examine(url: str, *options: str, **env: str) -> Result:
+    return CliRunner().invoke(app, ["doctor", "--url", url, *options], env=env)
+
+
+def row(result: Result, model: str) -> list[str]:
+    """Cells of a model's row."""
+    [line] = [line for line in result.stdout.splitlines() if f"│ {model} " in line]
+    return [cell.strip() for cell in line.strip("│").split("│")]
+
+
+def test_all_that_is_served_is_well() -> None:
+    with serving({"knowing": KnowingJudge()}, {"gpt-4o": "custos/qa"}) as address:
+        result = examine(f"{address}/v1")
+    assert result.exit_code == 0, result.output
+    for name in CONTRACTS:
+        assert row(result, f"custos/{name}")[2] == "ok"
+        assert row(result, f"custos/{name}")[4] == f"custos/{name}@knowing"
+    _, harness, outcome, milliseconds, answered_by, reply = row(result, "gpt-4o")
+    assert (harness, outcome, reply) == ("inspect_ai", "ok", "GRADE: I")
+    assert answered_by == "custos/qa@knowing"
+    assert float(milliseconds) > 0
+
+
+def test_what_is_not_served_is_said_and_a_wanted_one_fails() -> None:
+    with serving({"pairs": KnowingJudge("pairs", ("truthful-pair",))}, keys=("k3y",)) as address:
+        assert examine(address).exit_code == 2
+        result = examine(address, CUSTOS_KEY="k3y")
+        assert result.exit_code == 0
+        assert row(result, "custos/truthful-pair")[2] == "ok"
+        assert row(result, "custos/qa")[2] == "not served"
+        assert examine(address, "--key", "k3y", "--model", "custos/qa").exit_code == 1
+
+
+@contextmanager
+def stranger(content: str, status: int = 200) -> Iterator[str]:
+    """A server that calls itself custos/qa and always says the same."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(200, {"data": [{"id": "custos/qa"}]})
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            choice = {"message": {"content": content}}
+            error = {"message": content}
+            self.answer(status, {"choices": [choice], "model": "gpt-4o", "error": error})
+
+        def answer(self, code: int, body: object) -> None:
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(dumps(body).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_another_judge_is_told_apart_by_its_verdicts_and_its_name() -> None:
+    for content in ("GRADE: C", "GRADE: CI", "I would say grade: c", "downgrade: insufficient"):
+        with stranger(content) as address:
+            result = examine(address)
+        assert result.exit_code == 1
+        assert row(result, "custos/qa")[2] == "wrong"
+        assert row(result, "custos/qa")[4:] == ["gpt-4o", content]
+    with stranger("busy", 429) as address:
+        assert row(examine(address), "custos/qa")[2::3] == ["refused", "429 busy"]
+
+
+def test_nobody_there() -> None:
+    result = examine("http://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert "no list of models" in result.stderr
