@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from cli import bench, prep, prep_charthal
 from cli.backbone import backbone
 from cli.compare import compare
+from cli.doctor import doctor
 from cli.eval import evaluate
 from cli.grade import grade
 from cli.prep_chartom import chartom
@@ -61,6 +62,7 @@ app.command("eval")(evaluate)
 app.command()(compare)
 app.command()(grade)
 app.command()(serve)
+app.command()(doctor)
 app.command()(backbone)
 
 
