@@ -169,11 +169,26 @@ def render_html(
 
 def sections(intervals: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A tree of estimates as titled tables: ``title``, ``rows`` of a name and an estimate."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[tuple[list[str], Mapping[str, Any]]]] = {}
     for path, estimate in estimates(intervals):
         title, *rest = path
-        found.setdefault(title, []).append({"name": " / ".join(rest) or title, **estimate})
-    return [{"title": title.replace("_", " "), "rows": rows} for title, rows in found.items()]
+        found.setdefault(title, []).append((rest or [title], estimate))
+    return [
+        {
+            "title": title.replace("_", " "),
+            "rows": [{"name": name, **row} for name, row in _short_names(rows)],
+        }
+        for title, rows in found.items()
+    ]
+
+
+def _short_names(
+    rows: Sequence[tuple[list[str], Mapping[str, Any]]],
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Join the parts of names, without a last part that is the same in every row."""
+    last = {names[-1] for names, _ in rows}
+    drop = len(last) == 1 and all(len(names) > 1 for names, _ in rows)
+    return [(" / ".join(names[:-1] if drop else names), row) for names, row in rows]
 
 
 def interval_cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:

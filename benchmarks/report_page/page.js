@@ -19,12 +19,15 @@ function show() {
   document.getElementById("count").textContent = `${count} of ${items.length} items`;
 }
 
+function fill(item) {
+  for (const image of item.querySelectorAll("img[data-image]")) {
+    image.src = images[image.dataset.image];
+  }
+}
+
 for (const item of items) {
-  item.addEventListener("toggle", () => {
-    for (const image of item.querySelectorAll("img[data-image]")) {
-      image.src = images[image.dataset.image];
-    }
-  });
+  item.addEventListener("toggle", () => fill(item));
+  if (item.open) fill(item);
 }
 filters.addEventListener("input", show);
 filters.addEventListener("submit", (event) => event.preventDefault());
