@@ -206,7 +206,7 @@ class Trainer:
             scores |= {f"{watch}_{name}": value for name, value in self.measure(rows).items()}
         self.progress.history.append({"step": self.progress.step, **scores})
         best = self.progress.best
-        if not best or _key(scores) > _key(best):
+        if not best or selection_key(scores) > selection_key(best):
             self.progress.best = {"step": self.progress.step, **scores}
             if self._main:
                 self.unwrapped.backbone.save_pretrained(str(self.recipe.run.output / BEST))
@@ -290,7 +290,7 @@ class Trainer:
         )
 
 
-def _key(scores: dict[str, float]) -> tuple[float, float]:
+def selection_key(scores: dict[str, float]) -> tuple[float, float]:
     """What the best adapter has most of: accuracy, then likelihood."""
     return scores.get("val_accuracy", 0.0), -scores["val_nll"]
 

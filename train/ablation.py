@@ -1,0 +1,236 @@
+"""HiEval's ablation (Table 6) on a laptop: every cell trained over several seeds, one table.
+
+python -m train.ablation --qs-test data/open/test.jsonl --ea-test data/charts/test.jsonl \
+--out runs/ablation
+
+Each cell is a training script with one thing changed; second stages start from the first stage of
+their seed. A killed ablation goes on where it stood when the command is given again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from scipy import stats
+
+from evaluation.markdown import number, table
+from evaluation.measure import measure
+from evaluation.outcomes import gather, label_set
+from evaluation.report import without_nan
+from evaluation.trial import grade_examples
+from judging import Judge, LabelledExample
+from judging.errors import CustosError
+from judging.rows import atomic_write, read_records, write_json
+from train.loop import selection_key
+from train.recipe import RECIPES
+
+TRAIN = Path(__file__).parent
+RECIPE_OF = {1: "ablation_qs.yaml", 2: "ablation_ea.yaml"}
+COLUMNS = ("quick score", "S-Acc", "A-Acc")
+BEFORE = "quick score before"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One line of the table."""
+
+    name: str
+    stage: int
+    overrides: tuple[str, ...] = ()
+    published: tuple[float | None, ...] = (None, None, None)
+    """HiEval's Table 6, in the order of ``COLUMNS``."""
+
+
+CELLS = (
+    Cell("HiEval-QS", 1, published=(0.938, None, None)),
+    Cell("no focal loss", 1, ("loss.gamma=0", "loss.weighting=none"), (0.925, None, None)),
+    Cell("HiEval-EA", 2, published=(None, 0.938, 0.855)),
+    Cell("no unlikelihood", 2, ("loss.unlikelihood=0",), (None, 0.910, 0.840)),
+    Cell("no replay", 2, ("replay.train=[]",), (None, 0.552, 0.413)),
+    Cell("hardest negatives", 2, ("loss.negatives=hardest",)),
+    Cell("all negatives", 2, ("loss.negatives=all",)),
+    Cell("differing suffix", 2, ("loss.span=suffix",)),
+)
+FULL = {cell.stage: cell for cell in reversed(CELLS) if not cell.overrides}
+"""By stage: the cell that the others leave something out of."""
+
+Results = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Cell to what every seed measured."""
+
+
+def run_cell(
+    cell: Cell, seed: int, recipes: Path, test: Sequence[LabelledExample], out: Path
+) -> dict[str, Any]:
+    """Train and measure one cell with one seed, or read what an earlier run measured.
+
+    Args:
+        cell: What to change.
+        seed: Seed of adapter, order and negatives.
+        recipes: Folder of the two recipes.
+        test: Test examples of the cell's stage.
+        out: Folder of the ablation.
+
+    Returns:
+        ``seed``, ``n``, ``COLUMNS``, the quick score before stage 2 and the seconds it took.
+        After stage 2 the quick score is what the chosen adapter keeps of stage 1.
+
+    Raises:
+        CustosError: If training fails; the message names its log.
+    """
+    folder = out / cell.name.replace(" ", "_") / str(seed)
+    measured = folder / "cell.json"
+    if measured.is_file():
+        found: dict[str, Any] = json.loads(measured.read_text(encoding="utf-8"))
+        return found
+    started = time.monotonic()
+    overrides = [*cell.overrides, f"run.seed={seed}", f"run.output={folder}"]
+    if cell.stage == 2:
+        overrides.append(f"adapter.init={out / FULL[1].name / str(seed)}")
+    script = TRAIN / f"hieval_stage{cell.stage}.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "log.txt"
+    with log.open("a", encoding="utf-8") as file:
+        command = [sys.executable, script, "--config", recipes / RECIPE_OF[cell.stage], *overrides]
+        done = subprocess.run(command, check=False, stdout=file, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise CustosError(f"{cell.name}, seed {seed}: training failed, see {log}")
+    verdicts = grade_examples(Judge.load(str(folder)), test)
+    accuracy = measure(gather(test, verdicts, label_set(test, verdicts)))
+    found = {"seed": seed, "n": accuracy["accuracy"]["n"], **dict.fromkeys((*COLUMNS, BEFORE))}
+    if cell.stage == 1:
+        found["quick score"] = accuracy["accuracy"]["value"]
+    else:
+        found["S-Acc"] = accuracy["score_accuracy"]["value"]
+        found["A-Acc"] = accuracy["type_accuracy"]["value"]
+        found |= _stage1_kept(folder / "history.json")
+    found["seconds"] = round(time.monotonic() - started, 1)
+    write_json(measured, without_nan(found))
+    return found
+
+
+def _stage1_kept(history: Path) -> dict[str, float]:
+    """Accuracy on the earlier stage's test at the start and of the adapter that was chosen."""
+    entries = json.loads(history.read_text(encoding="utf-8"))
+    validated = [entry for entry in entries if "val_nll" in entry]
+    best = max(validated, key=selection_key)
+    return {BEFORE: validated[0]["stage1_accuracy"], "quick score": best["stage1_accuracy"]}
+
+
+def render(results: Results, command: str) -> str:
+    """Two tables: means over seeds beside the published figures, and what every change does."""
+    levels: list[tuple[str, ...]] = []
+    effects: list[tuple[str, ...]] = []
+    for cell in CELLS:
+        runs = results[cell.name]
+        levels.append((cell.name, *(_mean([run[column] for run in runs]) for column in COLUMNS)))
+        if any(cell.published):
+            levels.append(("- published", *map(number, cell.published)))
+        full = FULL[cell.stage]
+        if cell is full:
+            continue
+        for column, value, best in zip(COLUMNS, cell.published, full.published, strict=True):
+            pairs = zip(runs, results[full.name], strict=True)
+            ours = [a[column] - b[column] for a, b in pairs if a[column] is not None]
+            theirs = None if value is None or best is None else value - best
+            if ours:
+                direction = _direction(ours, theirs)
+                effects.append((cell.name, column, _mean(ours), number(theirs), direction))
+    counts = {stage: results[cell.name][0]["n"] for stage, cell in FULL.items()}
+    before = _mean([run[BEFORE] for run in results[FULL[2].name]])
+    minutes = sum(run["seconds"] for runs in results.values() for run in runs) / 60
+    return f"""\
+# Ablation over {len(results[CELLS[0].name])} seeds
+
+{table(("", *COLUMNS), levels)}
+
+Mean, standard deviation and [95 % t-interval] over seeds. Quick score on {counts[1]} items of the \
+first stage, after the second stage too (before it: {before}); S-Acc and A-Acc on {counts[2]} \
+items. Published: HiEval's Table 6, another backbone on other data. {minutes:.0f} minutes in all.
+
+## What leaving out or changing does
+
+{table(("", "metric", "difference to the full method", "published", "direction"), effects)}
+
+Differences are paired by seed; a direction that the interval leaves open is within noise.
+
+    {command}
+"""
+
+
+def _direction(ours: Sequence[float], theirs: float | None) -> str:
+    if len(ours) < 2:
+        return "one seed"
+    mean, half = _t_interval(ours)
+    if abs(mean) <= half:
+        return "within noise"
+    if theirs is None:
+        return "better" if mean > 0 else "worse"
+    return "as published" if mean * theirs > 0 else "against the published"
+
+
+def _t_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and half width of its 95 % t-interval."""
+    spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1)) * spread
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return number(known[0] if known else None)
+    mean, half = _t_interval(known)
+    spread = float(np.std(known, ddof=1))
+    return f"{number(mean)} ± {number(spread)} [{number(mean - half)}, {number(mean + half)}]"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.ablation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--qs-test", type=Path, required=True, help="test of the first stage")
+    parser.add_argument("--ea-test", type=Path, required=True, help="test of the second stage")
+    parser.add_argument("--limit", type=int, default=400, help="take so many rows of each test")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--recipes", type=Path, default=RECIPES / "embedded")
+    given = parser.parse_args(argv)
+    console = Console()
+    results: dict[str, list[dict[str, Any]]] = {cell.name: [] for cell in CELLS}
+    try:
+        tests = {
+            stage: [row for _, row in read_records(path, LabelledExample)][: given.limit]
+            for stage, path in ((1, given.qs_test), (2, given.ea_test))
+        }
+        for seed in range(given.seeds):
+            for cell in CELLS:
+                console.print(f"{cell.name}, seed {seed}")
+                found = run_cell(cell, seed, given.recipes, tests[cell.stage], given.out)
+                results[cell.name].append(found)
+    except CustosError as error:
+        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    arguments = sys.argv[1:] if argv is None else argv
+    command = shlex.join(["python", "-m", "train.ablation", *arguments])
+    page = render(results, command)
+    write_json(given.out / "ablation.json", {"command": command, "cells": results})
+    with atomic_write(given.out / "ablation.md") as file:
+        file.write(page)
+    console.print(page, markup=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()
