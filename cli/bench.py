@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cli.bench_grade import grade
 from cli.bench_respond import respond
+from cli.bench_tournament import tournament
 from judging import CustosError
 from judging.rows import atomic_write, write_json
 
@@ -19,6 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their p
 
 app.command()(respond)
 app.command()(grade)
+app.command()(tournament)
 
 WIDTH_IN_FILES = 160
 """Columns for tables that are piped or kept, where rich would wrap them at 80."""

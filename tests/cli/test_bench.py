@@ -84,7 +84,9 @@ def charthal_responses(*said: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("verb", ["list", "grade", "table", "compare", "lal"])
+@pytest.mark.parametrize(
+    "verb", ["list", "respond", "grade", "table", "compare", "tournament", "lal"]
+)
 def test_every_verb_shows_an_example(verb: str) -> None:
     shown = run(verb, "--help")
     assert shown.exit_code == 0

@@ -1,0 +1,187 @@
+"""Open-ended answers of several models, compared two by two: win matrix and ratings."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.base import Benchmark, required_text
+from benchmarks.files import Row
+from evaluation.metrics import ratio
+from evaluation.outcomes import number_off
+from evaluation.report import without_nan
+from evaluation.statistics import (
+    RESAMPLES,
+    cluster_sums,
+    percentile_interval,
+    resample_clusters,
+)
+from evaluation.tournament import Matches, fit_strengths, rank_models
+from judging.errors import CustosError
+from judging.tasks.truthful import TIE
+from judging.types import JudgeRequest, Verdict
+
+Responses = Mapping[str, Mapping[str, str]]
+"""Model to item id to its response."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two models' answers to one question."""
+
+    question: str
+    """Item id."""
+    first: str
+    second: str
+    request: JudgeRequest
+
+
+def read_responses(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
+    """A model's responses by item id.
+
+    Raises:
+        CustosError: If a row has no id of its own or no response.
+    """
+    found: dict[str, str] = {}
+    for row in rows:
+        key = str(row.get(benchmark.item_id, ""))
+        response = row.get("response")
+        if not key or key in found or not isinstance(response, str):
+            fault = "occurs twice" if key in found else "lacks an id or a response"
+            raise CustosError(f"item '{key}' {fault}")
+        found[key] = response
+    return found
+
+
+def pair_up(
+    benchmark: Benchmark,
+    items: Iterable[Row],
+    responses: Responses,
+    *,
+    task: str,
+    mode: str = "score",
+    with_reference: bool = False,
+) -> list[Match]:
+    """Every two models on every question that both answered.
+
+    Args:
+        benchmark: Whose items they are.
+        items: The official items, pictures in ``images``.
+        responses: Responses of at least two models.
+        task: Pair task.
+        mode: ``score``, or ``critique`` to have the judge write before it decides.
+        with_reference: Show the judge the text of the right option.
+
+    Raises:
+        CustosError: If there are fewer than two models or no two of them answered one question.
+    """
+    if len(responses) < 2:
+        raise CustosError("a tournament needs the responses of two models or more")
+    matches = []
+    for row in items:
+        key = str(row.get(benchmark.item_id))
+        for first, second in itertools.combinations(sorted(responses), 2):
+            said = [responses[model].get(key) for model in (first, second)]
+            if None in said:
+                continue
+            request = JudgeRequest.model_validate(
+                {
+                    "id": f"{key}/{first}/{second}",
+                    "task": task,
+                    "mode": mode,
+                    "question": required_text(row, "question", benchmark.item_id),
+                    "references": _right_option(row) if with_reference else (),
+                    "responses": said,
+                    "images": row.get("images", ()),
+                }
+            )
+            matches.append(Match(key, first, second, request))
+    if not matches:
+        raise CustosError("no two models answered the same question")
+    return matches
+
+
+def rank(
+    matches: Sequence[Match], verdicts: Sequence[Verdict], resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Any]:
+    """The table of a tournament.
+
+    A judge that finds no difference, or whose two orders disagree, gives half a win to each side.
+    Matches without any decision are left out and counted. Intervals resample questions, because the
+    matches on one question are not independent.
+
+    Args:
+        matches: What was judged.
+        verdicts: One per match, in order.
+        resamples: Bootstrap resamples.
+        seed: Their seed.
+
+    Returns:
+        As ``evaluation.tournament.rank_models``, with ``win_rate`` as ``value, low, high, n``; also
+        ``statuses, coverage, judges``.
+
+    Raises:
+        CustosError: If nothing was decided or a model cannot be ranked.
+    """
+    decided = [
+        (match, outcome)
+        for match, verdict in zip(matches, verdicts, strict=True)
+        if (outcome := _outcome(verdict)) is not None
+    ]
+    played = Matches.of((match.first, match.second, outcome) for match, outcome in decided)
+    table = rank_models(played, resamples, seed)
+    models = len(played.names)
+    points = np.zeros((len(played), models, models))
+    each = np.arange(len(played))
+    points[each, played.first, played.second] = played.half_points / 2
+    points[each, played.second, played.first] = 1 - played.half_points / 2
+    clusters = number_off([match.question for match, _ in decided])
+    drawn = resample_clusters(
+        cluster_sums(points.reshape(len(played), -1), clusters), resamples, seed
+    ).reshape(resamples, models, models)
+    strengths = fit_strengths(drawn)
+    wins = points.sum(axis=0)
+    rates, rates_drawn = ratio(wins, wins + wins.T), ratio(drawn, drawn + drawn.swapaxes(1, 2))
+    for place, name in enumerate(played.names):
+        interval = percentile_interval(strengths[:, place])
+        table["models"][name]["rating"] |= {"low": interval.low, "high": interval.high}
+        for other in range(models):
+            if other != place:
+                spread = percentile_interval(rates_drawn[:, place, other])
+                table["win_rate"][name][played.names[other]] = {
+                    "value": float(rates[place, other]),
+                    "low": spread.low,
+                    "high": spread.high,
+                    "n": int(wins[place, other] + wins[other, place]),
+                }
+    cleaned: dict[str, Any] = without_nan(
+        {
+            **table,
+            "draws": int((~np.isnan(strengths[:, 0])).sum()),
+            "questions": int(clusters.max()) + 1,
+            "coverage": len(decided) / len(matches),
+            "statuses": dict(Counter(verdict.status for verdict in verdicts)),
+            "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
+        }
+    )
+    return cleaned
+
+
+def _outcome(verdict: Verdict) -> str | None:
+    """``A``, ``B``, ``tie``, or ``None`` where nothing was decided."""
+    if verdict.status == "abstain" or verdict.label == TIE:
+        return "tie"
+    return verdict.label
+
+
+def _right_option(row: Row) -> tuple[str, ...]:
+    options, letter = row.get("options"), str(row.get("answer", ""))
+    place = "ABCD".find(letter.strip("() "))
+    if not isinstance(options, list) or not letter or not 0 <= place < len(options):
+        raise CustosError(f"field 'answer': '{letter}' names none of the options")
+    return (str(options[place]),)
