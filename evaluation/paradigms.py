@@ -98,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         examples = [row for _, row in read_records(arguments.data, LabelledExample)]
         result = compare_paradigms(
             examples[: arguments.pairs],
-            {"original": dict.fromkeys(PARADIGMS, arguments.original), "trained": judges},
+            # A run that cannot be loaded is noticed before an hour is spent on the original.
+            {"trained": judges, "original": dict.fromkeys(PARADIGMS, arguments.original)},
             arguments.out,
             critique_tokens=arguments.critique_tokens,
             sampled_pairs=arguments.sampled_pairs,
@@ -162,7 +163,8 @@ def compare_paradigms(
                     judge, examples[:sampled_pairs], PARADIGMS[name], cell, critique_tokens
                 )
             cells.setdefault(name, {})[stage] = measured
-    return {"n": len(examples), "critique_tokens": critique_tokens, "cells": without_nan(cells)}
+    in_order = {name: cells[name] for name in PARADIGMS if name in cells}
+    return {"n": len(examples), "critique_tokens": critique_tokens, "cells": without_nan(in_order)}
 
 
 def judge_pairs(

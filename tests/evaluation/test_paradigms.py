@@ -143,8 +143,8 @@ def test_the_command_resumes_cell_by_cell(
     command += ["--sampled-pairs", "2", "--critique-tokens", "3"]
     command += ["--judge", f"pure-label={folder}"]
     paradigms.main(command)
-    # Two single-response paradigms, two of both at once with five samples each; one again, trained.
-    assert counted == [12, 12, 6, 10, 6, 10, 6, 10]
+    # The trained one; two single-response paradigms, two of both at once with five samples each.
+    assert counted == [6, 10, 12, 12, 6, 10, 6, 10]
     first = json.loads((out / "paradigms.json").read_text(encoding="utf-8"))
     cell = first["cells"]["critique-label"]["original"]
     assert cell["order"]["flip_rate"]["n"] == 6
