@@ -105,8 +105,8 @@ def render_markdown(benchmark: Benchmark, table: Mapping[str, Any], source: str)
             [f"**{row['name']}**" if row["ours"] else row["name"], *row["figures"]]
             for row in paper["rows"]
         ]
-        header = ("", *map(str, paper["columns"]))
-        parts += [f"### Published, {paper['source']}", markdown_table(header, rows)]
+        columns = ("", *map(str, paper["columns"]))
+        parts += [f"### Published, {paper['source']}", markdown_table(columns, rows)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -13,14 +13,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 import benchmarks
 from benchmarks import base
 from benchmarks.base import benchmark_names, get_benchmark, join_responses
 from benchmarks.comparison import compare_graded
 from benchmarks.files import check_ids, read_file, write_graded
+from cli.main import app
+from judging import Judge
 from judging.errors import CustosError
 from judging.tasks import task_names
+from tests.clients.conftest import fake
+from tests.clients.fake_server import FakeServer, Say, completion
+from tests.serve.made_up import FakeJudge
+
+__all__ = ["fake"]
 
 SIXTH = '''
 """Riddles: a made-up benchmark of one task and one rate."""
@@ -44,8 +52,8 @@ class Riddles(Benchmark):
         return (
             JudgeRequest(
                 id=row["id"],
-                question=row["riddle"],
-                references=(row["solution"],),
+                question=row["question"],
+                references=(row["answer"],),
                 responses=(row["response"],),
             ),
         )
@@ -95,13 +103,43 @@ def test_the_five() -> None:
         get_benchmark("vqa")
 
 
-def test_a_sixth_is_one_file(sixth: None) -> None:
-    assert "riddles" in benchmark_names()
-    [request] = get_benchmark("riddles").requests(
-        {"id": "1", "riddle": "?", "solution": "man", "response": "a man"}
+def test_a_sixth_is_one_file(
+    sixth: None, fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked, graded, tabulated, put on a page and compared, with nothing but its file."""
+
+    def run(*arguments: str | Path) -> str:
+        done = CliRunner().invoke(app, ["bench", *map(str, arguments)], catch_exceptions=False)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
+    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
+    items, said, graded = (tmp_path / f"{name}.json" for name in ("items", "said", "graded"))
+    items.write_text(
+        json.dumps([{"id": n, "question": f"Riddle {n}?", "answer": n} for n in "abc"])
     )
-    assert request.references == ("man",)
-    assert get_benchmark("riddles").table([{"id": "1", "solved": True}])["overall"] == {"solved": 1}
+    fake.answer = lambda seen: Say(body=completion("it is a"))
+    assert "riddles" in run("list")
+    run(
+        "respond",
+        "riddles",
+        "--items",
+        items,
+        "--base-url",
+        fake.url,
+        "--model",
+        "m",
+        "--out",
+        said,
+    )
+    assert [row["response"] for row in json.loads(said.read_text())] == ["it is a"] * 3
+    run("grade", "riddles", "--responses", said, "--judge", "j", "--out", graded)
+    page, table = tmp_path / "page.html", tmp_path / "table.json"
+    shown = run("table", "riddles", "--graded", graded, "--html", page, "--json", table)
+    assert json.loads(table.read_text())["overall"] == {"solved": pytest.approx(1 / 3)}
+    assert "Sphinx" in shown
+    assert "Riddle b?" in page.read_text()
+    assert "0 in A, 0 in B" in run("compare", "riddles", graded, graded)
 
 
 def test_a_name_is_registered_once() -> None:

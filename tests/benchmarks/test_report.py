@@ -158,8 +158,18 @@ def test_the_table_with_people_in_every_form(tmp_path: Path) -> None:
         json.dumps({"judge": "q", "requests": 200, "seconds": 8.0, "cost": "free"})
     )
     out = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "html")}
-    command = ["table", "charthal", "--graded", path, "--people", said, "--random-sample"]
-    done = run(*command, *(part for kind, file in out.items() for part in (f"--{kind}", file)))
+    command: list[str | Path] = [
+        "table",
+        "charthal",
+        "--graded",
+        path,
+        "--people",
+        said,
+        "--random-sample",
+    ]
+    for kind, file in out.items():
+        command += [f"--{kind}", file]
+    done = run(*command)
     assert done.exit_code == 0, done.stderr
     corrected = json.loads(out["json"].read_text())["corrected"]
     shown = f"corrected score: {corrected['corrected']['value']:.4g} ["
