@@ -14,9 +14,12 @@ from cli.compare import compare
 from cli.doctor import doctor
 from cli.eval import evaluate
 from cli.grade import grade
+from cli.judges import judges
+from cli.load import load
 from cli.prep_chartom import chartom
 from cli.prep_charts import charts, twins
 from cli.prep_critiques import critiques, truthful
+from cli.prep_error_types import error_types
 from cli.prep_pairs import pairs
 from cli.serve import serve
 from judging.errors import CustosError
@@ -52,6 +55,7 @@ prep.app.add_typer(
 )
 prep.app.command()(pairs)
 prep.app.command()(critiques)
+prep.app.command()(error_types)
 prep.app.command()(truthful)
 app.add_typer(
     bench.app,
@@ -62,6 +66,8 @@ app.command("eval")(evaluate)
 app.command()(compare)
 app.command()(grade)
 app.command()(serve)
+app.command()(judges)
+app.command()(load)
 app.command()(doctor)
 app.command()(backbone)
 

@@ -213,7 +213,7 @@ def synthetic(
         seed,
     )
     described = {"name": "synthetic", "rows": rows, "worlds": worlds, "seed": seed}
-    _write(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
+    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
 
 
 def held_out_shares(val: float, cal: float, test: float) -> HeldOut:
@@ -266,7 +266,7 @@ def split_and_write(
     """Report bad rows, split the rest and write it."""
     show_bad_rows(bad_rows)
     left_out = {"bad_rows": len(bad_rows), "filtered": num_filtered}
-    _write(split_examples(examples, held_out, seed), out, source, held_out, seed, left_out)
+    write_splits(split_examples(examples, held_out, seed), out, source, held_out, seed, left_out)
 
 
 def show_bad_rows(bad_rows: Sequence[str]) -> None:
@@ -278,7 +278,7 @@ def show_bad_rows(bad_rows: Sequence[str]) -> None:
         errors.print(f"skipped: {len(bad_rows) - MAX_BAD_ROWS_SHOWN} more bad rows")
 
 
-def _write(
+def write_splits(
     splits: Splits,
     out: Path,
     source: Mapping[str, Any],
@@ -286,6 +286,7 @@ def _write(
     seed: int,
     left_out: Mapping[str, int],
 ) -> None:
+    """Write the four files and their manifest, and print how many of each label they hold."""
     write_prepared(
         out,
         splits,

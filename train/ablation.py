@@ -101,7 +101,8 @@ def run_cell(
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log.txt"
     with log.open("a", encoding="utf-8") as file:
-        command = [sys.executable, script, "--config", recipes / RECIPE_OF[cell.stage], *overrides]
+        recipe = recipes / RECIPE_OF[cell.stage]
+        command = [sys.executable, str(script), "--config", str(recipe), *overrides]
         done = subprocess.run(command, check=False, stdout=file, stderr=subprocess.STDOUT)
     if done.returncode:
         raise CustosError(f"{cell.name}, seed {seed}: training failed, see {log}")

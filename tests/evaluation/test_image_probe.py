@@ -12,7 +12,7 @@ import pytest
 
 from evaluation import image_probe
 from evaluation.image_probe import probe, render, shuffled_pictures
-from judging import JudgeRequest, LabelledExample, Verdict
+from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.encoder import read_image
 from judging.errors import CustosError
 from judging.rows import write_records
@@ -116,7 +116,7 @@ def test_shuffled_pictures_come_from_other_groups(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_both_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_probe.Judge, "load", lambda name: _Judge())
+    monkeypatch.setattr(Judge, "load", lambda name: _Judge())
     path = tmp_path / "twins.jsonl"
     write_records(path, _twins(tmp_path))
     out = tmp_path / "out"

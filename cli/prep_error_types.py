@@ -1,0 +1,76 @@
+"""``custos prep error-types``: balance annotated errors, test on hard and new ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.prep import (
+    Cal,
+    Out,
+    Seed,
+    SourceFile,
+    Strict,
+    Val,
+    held_out_shares,
+    show_bad_rows,
+    write_splits,
+)
+from data_prep.balanced import balanced_sample, class_of, hard_and_new_test, item_of
+from data_prep.generic import load_generic
+from data_prep.manifest import describe_file
+from data_prep.splits import split_beside_test
+
+
+def error_types(
+    source: SourceFile,
+    hard: Annotated[
+        Path,
+        typer.Option(help="Quick-scoring test split; what source shares with it counts as hard."),
+    ],
+    out: Out,
+    test_per_type: Annotated[
+        int, typer.Option(min=2, help="Test examples of each error type, 60 % of them hard.")
+    ] = 200,
+    per_class: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most of each class in train; default: the rarest class's."),
+    ] = None,
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    strict: Strict = False,
+) -> None:
+    """Balance error types for training, and test on hard and new cases 60 to 40 of every type.
+
+    Hard cases are those of the quick-scoring test (made with --verdicts: those models get wrong);
+    they are never trained on. Val and cal keep their natural shares.
+
+    Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl --out data/ea
+    """
+    bad_rows: list[str] = []
+    examples = load_generic(source, None if strict else bad_rows)
+    show_bad_rows(bad_rows)
+    known = {item_of(example) for example in load_generic(hard)}
+    test, rest = hard_and_new_test(examples, known, test_per_type, seed)
+    held_out = held_out_shares(val, cal, 0)
+    splits, num_near_test = split_beside_test(rest, test, held_out, seed)
+    num_train = len(splits["train"])
+    splits["train"] = balanced_sample(splits["train"], per_class, seed)
+    cases = Counter((class_of(row), "hard" if item_of(row) in known else "new") for row in test)
+    described = {
+        **describe_file(source),
+        "hard": describe_file(hard),
+        "per_class": per_class,
+        "test_cases": {f"{name}, {sort}": count for (name, sort), count in sorted(cases.items())},
+    }
+    left_out = {
+        "bad_rows": len(bad_rows),
+        "hard_and_not_drawn": len(examples) - len(test) - len(rest),
+        "near_duplicates_of_test": num_near_test,
+        "beyond_balance": num_train - len(splits["train"]),
+    }
+    write_splits(splits, out, described, held_out, seed, left_out)
