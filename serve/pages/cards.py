@@ -23,7 +23,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
     described = judge.describe()
     folder = run_folder(judge.name)
     report: dict[str, Any] | None = None
-    notes = ""
+    notes: list[list[str]] = []
     if folder:
         try:
             report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
@@ -66,8 +66,12 @@ def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
     return f"{metric['value']:.3f}", f"[{metric['low']:.3f}, {metric['high']:.3f}]"
 
 
-def _prose(card_text: str) -> str:
-    """The card's plain paragraphs: its table is shown from the report."""
-    blocks = card_text.split("\n\n")
-    plain = [block for block in blocks if block and block[0] not in "#|`"]
-    return "\n\n".join(block for block in plain if not block.startswith("Measured on"))
+def _prose(card_text: str) -> list[list[str]]:
+    """The card's plain paragraphs: its table is shown from the report.
+
+    Returns:
+        Per paragraph, text and code in turn, beginning with text.
+    """
+    blocks = [block for block in card_text.split("\n\n") if block and block[0] not in "#|`"]
+    told = [block for block in blocks if not block.startswith("Measured on") and block[-1] != ":"]
+    return [" ".join(block.split()).split("`") for block in told]

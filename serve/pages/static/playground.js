@@ -16,10 +16,11 @@ function options(select, names) {
 
 /** Show the fields that the chosen judge and task have. */
 function shape() {
-  const shown = { pair: task().pair, single: !task().pair, critique: task().critique, references: true };
+  const { pair, critique, variants } = task();
+  const shown = { pair, critique, single: !pair, options: pair || critique, variants: variants.length > 1 };
   for (const part of form.querySelectorAll("[data-for]")) part.hidden = !shown[part.dataset.for];
   form.references.required = task().references;
-  form.response_a.required = form.response_b.required = task().pair;
+  form.response_a.required = form.response_b.required = pair;
 }
 
 function chooseTask() {

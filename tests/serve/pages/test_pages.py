@@ -66,7 +66,7 @@ def client(judge: PageJudge) -> Iterator[httpx.Client]:
 
 def open_page(browser: Chrome, client: httpx.Client, path: str = "/", width: int = 1200) -> None:
     browser.set_window_size(width, 1000)
-    browser.get_log("browser")  # what earlier tests left
+    browser.get_log("browser")  # type: ignore[no-untyped-call]  # what earlier tests left
     browser.get(f"{str(client.base_url).rstrip('/')}{path}")
 
 
@@ -84,7 +84,7 @@ def wait_for(browser: Chrome, text: str) -> str:
 
 def assert_quiet(browser: Chrome) -> None:
     """Nothing was blocked by the policy, missing or broken."""
-    assert browser.get_log("browser") == []
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("path", ["/", "/pages/judges", "/pages/queue"])
@@ -168,7 +168,7 @@ def test_a_dropped_picture_is_taken_and_can_be_removed(
     client: httpx.Client, browser: Chrome
 ) -> None:
     open_page(browser, client)
-    browser.execute_script(  # type: ignore[no-untyped-call]
+    browser.execute_script(
         """
         const data = new DataTransfer();
         data.items.add(new File(["no picture"], "notes.txt", { type: "text/plain" }));
@@ -191,9 +191,7 @@ def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
     field(browser, "question").send_keys("q")
     field(browser, "response_a").send_keys("a")
     field(browser, "response_b").send_keys("b")
-    browser.execute_script(  # type: ignore[no-untyped-call]
-        "pictures.push('data:image/png;base64,AAAA')"
-    )
+    browser.execute_script("pictures.push('data:image/png;base64,AAAA')")
     browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
     assert "images: " in wait_for(browser, "not a readable")
 
@@ -225,7 +223,7 @@ def test_a_phone_needs_no_sideways_scrolling(
         {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True},
     )
     wide = "return document.documentElement.scrollWidth - window.innerWidth"
-    assert browser.execute_script(wide) <= 0  # type: ignore[no-untyped-call]
+    assert browser.execute_script(wide) <= 0
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert_quiet(browser)
 
