@@ -203,6 +203,7 @@ class Chartom(Benchmark):
     tasks = ("chartom-fact", "chartom-justification")
     headline = "FACT accuracy"
     image_field = "image"
+    facets = {"kind": (), "question_type": (), "manipulation": ()}
     published = (
         Published(
             "Table 1",

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
 
-from benchmarks.base import Benchmark, ItemScore, Published, benchmark
+from benchmarks.base import Benchmark, ItemScore, PaperRow, benchmark
+from benchmarks.complex_facts import ATOMIC, ATOMIC_GIVEN, FORMS, ORIGIN, measure_complex_facts
 from benchmarks.files import Row, parse_rows
+from benchmarks.simplevqa_published import DOMAINS, PUBLISHED, TASKS
+from benchmarks.stated_confidence import measure_stated_confidence
 from benchmarks.tables import Ratio, coverage, intervals, store_verdicts, values
+from evaluation.options import extract_confidence
 from judging.errors import CustosError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, parse_conclusion
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -36,8 +41,16 @@ _LANGUAGES = {
     "英文": "english",
 }
 
-_TASKS = ("LS", "OIR", "TE", "PE", "LB", "TP", "QPR", "AC", "OAR")
-_DOMAINS = ("LES", "EHC", "CS", "ETA", "FTM", "NS", "AR", "CHC", "LI")
+_CONFIDENCE = {
+    "english": "Answer briefly. After the answer, state in square brackets how sure you are, from "
+    "0 to 1. Example: [0.85]",
+    "chinese": "请简短作答，并在答案后用方括号写出你的把握，取0到1之间的数，例如：[0.85]",
+}
+_HINT = {"english": "Known: {question} {fact}", "chinese": "已知：{question}{fact}"}
+
+RESPONSES = {ORIGIN: "response", ATOMIC: "atomic_response", ATOMIC_GIVEN: "atomic_given_response"}
+"""Form of a question to the field its response is in."""
+_VERDICT_NAMES = {form: "simplevqa" if form == ORIGIN else f"simplevqa {form}" for form in FORMS}
 
 
 class SimpleVQAItem(BaseModel):
@@ -61,13 +74,21 @@ class SimpleVQAItem(BaseModel):
             "domain", "subject_category", AliasPath("vqa_category", "subject_category")
         ),
     )
+    atomic_question: str = ""
+    """Asks for the subject alone: who or what is in the picture."""
+    atomic_fact: str = ""
+    """Its answer."""
     response: str | None = None
+    atomic_response: str | None = None
+    atomic_given_response: str | None = None
     model: str = "response"
     """Whose response it is."""
     judge_res: dict[str, str | None] = Field(default_factory=dict)
     """Model to what the judge said; ``A``, ``Correct``, ``正确``."""
+    cfq: dict[str, str | None] = Field(default_factory=dict)
+    """The same for the forms ``Atomic`` and ``Atomic-Given``."""
 
-    @field_validator("judge_res", mode="before")
+    @field_validator("judge_res", "cfq", mode="before")
     @classmethod
     def _unwrap_conclusions(cls, said: Any) -> Any:
         if not isinstance(said, dict):
@@ -76,6 +97,23 @@ class SimpleVQAItem(BaseModel):
             model: value.get("conclusion") if isinstance(value, dict) else value
             for model, value in said.items()
         }
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it asks more than what its subject is."""
+        asked, atomic = self.question.split(), self.atomic_question.split()
+        return bool(atomic) and bool(self.atomic_fact.strip()) and asked != atomic
+
+    @property
+    def answered(self) -> dict[str, str]:
+        """Form of the question to its response, for those there are."""
+        said = {form: getattr(self, field) for form, field in RESPONSES.items()}
+        return {form: response for form, response in said.items() if response is not None}
+
+    def conclusion(self, form: str, model: str) -> str | None:
+        """What was concluded on a form; ``None`` if nothing that can be read."""
+        said = self.judge_res.get(model) if form == ORIGIN else self.cfq.get(form)
+        return parse_conclusion(said or "")
 
     @property
     def variant(self) -> str:
@@ -99,117 +137,80 @@ class SimpleVQA(Benchmark):
     headline = "CO"
     item_id = "data_id"
     image_field = "image"
-    published = (
-        Published(
-            "Table 3 (%): overall, then F by task",
-            ("CO", "NA", "IN", "CGA", "F", *_TASKS),
-            {
-                "GPT-4o": (
-                    *(47.2, 7.8, 45.0, 51.2, 49.1),
-                    *(58.7, 53.4, 48.1, 36.4, 44.3, 57.5, 61.8, 35.1, 61.0),
-                ),
-                "Gemini-2.0-flash": (
-                    *(52.8, 6.0, 41.2, 56.1, 54.4),
-                    *(63.7, 60.9, 54.3, 55.0, 44.3, 61.5, 65.7, 33.9, 64.4),
-                ),
-                "Claude-3.5-Sonnet": (
-                    *(48.5, 9.8, 41.8, 53.7, 50.9),
-                    *(57.1, 53.9, 52.1, 29.7, 47.2, 58.4, 62.7, 46.7, 60.1),
-                ),
-                "InternVL2.5-78B-MPO": (
-                    *(45.4, 5.9, 48.6, 48.3, 46.8),
-                    *(57.4, 54.6, 50.3, 26.4, 34.4, 57.0, 65.8, 32.8, 72.3),
-                ),
-                "Qwen2.5-VL-72B": (
-                    *(49.4, 5.4, 45.2, 52.2, 50.8),
-                    *(57.7, 50.8, 51.0, 38.6, 51.6, 57.8, 65.8, 29.8, 62.8),
-                ),
-                "Qwen2.5-VL-7B": (
-                    *(43.2, 5.1, 51.7, 45.6, 44.3),
-                    *(38.6, 52.7, 37.6, 32.7, 41.0, 52.6, 53.6, 39.2, 56.7),
-                ),
-            },
-        ),
-        Published(
-            "Table 4 (%): F by language and domain",
-            ("chinese", "english", *_DOMAINS),
-            {
-                "GPT-4o": (50.1, 48.1, 47.0, 37.5, 58.2, 62.0, 50.5, 61.7, 30.3, 29.6, 58.8),
-                "Gemini-2.0-flash": (
-                    *(56.3, 52.5, 54.1, 35.4, 59.9, 67.5, 70.9, 64.6, 29.2, 36.3, 64.6),
-                ),
-                "Claude-3.5-Sonnet": (
-                    *(49.3, 52.8, 49.1, 42.7, 52.7, 56.5, 48.1, 61.1, 38.7, 34.4, 66.5),
-                ),
-                "InternVL2.5-78B-MPO": (
-                    *(53.1, 40.5, 54.2, 22.5, 60.2, 53.6, 35.5, 56.7, 27.5, 37.9, 63.6),
-                ),
-                "Qwen2.5-VL-72B": (
-                    *(49.2, 52.3, 49.4, 45.2, 64.3, 62.4, 53.6, 58.3, 20.9, 30.3, 61.8),
-                ),
-                "Qwen2.5-VL-7B": (
-                    *(42.9, 45.8, 42.9, 42.8, 54.9, 49.8, 40.4, 46.4, 25.9, 30.3, 56.9),
-                ),
-            },
-        ),
-        Published(
-            "Table 5 (%): accuracy on the 569 CFQ items",
-            ("Origin", "Atomic", "Atomic-Given"),
-            {
-                "DeepSeek-R1": (None, None, 55.01),
-                "GPT-4o": (56.24, 56.94, 61.69),
-                "Qwen2.5-VL-72B": (51.67, 59.58, 64.15),
-                "InternVL2.5-78B-MPO": (55.36, 55.71, 69.95),
-            },
-        ),
-        Published(
-            "Table 6 (%): without the picture",
-            ("CO", "IN", "NA", "CGA"),
-            {
-                "o1-preview": (3.65, 22.12, 74.22, 14.16),
-                "DeepSeek-R1": (10.08, 53.60, 36.32, 15.82),
-                "GPT-4o": (5.23, 31.60, 63.16, 14.20),
-                "Gemini-2.0-flash": (7.06, 61.33, 31.60, 10.32),
-            },
-        ),
-    )
+    styles = ("standard", "confidence", "cfq")
+    facets = {"vqa_category.task_category": TASKS, "language": ()}
+    published = PUBLISHED
+
+    def load(self, source: str, images: Path | None = None) -> list[Row]:
+        """As for every benchmark, categories decoded."""
+        return [_decode_category(row) for row in super().load(source, images)]
+
+    def prompts(self, row: Row, style: str) -> dict[str, str]:
+        """The bare question; with a request to state confidence; or in CFQ's three forms.
+
+        In style ``cfq``, items that ask for no more than their subject are asked as they are.
+        """
+        item = _parse(row)
+        if style == "confidence":
+            return {"response": f"{item.question}\n{_CONFIDENCE[item.variant]}"}
+        if style == "standard" or not item.is_complex:
+            return {"response": item.question}
+        hint = _HINT[item.variant].format(question=item.atomic_question, fact=item.atomic_fact)
+        return {
+            RESPONSES[ORIGIN]: item.question,
+            RESPONSES[ATOMIC]: item.atomic_question,
+            RESPONSES[ATOMIC_GIVEN]: f"{hint}\n{item.question}",
+        }
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """One request in the item's language; the judge sees no picture, as in the paper."""
+        """One per response, in the item's language; the judge sees no picture, as in the paper."""
         item = _parse(row)
-        if item.response is None:
+        if not item.answered:
             raise CustosError(f"item '{item.id}': field 'response': Field required")
-        return (
-            JudgeRequest(
-                id=item.id,
-                task="simplevqa",
-                variant=item.variant,
-                question=item.question,
-                references=(item.answer,) if item.answer else (),
-                responses=(item.response,),
-                metadata={"language": item.language, "task": item.task, "domain": item.domain},
-            ),
-        )
+        return tuple(_request(item, form, response) for form, response in item.answered.items())
 
     def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """Adds ``judge_res`` with the Chinese words the official script counts."""
-        [verdict] = verdicts
-        said = None if verdict.label is None else CHINESE[verdict.label]
-        judged = {**row.get("judge_res", {}), _parse(row).model: {"conclusion": said}}
-        return {**row, "judge_res": judged, **store_verdicts({"simplevqa": verdict})}
+        """Adds ``judge_res`` with the Chinese words the official script counts, and ``cfq``."""
+        item = _parse(row)
+        said = dict(zip(item.answered, verdicts, strict=True))
+        concluded = {
+            form: {"conclusion": None if verdict.label is None else CHINESE[verdict.label]}
+            for form, verdict in said.items()
+        }
+        graded = dict(row)
+        if ORIGIN in concluded:
+            origin = concluded.pop(ORIGIN)
+            graded["judge_res"] = {**row.get("judge_res", {}), item.model: origin}
+        if concluded:
+            graded["cfq"] = concluded
+        kept = {_VERDICT_NAMES[form]: verdict for form, verdict in said.items()}
+        return {**graded, **store_verdicts(kept)}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """``overall``, ``by_language``, ``by_task``, ``by_domain``: CO, IN, NA, CGA, F as shares.
 
-        Conclusions that cannot be read count in ``coverage`` alone. A file that holds several
-        models gives one such table per model, under ``models``.
+        Conclusions that cannot be read count in ``coverage`` alone. Where responses state how sure
+        they are, also ``calibration``; where atomic questions were asked, also ``cfq``: accuracy by
+        form and what failures come from. A file that holds several models gives one such table per
+        model, under ``models``, without these two.
         """
         items = parse_rows(map(_decode_category, rows), SimpleVQAItem)
         models = list(dict.fromkeys(model for item in items for model in item.judge_res))
         if not models:
             raise CustosError("no item has a 'judge_res'")
-        tables = {model: _table_of(model, items, rows) for model in models}
-        return tables[models[0]] if len(tables) == 1 else {"models": tables}
+        if len(models) == 1:
+            return _table_of(models[0], items, rows, _measure_responses(models[0], items))
+        return {"models": {model: _table_of(model, items, rows, {}) for model in models}}
+
+    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+        """Rows of the three tables of models that saw the pictures; of several models, each."""
+        by_model: dict[str, Mapping[str, Any]] = table.get("models", {table.get("model"): table})
+        rows: dict[str, dict[str, PaperRow]] = {}
+        for model, own in by_model.items():
+            for published, row in zip(self.published, _paper_rows(own), strict=False):
+                if row:
+                    rows.setdefault(published.source, {})[model] = row
+        return rows
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """1 for a correct response, else 0.
@@ -221,7 +222,7 @@ class SimpleVQA(Benchmark):
         models = {model for item in items for model in item.judge_res}
         if len(models) > 1:
             raise CustosError(f"several models in one file: {', '.join(sorted(models))}")
-        concluded = [_conclusion(item, next(iter(models), "")) for item in items]
+        concluded = [item.conclusion(ORIGIN, next(iter(models), "")) for item in items]
         return [
             ItemScore(item.id, item.question, None if said is None else float(said == CORRECT))
             for item, said in zip(items, concluded, strict=True)
@@ -244,18 +245,32 @@ def _decode_category(row: Row) -> Row:
         raise CustosError(f"field 'vqa_category': cannot be read: {category!r:.80}") from None
 
 
-def _conclusion(item: SimpleVQAItem, model: str) -> str | None:
-    return parse_conclusion(item.judge_res.get(model) or "")
+def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
+    is_atomic = form == ATOMIC
+    answer = item.atomic_fact if is_atomic else item.answer
+    return JudgeRequest(
+        id=item.id if form == ORIGIN else f"{item.id}/{form}",
+        task="simplevqa",
+        variant=item.variant,
+        question=item.atomic_question if is_atomic else item.question,
+        references=(answer,) if answer else (),
+        responses=(response,),
+        metadata={"language": item.language, "task": item.task, "domain": item.domain},
+    )
 
 
-def _table_of(model: str, items: Sequence[SimpleVQAItem], rows: Sequence[Row]) -> dict[str, Any]:
+def _table_of(
+    model: str, items: Sequence[SimpleVQAItem], rows: Sequence[Row], more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """CO, IN, NA, CGA and F of one model, and ``more`` estimates of its own."""
+    concluded = [item.conclusion(ORIGIN, model) for item in items]
     columns = np.array(
-        [[_conclusion(item, model) == conclusion for conclusion in CONCLUSIONS] for item in items],
+        [[said == conclusion for conclusion in CONCLUSIONS] for said in concluded],
         dtype=np.float64,
     )
     measured = intervals(
         columns,
-        [item.question or str(number) for number, item in enumerate(items)],
+        _clusters(items),
         METRICS,
         {
             "by_language": [item.language for item in items],
@@ -263,5 +278,50 @@ def _table_of(model: str, items: Sequence[SimpleVQAItem], rows: Sequence[Row]) -
             "by_domain": [item.domain for item in items],
         },
     )
+    measured |= more
     covered = coverage(rows, int(columns.sum()), len(items))
     return {"model": model, **values(measured), "intervals": measured, **covered}
+
+
+def _clusters(items: Sequence[SimpleVQAItem]) -> list[str]:
+    return [item.question or str(number) for number, item in enumerate(items)]
+
+
+def _measure_responses(model: str, items: Sequence[SimpleVQAItem]) -> dict[str, Any]:
+    """What only the responses themselves tell: ``calibration`` and ``cfq``, where there is any."""
+    right = [_right_by_form(item, model) for item in items]
+    confidence = [extract_confidence(item.response or "") for item in items]
+    measured = {}
+    if any(stated is not None for stated in confidence):
+        origin = [by_form[0] for by_form in right]
+        measured["calibration"] = measure_stated_confidence(confidence, origin, _clusters(items))
+    if any(item.cfq for item in items):
+        measured["cfq"] = measure_complex_facts(right, _clusters(items))
+    return measured
+
+
+def _right_by_form(item: SimpleVQAItem, model: str) -> tuple[bool | None, bool | None, bool | None]:
+    origin, atomic, given = (
+        None if (said := item.conclusion(form, model)) is None else said == CORRECT
+        for form in FORMS
+    )
+    return origin, atomic, given
+
+
+def _paper_rows(table: Mapping[str, Any]) -> tuple[PaperRow, PaperRow, PaperRow]:
+    """One model's rows of Tables 3, 4 and 5, in percent; the last is empty without CFQ."""
+
+    def percent(part: Mapping[str, Any] | None, metric: str) -> float | None:
+        value = (part or {}).get(metric)
+        return None if value is None else 100 * value
+
+    languages = {
+        _LANGUAGES.get(name.strip().casefold()): part for name, part in table["by_language"].items()
+    }
+    return (
+        tuple(percent(table["overall"], name) for name in ("CO", "NA", "IN", "CGA", "F"))
+        + tuple(percent(table["by_task"].get(name), "F") for name in TASKS),
+        tuple(percent(languages.get(name), "F") for name in ("chinese", "english"))
+        + tuple(percent(table["by_domain"].get(name), "F") for name in DOMAINS),
+        tuple(percent(table["cfq"], form) for form in FORMS) if "cfq" in table else (),
+    )

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.base import get_benchmark
+from benchmarks.comparison import compare_graded
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
@@ -154,3 +156,118 @@ def test_published_figures_fit_their_columns_and_each_other() -> None:
         assert co + na + wrong == pytest.approx(100, abs=0.2)
         assert 100 * co / (co + wrong) == pytest.approx(cga, abs=0.15)
         assert 2 * co * cga / (co + cga) == pytest.approx(f, abs=0.1)
+
+
+COMPLEX: dict[str, Any] = {
+    "question": "In what year was the person in the picture born?",
+    "answer": "1606",
+    "atomic_question": "Who is the person in the picture?",
+    "atomic_fact": "Rembrandt",
+}
+
+
+def test_the_prompts_of_every_style() -> None:
+    row = item(**COMPLEX)
+    assert SIMPLEVQA.prompts(row, "standard") == {"response": COMPLEX["question"]}
+    confident = SIMPLEVQA.prompts(row, "confidence")["response"]
+    assert confident.startswith(COMPLEX["question"])
+    assert "[0.85]" in confident
+    asked = SIMPLEVQA.prompts(row, "cfq")
+    assert asked["response"] == COMPLEX["question"]
+    assert asked["atomic_response"] == COMPLEX["atomic_question"]
+    assert asked["atomic_given_response"].endswith(COMPLEX["question"])
+    assert "Rembrandt" in asked["atomic_given_response"]
+    atomic = {**COMPLEX, "question": " Who is the person  in the picture?"}
+    assert SIMPLEVQA.prompts(item(**atomic), "cfq").keys() == {"response"}
+    assert "把握" in SIMPLEVQA.prompts(item(language="CN"), "confidence")["response"]
+
+
+def test_each_form_is_judged_against_its_own_answer() -> None:
+    row = item(
+        7, **COMPLEX, response="1600", atomic_response="Rubens", atomic_given_response="1606"
+    )
+    asked = SIMPLEVQA.requests(row)
+    assert [(r.id, r.references, r.response) for r in asked] == [
+        ("7", ("1606",), "1600"),
+        ("7/Atomic", ("Rembrandt",), "Rubens"),
+        ("7/Atomic-Given", ("1606",), "1606"),
+    ]
+    assert asked[1].question == COMPLEX["atomic_question"]
+
+
+def three_forms(letters: str, number: int) -> dict[str, Any]:
+    """Graded item that is right (+) or not (-) as Origin, Atomic and Atomic-Given."""
+    row = item(number, **COMPLEX, response="x", atomic_response="y", atomic_given_response="z")
+    row["question"] += str(number)
+    labels = {"+": "Correct", "-": "Incorrect", "0": "Not attempted"}
+    verdicts = [Verdict(status="scored", label=labels[letter], judge="j") for letter in letters]
+    return SIMPLEVQA.graded(row, verdicts)
+
+
+def test_failures_are_put_down_to_seeing_or_knowing() -> None:
+    forms = ["+++", "+-+", "--+", "--+", "0-+", "-+-", "-+0", "---", "-++", "++-"]
+    rows = [three_forms(form, number) for number, form in enumerate(forms)]
+    lost = three_forms("+++", 99)
+    lost["cfq"]["Atomic"]["conclusion"] = None
+    cfq = SIMPLEVQA.table([*rows, lost, item(50, judge_res={"response": "A"})])["cfq"]
+    assert cfq == pytest.approx(
+        {
+            "Origin": 3 / 10,
+            "Atomic": 5 / 10,
+            "Atomic-Given": 6 / 10,
+            "did not see": 3 / 7,
+            "did not know": 2 / 7,
+            "neither saw nor knew": 1 / 7,
+            "saw and knew": 1 / 7,
+        }
+    )
+
+
+def test_a_file_without_atomic_answers_has_no_such_section() -> None:
+    table = SIMPLEVQA.table(graded("AB"))
+    assert "cfq" not in table
+    assert "calibration" not in table
+
+
+def test_stated_confidence_by_hand() -> None:
+    said = [("A", "Rembrandt [0.95]"), ("A", "Rembrandt [90%]"), ("B", "Rubens [0.9]")] + [
+        ("C", "no idea [0.1]"),
+        ("A", "Rembrandt"),
+        ("huh", "Rembrandt [0.2]"),
+    ]
+    rows = [item(n, conclusion, response=text) for n, (conclusion, text) in enumerate(said)]
+    calibration = SIMPLEVQA.table(rows)["calibration"]
+    assert calibration["accuracy"] == 2 / 4
+    assert calibration["confidence"] == pytest.approx((0.95 + 0.9 + 0.9 + 0.1) / 4)
+    assert calibration["by_confidence"] == {
+        "0.1-0.2": {"accuracy": 0},
+        "0.9-1.0": {"accuracy": 2 / 3},
+    }
+    stated, right = np.array([0.95, 0.9, 0.9, 0.1]), np.array([1, 1, 0, 0])
+    # Bins of equal mass: with fewer items than bins, one for each value of confidence.
+    groups = [stated == value for value in (0.95, 0.9, 0.1)]
+    expected = sum(abs(stated[g].mean() - right[g].mean()) * g.sum() for g in groups) / 4
+    assert calibration["ece"] == pytest.approx(expected)
+
+
+def test_rows_beside_the_published_ones() -> None:
+    chinese = {"language": "CN", "vqa_category": {"task_category": "LS", "subject_category": "LI"}}
+    table = SIMPLEVQA.table([*graded("AABC"), *graded("AB", **chinese)])
+    third, fourth = SIMPLEVQA.paper_rows(table).values()
+    [row] = third.values()
+    assert row[:5] == pytest.approx((100 * 3 / 6, 100 / 6, 100 * 2 / 6, 60, 100 * 6 / 11))
+    assert row[5] == pytest.approx(50)  # F of task LS
+    assert row[6] is None
+    [row] = fourth.values()
+    assert row[:2] == pytest.approx((50, 100 * 4 / 7))
+    for published, own in zip(SIMPLEVQA.published, (third, fourth), strict=False):
+        assert all(len(row) == len(published.columns) for row in own.values())
+    cfq = SIMPLEVQA.table([three_forms("+-+", 1), three_forms("--+", 2)])
+    assert SIMPLEVQA.paper_rows(cfq)[SIMPLEVQA.published[2].source] == {"response": (50, 0, 100)}
+
+
+def test_with_and_without_the_picture() -> None:
+    """The blind run is compared item by item; Table 6 holds the paper's figures."""
+    found = compare_graded(SIMPLEVQA, graded("AAAB"), graded("ABCB"))
+    assert found["difference"]["value"] == 1 / 4 - 3 / 4
+    assert SIMPLEVQA.published[3].rows["GPT-4o"] == (5.23, 31.60, 63.16, 14.20)
