@@ -259,3 +259,17 @@ def test_hmi_is_computed_from_the_pairs_raw_answers(tmp_path: Path) -> None:
 def test_items_that_cannot_be_graded(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CustosError, match=message):
         CHARTOM.requests(item(fact_response="1", **fields))
+
+
+def test_what_a_model_is_asked() -> None:
+    asked = CHARTOM.prompts(item(question_type="choice", choices=["red", "blue"], answer="red"), "")
+    assert asked["fact_response"] == "How many bags?\n1. red  2. blue"
+    assert asked["fact_response"] in asked["mind_response"]
+    assert "decimal number from 0 to 1" in asked["mind_response"]
+    assert CHARTOM.prompts(item(), "")["fact_response"] == "How many bags?"
+
+
+def test_peoples_answers_replace_a_stated_hmi(tmp_path: Path) -> None:
+    row = item(hmi=0.5, alternatives=[300], human_answers=everyone(ORIGINAL))
+    (tmp_path / "items.json").write_text(json.dumps([row]))
+    assert CHARTOM.load(str(tmp_path / "items.json"))[0]["hmi"] == 10 / 68
