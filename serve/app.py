@@ -28,6 +28,17 @@ INLINE_BYTES = 64_000
 """Bodies up to this size are parsed on the event loop: faster than a change of thread."""
 
 
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["critique", "verdict", "error"]},
+        "data": {"type": "string", "description": "JSON: `{text}`, a verdict, or an error body."},
+    },
+    "required": ["event", "data"],
+}
+"""Schema of a server-sent event of ``POST /judge/stream``."""
+
+
 class Verdicts(BaseModel):
     """Answer to a list of requests, in their order."""
 
@@ -71,7 +82,10 @@ def create_app(
 
     @app.post("/judge", response_model=Verdict | Verdicts)
     async def judge(request: Request) -> Response:
-        """Grade one request, or a list of them."""
+        """Grade one request, or a list of them.
+
+        The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
+        """
         service.require_ready()
         body = await read_body(request, service.limits)
         deadline = deadline_of(request)
@@ -94,7 +108,7 @@ def create_app(
     @app.post(
         "/judge/stream",
         response_class=StreamingResponse,
-        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses={200: {"content": {"text/event-stream": {"schema": EVENT}}}},
     )
     async def judge_stream(request: Request) -> Response:
         """Grade one request; events `critique` with pieces of text, then one `verdict`."""

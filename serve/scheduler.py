@@ -120,18 +120,31 @@ class Scheduler:
         """
         tokens = sum(job.tokens for job in jobs)
         with self._changed:
-            if self._num_waiting and (
-                self._num_waiting + len(jobs) > self.max_requests
-                or self._tokens_waiting + tokens > self.max_tokens
-            ):
-                raise ApiError(
-                    429, "too many requests are waiting; try again", retry_after=self._seconds_left
-                )
+            if self._num_waiting:
+                self._require_room(len(jobs), tokens)
             for job in jobs:
                 self._lanes.setdefault((job.judge, job.kind), deque()).append(job)
             self._num_waiting += len(jobs)
             self._tokens_waiting += tokens
             self._changed.notify()
+
+    def require_room(self) -> None:
+        """Refuse what could not enter, however small.
+
+        Raises:
+            ApiError: As :meth:`submit`.
+        """
+        with self._changed:
+            self._require_room(1, 1)
+
+    def _require_room(self, num_jobs: int, tokens: int) -> None:
+        if (
+            self._num_waiting + num_jobs > self.max_requests
+            or self._tokens_waiting + tokens > self.max_tokens
+        ):
+            raise ApiError(
+                429, "too many requests are waiting; try again", retry_after=self._seconds_left
+            )
 
     def drop(self, jobs: Sequence[Job]) -> None:
         """Take the jobs of one call out of the queue; the results of running ones are not used."""

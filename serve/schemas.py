@@ -10,7 +10,6 @@ from pydantic.json_schema import models_json_schema
 
 from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
-from serve.calls import DEADLINE_HEADER
 from serve.errors import ErrorBody
 from serve.images import DATA_URL
 from serve.limits import MAX_SEED, Limits
@@ -30,6 +29,13 @@ ERRORS = {
     "500": "A fault of the service.",
     "503": "Starting or draining.",
     "504": "Not answered within the deadline.",
+}
+REQUEST_ID_PARAMETER = {
+    "name": REQUEST_ID_HEADER,
+    "in": "header",
+    "required": False,
+    "description": "Comes back with the answer and names the call in the log.",
+    "schema": {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"},
 }
 SAMPLE: dict[str, Any] = {
     "question": "What is the capital of France?",
@@ -133,11 +139,9 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
             continue
         for operation in operations.values():
             operation["security"] = [{"key": []}]
-            operation.setdefault("parameters", []).append(_header(REQUEST_ID_HEADER))
+            operation.setdefault("parameters", []).append(REQUEST_ID_PARAMETER)
             for status, description in ERRORS.items():
                 operation["responses"][status] = _error(description)
-    for path in ("/judge", "/judge/stream"):
-        paths[path]["post"]["parameters"].append(_header(DEADLINE_HEADER))
     return document
 
 
@@ -170,24 +174,6 @@ def _body(schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
     return {
         "required": True,
         "content": {"application/json": {"schema": schema, "examples": examples}},
-    }
-
-
-def _header(name: str) -> dict[str, Any]:
-    schemas = {
-        REQUEST_ID_HEADER: {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"},
-        DEADLINE_HEADER: {"type": "integer", "minimum": 1, "maximum": 999_999_999},
-    }
-    told = {
-        REQUEST_ID_HEADER: "Comes back with the answer and names the call in the log.",
-        DEADLINE_HEADER: "How long the caller will wait, in milliseconds.",
-    }
-    return {
-        "name": name,
-        "in": "header",
-        "required": False,
-        "description": told[name],
-        "schema": schemas[name],
     }
 
 

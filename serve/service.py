@@ -101,13 +101,19 @@ class Service:
             self.state = "ready"
 
     def require_ready(self) -> None:
-        """Refuse new work while starting or draining.
+        """Refuse new work while starting or draining, or when the queue is full.
+
+        Routes ask before they read a body: in a flood, refusing must cost next to nothing.
 
         Raises:
-            ApiError: 503.
+            ApiError: 503 or 429.
         """
-        if self.state != "ready":
-            raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
+        self._require_open()
+        try:
+            self._scheduler.require_room()
+        except ApiError:
+            self._counters["rejected"] += 1
+            raise
 
     def judge_for(self, task: str, prefix: str = "") -> str:
         """Name of the first judge that takes a task.
@@ -277,6 +283,10 @@ class Service:
         if self._cache:
             self._cache.close()
 
+    def _require_open(self) -> None:
+        if self.state != "ready":
+            raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
+
     @property
     def _scheduler(self) -> Scheduler:
         if self._started_scheduler is None:
@@ -302,7 +312,7 @@ class Service:
         the answer 504.
         """
         num_jobs = len(jobs)
-        self.require_ready()
+        self._require_open()
         try:
             self._scheduler.submit(jobs)
         except ApiError:

@@ -1,0 +1,52 @@
+"""``custos load``: what the service holds on this machine."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judging import CustosError
+from judging.rows import write_json
+
+
+def load(
+    source: Annotated[Path, typer.Option("--in", help="JSONL, JSON or Parquet file of requests.")],
+    out: Annotated[Path, typer.Option("--json", help="JSON file for the figures.")],
+    judge: Annotated[
+        str, typer.Option(help="Run folder, shipped judge or backbone.")
+    ] = "embedded-qs",
+    rows: Annotated[int, typer.Option(min=1, help="Most rows to use.")] = 2000,
+    clients: Annotated[int, typer.Option(min=1, help="Concurrent clients.")] = 64,
+    overload: Annotated[
+        float, typer.Option(min=1.0, help="Calls per second in the flood, as a multiple.")
+    ] = 5.0,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Length of the flood.")] = 30.0,
+) -> None:
+    """Measure a judge behind the service, offline, and behind a plain app.
+
+    Everything runs on this machine, one after another, over real sockets.
+
+    Example: custos load --in data/evouna/test.jsonl --json runs/load.json
+    """
+    from cli.grade import read_requests
+    from serve.load import measure
+
+    requests = [request for _, request in itertools.islice(read_requests(source), rows)]
+    if not requests:
+        raise CustosError(f"{source}: holds no request")
+    report = measure(
+        judge,
+        requests,
+        clients=clients,
+        overload=overload,
+        overload_seconds=seconds,
+        tell=lambda line: typer.echo(line, err=True),
+    )
+    write_json(out, report)
+    typer.echo(
+        f"{report['service_to_offline']:.0%} of offline, "
+        f"{report['overload_to_service']:.0%} of that in the flood: {out}"
+    )

@@ -1,0 +1,247 @@
+"""Who goes before the model next."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from judging import JudgeRequest, Verdict
+from judging.types import Pass
+from serve.limits import Limits
+from serve.service import Service
+from tests.serve.made_up import FakeJudge, row
+
+
+def requests(count: int, **fields: Any) -> list[JudgeRequest]:
+    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
+
+
+class Recorder(FakeJudge):
+    """Writes down, in a list shared by several judges, what was graded and when."""
+
+    def __init__(self, name: str, log: list[str], **options: Any) -> None:
+        super().__init__(name, **options)
+        self.log = log
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        batch = list(requests)
+        self.gate.wait()
+        self.log.append(f"{self.name} {len(batch)}")
+        for request in batch:
+            yield self._answer(request, 0.9)
+
+
+async def started(judge: FakeJudge, service: Service, calls: Iterable[Any]) -> list[Any]:
+    """Begin calls while the judge's gate is shut, open it, and give their results."""
+    judge.gate.clear()
+    begun = [asyncio.create_task(call) for call in calls]
+    await asyncio.sleep(0.05)
+    judge.gate.set()
+    return await asyncio.gather(*begun)
+
+
+def test_no_judge_waits_for_more_than_a_window_of_another() -> None:
+    log: list[str] = []
+    busy, quiet = Recorder("busy", log), Recorder("quiet", log)
+
+    async def main() -> None:
+        service = Service({"busy": busy, "quiet": quiet}, Limits(queue_requests=1000))
+        many = requests(400, question="x" * 200)
+        few = requests(2)
+        await started(
+            busy,
+            service,
+            [service.grade(many, ["busy"] * 400), service.grade(few, ["quiet"] * 2)],
+        )
+        service.close()
+
+    asyncio.run(main())
+    assert log.index("quiet 2") <= 1
+    assert sum(entry.startswith("busy") for entry in log) >= 5
+
+
+def test_windows_hold_about_as_many_tokens_as_they_should() -> None:
+    log: list[str] = []
+    judge = Recorder("a", log)
+
+    async def main() -> None:
+        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
+        await service.grade(requests(100), ["a"] * 100)
+        await service.grade(requests(30, question="x" * 4000), ["a"] * 30)
+        service.close()
+
+    asyncio.run(main())
+    sizes = [int(entry.split()[1]) for entry in log]
+    assert sum(sizes) == 130
+    assert max(sizes[-8:]) <= 4  # 4096 tokens hold three or four of 1,050
+
+
+class Writer(FakeJudge):
+    """Draws a text of many tokens, each taking ``token_s``."""
+
+    def __init__(self, log: list[str], tokens: int, token_s: float) -> None:
+        super().__init__("writer", tasks=("truthful-pair",))
+        self.log, self.tokens, self.token_s = log, tokens, token_s
+
+    def grade(
+        self, requests: Iterable[JudgeRequest], *, on_text: Any = None, **options: Any
+    ) -> Iterator[Verdict]:
+        batch = list(requests)
+        for number in range(self.tokens):
+            time.sleep(self.token_s)
+            self.log.append("token")
+            for request in batch:
+                on_text(request, Pass(), f"{number} ")
+        for request in batch:
+            yield self._answer(request, 0.9)
+
+
+PAIR = JudgeRequest(
+    task="truthful-pair", mode="critique", question="Which?", responses=("one", "two")
+)
+
+
+def test_scores_go_between_the_tokens_of_a_text_and_the_text_goes_on() -> None:
+    log: list[str] = []
+    writer, scorer = Writer(log, tokens=60, token_s=0.005), Recorder("score", log)
+
+    async def main() -> None:
+        service = Service({"writer": writer, "score": scorer})
+        text = asyncio.create_task(service.grade([PAIR], ["writer"]))
+        await asyncio.sleep(0.05)
+        for _ in range(3):
+            await asyncio.wait_for(service.grade(requests(1), ["score"]), 0.2)
+            assert not text.done()
+        await text
+        service.close()
+
+    asyncio.run(main())
+    assert log.count("token") == 60
+    assert log.count("score 1") == 3
+
+
+def test_scores_take_half_of_the_time_of_a_text_at_most() -> None:
+    log: list[str] = []
+    writer = Writer(log, tokens=50, token_s=0.004)
+    scorer = FakeJudge("score", pause_s=0.02)
+
+    async def main() -> float:
+        service = Service({"writer": writer, "score": scorer}, Limits(queue_requests=10_000))
+        start = time.monotonic()
+        text = asyncio.create_task(service.grade([PAIR], ["writer"]))
+        await asyncio.sleep(0.01)
+        scores = [
+            asyncio.create_task(service.grade(requests(1, question="x" * 16_400), ["score"]))
+            for _ in range(200)
+        ]
+        await text
+        seconds = time.monotonic() - start
+        for score in scores:
+            score.cancel()
+        service.close()
+        return seconds
+
+    seconds = asyncio.run(main())
+    alone = 50 * 0.004
+    assert seconds < 4 * alone  # twice, and room for a busy machine
+    assert len(scorer.batches) >= 5
+
+
+class Brittle(FakeJudge):
+    """Breaks on the second piece of a text when it is drawn in company."""
+
+    def grade(
+        self, requests: Iterable[JudgeRequest], *, on_text: Any = None, **options: Any
+    ) -> Iterator[Verdict]:
+        batch = list(requests)
+        for number, piece in enumerate(("one ", "two ", "three")):
+            if number == 1 and len(batch) > 1:
+                raise RuntimeError("too many")
+            for request in batch:
+                on_text(request, Pass(), piece)
+        for request in batch:
+            yield self._answer(request, 0.9)
+
+
+def test_a_text_that_is_drawn_again_is_not_told_twice() -> None:
+    judge = Brittle(tasks=("truthful-pair",))
+
+    async def heard(service: Service) -> str:
+        pieces = [item async for item in service.stream(PAIR.model_copy(), "a")]
+        assert isinstance(pieces[-1], Verdict)
+        assert pieces[-1].status == "scored"
+        return "".join(piece for piece in pieces if isinstance(piece, str))
+
+    async def main() -> list[str]:
+        service = Service({"a": judge})
+        texts = await asyncio.gather(*(heard(service) for _ in range(4)))
+        service.close()
+        return texts
+
+    assert asyncio.run(main()) == ["one two three"] * 4
+
+
+def test_each_poisoned_request_is_found() -> None:
+    judge = FakeJudge()
+
+    async def main() -> tuple[Verdict, ...]:
+        service = Service({"a": judge})
+        rows = requests(64)
+        for place in (0, 17, 18, 63):
+            rows[place] = rows[place].model_copy(update={"responses": ("break",)})
+        verdicts = await service.grade(rows, ["a"] * 64)
+        service.close()
+        return verdicts
+
+    verdicts = asyncio.run(main())
+    assert [i for i, v in enumerate(verdicts) if v.status == "judge_error"] == [0, 17, 18, 63]
+    assert [v.id for v in verdicts] == [str(i) for i in range(64)]
+
+
+def test_closing_refuses_what_waits() -> None:
+    judge = FakeJudge()
+    judge.gate.clear()
+
+    async def main() -> Any:
+        service = Service({"a": judge})
+        first = asyncio.create_task(service.grade(requests(1), ["a"]))
+        await asyncio.sleep(0.05)
+        second = asyncio.create_task(service.grade(requests(1), ["a"]))
+        await asyncio.sleep(0.05)
+        threading.Timer(0.1, judge.gate.set).start()
+        await asyncio.to_thread(service.close)
+        return await asyncio.gather(first, second, return_exceptions=True)
+
+    first, second = asyncio.run(main())
+    assert first[0].status == "scored"
+    assert second.status == 503
+
+
+def test_places_of_cancelled_calls_are_free() -> None:
+    judge = FakeJudge()
+    judge.gate.clear()
+
+    async def main() -> None:
+        service = Service({"a": judge}, Limits(queue_requests=8))
+        running = asyncio.create_task(service.grade(requests(1), ["a"]))
+        await asyncio.sleep(0.05)
+        for _ in range(5):
+            call = asyncio.create_task(service.grade(requests(8), ["a"] * 8))
+            await asyncio.sleep(0.01)
+            assert service.queue().queued == {"a": 8}
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            assert service.queue().queued == {"a": 0}
+            assert service.queue().waiting_tokens == 0
+        judge.gate.set()
+        await running
+        service.close()
+
+    asyncio.run(main())
+    assert judge.batches == [["0"]]

@@ -1,0 +1,104 @@
+"""The OpenAPI document says what is accepted, and nothing that it allows breaks the service."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from jsonschema_rs import validator_for
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from judging.tasks import task_names
+from serve.app import create_app
+from serve.limits import Limits
+from serve.schemas import openapi
+from serve.service import Service
+from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving
+
+
+def service(tasks: Sequence[str]) -> Service:
+    judges = {"pairs": FakeJudge(tasks=("truthful-pair",)), "all": FakeJudge(tasks=tuple(tasks))}
+    return Service(judges, Limits(requests=8))
+
+
+def document(tasks: Sequence[str]) -> Any:
+    return openapi(create_app(service(tasks)), service(tasks))
+
+
+TASKS = ("hieval-qs", "charthal", "truthful-pair")
+DOCUMENT = document(TASKS)
+PATHS = ("/judge", "/judge/stream", "/judges", "/tasks", "/health/ready", "/metrics")
+schema = schemathesis.openapi.from_dict(
+    {**DOCUMENT, "paths": {path: DOCUMENT["paths"][path] for path in PATHS}}
+)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving(service(TASKS)) as client:
+        yield str(client.base_url)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_nothing_the_document_allows_breaks_the_service(
+    case: schemathesis.Case, address: str
+) -> None:
+    case.call_and_validate(
+        base_url=address,
+        checks=[
+            not_a_server_error,
+            status_code_conformance,
+            content_type_conformance,
+            response_schema_conformance,
+        ],
+    )
+
+
+def test_what_is_accepted_is_what_the_document_allows() -> None:
+    whole = document(task_names())
+    body = whole["paths"]["/judge"]["post"]["requestBody"]["content"]["application/json"]
+    allowed = validator_for({**body["schema"], "components": whole["components"]})
+    bodies = [example["value"] for example in body["examples"].values()]
+    bodies += [
+        {"requests": bodies[:3], "judge": "all"},
+        {"requests": []},
+        row(judge="pairs"),
+        row(nonsense=1),
+        row(variant="nonsense"),
+        row(task="nonsense"),
+        row(mode="critique"),
+        row(references=[]),
+        row(seed=-1),
+        row(seed=2**63),
+        row(responses=["a"]),
+        row(images=["https://example.org/cat.png"]),
+        row("a" * 200_001),
+        {"requests": [row()] * 9},
+        {"question": "q", "task": "truthful-pair", "responses": ["a", "b"]},
+        {"question": "q", "task": "truthful-pair", "responses": ["a"]},
+        {"question": "", "references": ["x"], "response": "y"},
+        [],
+        {},
+    ]
+    with serving(service(task_names())) as client:
+        for given in bodies:
+            accepted = client.post("/judge", json=given).status_code == 200
+            if given == row(judge="pairs"):  # one that a schema cannot know
+                assert not accepted
+                continue
+            assert accepted == allowed.is_valid(given), given
