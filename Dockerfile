@@ -1,7 +1,7 @@
 # docker build -t custos .                                        CPU, embedded backbone inside
 # docker build -t custos:cuda --build-arg TORCH=cu126 .           CUDA; run with --gpus all
 # docker build -t custos:thin --build-arg BAKE_BACKBONE=no .      backbone fetched at first start
-# docker run -p 8000:8000 -e CUSTOS_API_KEYS=change-me custos
+# docker run -p 8000:8000 -e CUSTOS_API_KEYS=$(openssl rand -hex 32) custos
 FROM python:3.11-slim-bookworm AS build
 ARG TORCH=cpu
 ARG BAKE_BACKBONE=yes

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from judging import Judge, LabelledExample
+from cli.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key, judge_on
+from judging import LabelledExample
 from judging.rows import read_records
 
 
@@ -28,6 +29,11 @@ def evaluate(
         int | None, typer.Option(min=1, help="Take this many examples, drawn by --seed.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
+    engine: Engine = "tree",
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 64,
+    deadline: Deadline = 300,
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
 
@@ -41,12 +47,12 @@ def evaluate(
     from judging.fingerprint import file_sha256
 
     examples = read_examples(data, limit, seed)
-    judge = Judge.load(run)
+    judge = judge_on(engine, run, base_url, api_key(key_env), concurrency, deadline)
     report, verdicts = try_judge(
         judge,
         examples,
         command=shlex.join(["custos", *sys.argv[1:]]),
-        zero_shot=zero_shot,
+        zero_shot=zero_shot and engine == "tree",  # a server's weights may not be here
         dataset_sha256=file_sha256(data),
         seed=seed,
     )

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from judging import CustosError, Judge, JudgeRequest, LabelledExample, Verdict
+from cli.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key, judge_on
+from judging import CustosError, JudgeRequest, LabelledExample, Verdict
 from judging.rows import atomic_write, read_rows, write_records
 from judging.tasks import get_task
 from judging.types import parse_record
@@ -52,12 +53,21 @@ class Saved(BaseModel):
 
 def grade(
     judge: Annotated[
-        str, typer.Option(help="Run folder, shipped judge, or a backbone for a zero-shot judge.")
+        str,
+        typer.Option(
+            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of "
+            "custos serve."
+        ),
     ],
     source: Annotated[Path, typer.Option("--in", help="JSONL, JSON or Parquet file of requests.")],
     out: Annotated[Path, typer.Option(help="JSONL or Parquet file for the verdicts.")],
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad row.")] = False,
     batch: Annotated[int, typer.Option(min=1, help="Rows graded between two saves.")] = 256,
+    engine: Engine = "tree",
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 64,
+    deadline: Deadline = 300,
 ) -> None:
     """Grade every row of a file, one verdict per row in the same order.
 
@@ -72,7 +82,14 @@ def grade(
         raise CustosError(f"--out '{out}': that is the input file")
     num_rows, refused = check_rows(source, strict)
     show_problems(source, refused)
-    loaded = Judge.load(judge)
+    key = api_key(key_env)
+    loaded: Grader
+    if judge.startswith(("http://", "https://")):
+        from clients.judge_client import JudgeClient
+
+        loaded = JudgeClient.connect(judge, api_key=key, concurrency=concurrency, deadline=deadline)
+    else:
+        loaded = judge_on(engine, judge, base_url, key, concurrency, deadline)
     partial = partial_of(out)
     fill_showing(partial, loaded, lambda: read_requests(source), num_rows, batch)
     failed = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from cli.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key, judge_on
 from judging import CustosError, Judge
 from judging.card import CARD_FILE
 from judging.judge import SHIPPED
@@ -67,6 +68,10 @@ def serve(
     log_contents: Annotated[
         bool, typer.Option("--log-contents", help="Log what is asked and answered.")
     ] = False,
+    engine: Engine = "tree",
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 64,
 ) -> None:
     """Answer POST /judge with verdicts. GET /judges lists the judges, GET /tasks what they take.
 
@@ -79,7 +84,7 @@ def serve(
     from serve.server import bind, read_keys, run, url
     from serve.service import Service
 
-    sources = named_sources(judge or shipped_judges())
+    sources = named_sources(judge or shipped_judges(), engine)
     aliases = read_aliases(alias or [])
     limits = Limits(queue_requests=queue, deadline_s=deadline)
     keys = read_keys(api_key_file)
@@ -99,11 +104,22 @@ def serve(
             f"-d {shlex.quote(json.dumps(SAMPLE))}"
         )
         app = create_app(service, keys=keys, aliases=aliases)
-        run(app, service, listener, lambda: load(sources, aliases))
+
+        def open_one(source: str) -> Judge:
+            return judge_on(engine, source, base_url, api_key(key_env), concurrency, deadline)
+
+        run(app, service, listener, lambda: load(sources, aliases, open_one))
 
 
-def load(sources: dict[str, str], aliases: Mapping[str, str]) -> dict[str, Judge]:
+def load(
+    sources: Mapping[str, str], aliases: Mapping[str, str], open_one: Callable[[str], Judge]
+) -> dict[str, Judge]:
     """Load judges by their names; what several have in common is kept once.
+
+    Args:
+        sources: What to load, by the name clients call it.
+        aliases: Models that chat clients ask for, to the models that answer.
+        open_one: Loads one.
 
     Raises:
         CustosError: If one cannot be loaded, or an alias does not stand for what they can do.
@@ -113,7 +129,7 @@ def load(sources: dict[str, str], aliases: Mapping[str, str]) -> dict[str, Judge
 
     judges: dict[str, Judge] = {}
     for name, source in sources.items():
-        judges[name] = Judge.load(source)
+        judges[name] = open_one(source)
         share_weights(judges.values())
     check_aliases(judges, aliases)
     return judges
@@ -149,17 +165,23 @@ def shipped_judges() -> list[str]:
     return names
 
 
-def named_sources(given: Iterable[str]) -> dict[str, str]:
+def named_sources(given: Iterable[str], engine: str = "tree") -> dict[str, str]:
     """Read ``NAME=RUN`` and ``RUN`` options; a bare one is named after its last path part.
+
+    On a server the name is the model's there, and the option stays whole.
 
     Raises:
         CustosError: If a name or source is empty, or a name is given twice.
     """
+    from clients.remote_judge import remote_source
+
     sources: dict[str, str] = {}
     for text in given:
         name, separator, source = text.partition("=")
         if not separator:
             name, source = Path(text).name, text
+        if engine == "openai":
+            (name, _), source = remote_source(text), text
         if not name or not source:
             raise CustosError(f"--judge '{text}': expected NAME=RUN")
         if name in sources:

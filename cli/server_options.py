@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,7 +11,18 @@ from judging.errors import CustosError
 
 if TYPE_CHECKING:
     from clients.chat import Prices
+    from judging import Judge
 
+Engine = Annotated[
+    Literal["tree", "openai"],
+    typer.Option(
+        help="Where the model runs: here (tree), or on an OpenAI-compatible server (openai), where "
+        "--judge MODEL=RUN says which model there is which judge."
+    ),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="That server, with the version: http://127.0.0.1:8001/v1.")
+]
 KeyEnv = Annotated[
     str | None, typer.Option(help="Environment variable that holds the server's API key.")
 ]
@@ -40,3 +51,27 @@ def prices(prompt: float, completion: float) -> Prices | None:
     from clients.chat import Prices
 
     return Prices(prompt, completion) if prompt or completion else None
+
+
+def judge_on(
+    engine: str, judge: str, base_url: str | None, key: str, concurrency: int, deadline: float
+) -> Judge:
+    """Load a judge where ``--engine`` says.
+
+    Raises:
+        CustosError: If it cannot be loaded, or the options do not go together.
+    """
+    from judging import Judge
+
+    if (engine == "openai") != (base_url is not None):
+        raise CustosError("--engine openai and --base-url URL go together; give both or neither")
+    if base_url is None:
+        return Judge.load(judge)
+    from clients.chat import Server
+    from clients.remote_judge import remote_judge, remote_source
+
+    model, source = remote_source(judge)
+    server = Server(base_url, model, key, concurrency=concurrency, deadline=deadline)
+    found = remote_judge(server, source)
+    typer.echo(f"{model} at {base_url}: {found.engine.posterior} posterior", err=True)
+    return found

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self, TypeVar
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,9 +25,15 @@ from judging.errors import CustosError
 PASSING_STATUSES = (408, 409, 429)
 SHOWN_CHARS = 200
 
+A = TypeVar("A", bound="Answer")
+
 
 class ServerRefusal(CustosError):
     """The server would refuse every request alike: a wrong key, model or address."""
+
+
+class RequestRefused(CustosError):
+    """The server refuses this request; it may well take others."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,13 @@ class Reply(BaseModel):
     """``None`` if the server did not count."""
 
 
+class Answer(BaseModel):
+    """What a server answers to one kind of request."""
+
+    called: ClassVar[str]
+    """To say that an answer is none."""
+
+
 class _Message(BaseModel):
     content: str | None = None
 
@@ -113,7 +126,8 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Completion(BaseModel):
+class _Completion(Answer):
+    called = "chat completion"
     choices: list[_Choice] = Field(min_length=1)
     usage: Usage | None = None
 
@@ -127,13 +141,11 @@ class _Fault(Exception):
         self.wait = wait
 
 
-class ChatClient:
-    """Asks one model on one server. Use it as an asynchronous context manager."""
+class Caller:
+    """Sends requests to one server. Use it as an asynchronous context manager."""
 
-    def __init__(self, server: Server, decoding: Decoding) -> None:
+    def __init__(self, server: Server) -> None:
         self.server = server
-        self.decoding = decoding
-        self._url = f"{server.base_url.rstrip('/')}/chat/completions"
         headers = {"Content-Type": "application/json"}
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
@@ -152,6 +164,91 @@ class ChatClient:
     ) -> None:
         await self._http.__aexit__(kind, error, traceback)
 
+    async def post(self, path: str, body: bytes, kind: type[A], name: str) -> A:
+        """Ask once, trying again as often as the server's settings allow.
+
+        Args:
+            path: After the base URL, as in ``chat/completions``.
+            body: JSON.
+            kind: What the answer must be.
+            name: What is asked for, to name in an error.
+
+        Raises:
+            ServerRefusal: If the server refuses the key, or has no such model or address.
+            RequestRefused: If the server refuses this request.
+            CustosError: If the last try failed too.
+        """
+        number = 1
+        while True:
+            try:
+                return await self._try(path, body, kind)
+            except _Fault as fault:
+                if not fault.may_pass:
+                    raise RequestRefused(f"{name}: {fault}") from None
+                if number == self.server.tries:
+                    tries = f"{number} tries" if number > 1 else "1 try"
+                    raise CustosError(f"{name}: {fault} ({tries})") from None
+                wait = self._wait(number, fault.wait)
+            await asyncio.sleep(wait)
+            number += 1
+
+    async def _try(self, path: str, body: bytes, kind: type[A]) -> A:
+        deadline = self.server.deadline
+        url = f"{self.server.base_url.rstrip('/')}/{path}"
+        try:
+            async with asyncio.timeout(deadline):
+                response = await self._http.post(url, content=body)
+        except TimeoutError:
+            raise _Fault(f"no answer within {deadline:g} s") from None
+        except httpx.RequestError as error:
+            raise _Fault(self._shown(f"{type(error).__name__} {error}")) from None
+        self._check(response)
+        try:
+            return kind.model_validate_json(response.content)
+        except ValidationError:
+            shown = self._shown(response.text)
+            raise _Fault(f"the answer is not a {kind.called}: {shown}") from None
+
+    def _check(self, response: httpx.Response) -> None:
+        status, said = response.status_code, self._shown(response.text)
+        if status == 200:
+            return
+        if status == 401:  # the answer may repeat a part of the key, so it is not shown
+            raise ServerRefusal(f"{self.server.base_url}: the server refuses the API key (401)")
+        if status == 404:
+            raise ServerRefusal(
+                f"{self.server.base_url}: no model '{self.server.model}' or no such address "
+                f"(404): {said}"
+            )
+        may_pass = status in PASSING_STATUSES or status >= 500
+        raise _Fault(
+            f"the server answered {status}: {said}",
+            may_pass and response.headers.get("x-should-retry") != "false",
+            _seconds(response.headers.get("retry-after")),
+        )
+
+    def _wait(self, number: int, asked: float | None) -> float:
+        jitter = random.random()
+        if asked is None:
+            wait = self.server.first_wait * 2.0 ** (number - 1) * (1 + jitter) / 2
+        else:  # never sooner than asked, and not all at the same moment
+            wait = asked + jitter * self.server.first_wait
+        return min(wait, self.server.longest_wait)
+
+    def _shown(self, text: str) -> str:
+        """Outside text on one line, without the key, cut to a readable length."""
+        if self.server.api_key:
+            text = text.replace(self.server.api_key, "[API key]")
+        return " ".join(text.split())[:SHOWN_CHARS]
+
+
+class ChatClient(Caller):
+    """Asks one model on one server. Use it as an asynchronous context manager."""
+
+    def __init__(self, server: Server, decoding: Decoding) -> None:
+        super().__init__(server)
+        self.decoding = decoding
+
     async def complete(self, item: ChatItem) -> Reply:
         """Ask once, trying again as often as the server's settings allow.
 
@@ -160,23 +257,15 @@ class ChatClient:
             CustosError: Naming the item, if a picture is unreadable, the server refuses the request
                 or the last try failed too.
         """
+        name = f"item '{item.id}'"
         try:
             body = request_body(item, self.server.model, self.decoding)
         except CustosError as error:
-            raise CustosError(f"item '{item.id}': {error}") from None
-        number = 1
-        while True:
-            try:
-                return await self._try(body)
-            except _Fault as fault:
-                if not fault.may_pass:
-                    raise CustosError(f"item '{item.id}': {fault}") from None
-                if number == self.server.tries:
-                    tries = f"{number} tries" if number > 1 else "1 try"
-                    raise CustosError(f"item '{item.id}': {fault} ({tries})") from None
-                wait = self._wait(number, fault.wait)
-            await asyncio.sleep(wait)
-            number += 1
+            raise CustosError(f"{name}: {error}") from None
+        completion = await self.post("chat/completions", body, _Completion, name)
+        choice = completion.choices[0]
+        text = choice.message.content or ""
+        return Reply(text=text, finish_reason=choice.finish_reason, usage=completion.usage)
 
     async def complete_all(
         self, items: Iterable[ChatItem], done: Callable[[ChatItem, Reply | CustosError], None]
@@ -210,57 +299,6 @@ class ChatClient:
                     group.create_task(work())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-
-    async def _try(self, body: bytes) -> Reply:
-        deadline = self.server.deadline
-        try:
-            async with asyncio.timeout(deadline):
-                response = await self._http.post(self._url, content=body)
-        except TimeoutError:
-            raise _Fault(f"no answer within {deadline:g} s") from None
-        except httpx.RequestError as error:
-            raise _Fault(self._shown(f"{type(error).__name__} {error}")) from None
-        self._check(response)
-        try:
-            completion = _Completion.model_validate_json(response.content)
-        except ValidationError:
-            shown = self._shown(response.text)
-            raise _Fault(f"the answer is not a chat completion: {shown}") from None
-        choice = completion.choices[0]
-        text = choice.message.content or ""
-        return Reply(text=text, finish_reason=choice.finish_reason, usage=completion.usage)
-
-    def _check(self, response: httpx.Response) -> None:
-        status, said = response.status_code, self._shown(response.text)
-        if status == 200:
-            return
-        if status == 401:  # the answer may repeat a part of the key, so it is not shown
-            raise ServerRefusal(f"{self.server.base_url}: the server refuses the API key (401)")
-        if status == 404:
-            raise ServerRefusal(
-                f"{self.server.base_url}: no model '{self.server.model}' or no such address "
-                f"(404): {said}"
-            )
-        may_pass = status in PASSING_STATUSES or status >= 500
-        raise _Fault(
-            f"the server answered {status}: {said}",
-            may_pass and response.headers.get("x-should-retry") != "false",
-            _seconds(response.headers.get("retry-after")),
-        )
-
-    def _wait(self, number: int, asked: float | None) -> float:
-        jitter = random.random()
-        if asked is None:
-            wait = self.server.first_wait * 2.0 ** (number - 1) * (1 + jitter) / 2
-        else:  # never sooner than asked, and not all at the same moment
-            wait = asked + jitter * self.server.first_wait
-        return min(wait, self.server.longest_wait)
-
-    def _shown(self, text: str) -> str:
-        """Outside text on one line, without the key, cut to a readable length."""
-        if self.server.api_key:
-            text = text.replace(self.server.api_key, "[API key]")
-        return " ".join(text.split())[:SHOWN_CHARS]
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -56,7 +56,7 @@ def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
     settings = decoding.model_dump(exclude_none=True)
     if "max_tokens" in settings and _TAKES_COMPLETION_LIMIT.match(model):
         settings["max_completion_tokens"] = settings.pop("max_tokens")
-    messages = [{"role": said.role, "content": _content(said)} for said in item.messages]
+    messages = [{"role": said.role, "content": content(said)} for said in item.messages]
     return json.dumps({"model": model, "messages": messages, **settings}).encode()
 
 
@@ -92,7 +92,12 @@ def picture_url(source: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def _content(message: Message) -> str | list[dict[str, Any]]:
+def content(message: Message) -> str | list[dict[str, Any]]:
+    """A turn as the API spells it: text alone, or pictures and text.
+
+    Raises:
+        CustosError: If a picture cannot be read.
+    """
     if not message.images:
         return message.text
     pictures = [

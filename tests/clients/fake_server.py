@@ -32,6 +32,7 @@ class Seen:
     at: float
     headers: dict[str, str]
     body: dict[str, Any]
+    path: str = ""
 
     @property
     def text(self) -> str:
@@ -75,7 +76,7 @@ class FakeServer:
                 pairs = (line.partition(": ") for line in head[1:] if line)
                 headers = {name.lower(): value for name, _, value in pairs}
                 body = json.loads(await reader.readexactly(int(headers["content-length"])))
-                seen = Seen(monotonic(), headers, body)
+                seen = Seen(monotonic(), headers, body, head[0].split()[1])
                 self.seen.append(seen)
                 self.in_flight += 1
                 self.most_in_flight = max(self.most_in_flight, self.in_flight)

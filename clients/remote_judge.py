@@ -1,0 +1,111 @@
+"""Judges whose models run on an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clients.chat import Caller, RequestRefused, Server, ServerRefusal
+from clients.remote_engine import TOP_LOGPROBS, ChatAnswer, Completions, RemoteEngine
+from judging.backbones import load_backbone
+from judging.card import check_version, read_card
+from judging.embedded import EMBEDDED
+from judging.encoder import END_TOKEN
+from judging.errors import CustosError
+from judging.judge import Judge, run_folder
+
+if TYPE_CHECKING:
+    from judging.backbones import Backbone
+
+PROBE = "The judge reads every token."
+
+
+def remote_judge(server: Server, source: str | None = None) -> Judge:
+    """A judge on a server, graded like any other.
+
+    Args:
+        server: Server, and the model to ask there: a LoRA module by its name, or a base model.
+        source: Run folder or shipped judge that the model is; or the backbone that it is, for a
+            zero-shot judge. ``None`` for a model that has none here: the posterior is approximate.
+
+    Raises:
+        ServerRefusal: If the server refuses the key or has no such model.
+        CustosError: If the run or backbone cannot be read, or is not what the server has.
+    """
+    folder = run_folder(source) if source else None
+    card = read_card(folder) if folder else None
+    backbone = load_backbone(card.backbone if card else source or EMBEDDED, weights=False)
+    gives_all = source is not None and asyncio.run(_gives_all(server, backbone))
+    if not gives_all:
+        asyncio.run(_check_chat(server))
+    engine = RemoteEngine(server, backbone.tokenizer, "exact" if gives_all else "approximate")
+    if folder and card:
+        check_version(folder, card, backbone)
+        judge = Judge.of_run(folder, card, backbone, engine)
+        judge.name = server.model
+        return judge
+    return Judge(server.model, replace(backbone, name=source or server.model), engine)
+
+
+def remote_source(text: str) -> tuple[str, str | None]:
+    """Read ``MODEL=SOURCE`` or ``MODEL``: the model to ask for, and what it is here, if anything.
+
+    Raises:
+        CustosError: If either side is empty.
+    """
+    model, separator, source = text.partition("=")
+    if not model or (separator and not source):
+        raise CustosError(f"--judge '{text}': expected MODEL=SOURCE or MODEL")
+    if separator:
+        return model, source
+    if folder := run_folder(text):
+        return folder.name, text
+    return text, text if text.startswith("embedded") or Path(text).is_dir() else None
+
+
+async def _gives_all(server: Server, backbone: Backbone) -> bool:
+    """Whether a server takes token ids and gives the log-probability of any token.
+
+    Raises:
+        CustosError: If it does, but its tokens are not the backbone's.
+    """
+    ids = backbone.tokenizer.encode(PROBE, add_special_tokens=False)
+    wanted = sorted({backbone.tokenizer.convert_tokens_to_ids(END_TOKEN), *ids})
+    common = {"model": server.model, "prompt": [ids], "max_tokens": 1, "temperature": 0}
+    scored = {"logprobs": 1, "logprob_token_ids": wanted, "return_tokens_as_token_ids": True}
+    async with Caller(replace(server, tries=min(server.tries, 3))) as caller:
+        try:
+            body = json.dumps(common | scored).encode()
+            answer = await caller.post("completions", body, Completions, "first prompt")
+            if not set(wanted) <= answer.choices[0].by_token_id().keys():
+                return False
+            body = json.dumps(common | {"echo": True}).encode()
+            echoed = await caller.post("completions", body, Completions, "first prompt")
+        except (RequestRefused, ServerRefusal):
+            return False
+    if not echoed.choices[0].text.startswith(PROBE):
+        raise CustosError(
+            f"{server.base_url}: model '{server.model}' has other tokens than {backbone.name}; "
+            "name the backbone or run that it is: --judge MODEL=SOURCE"
+        )
+    return True
+
+
+async def _check_chat(server: Server) -> None:
+    """Ask a server for one word and its log-probability.
+
+    Raises:
+        CustosError: If it gives none.
+    """
+    body = {
+        **{"model": server.model, "messages": [{"role": "user", "content": PROBE}]},
+        **{"max_tokens": 1, "logprobs": True, "top_logprobs": TOP_LOGPROBS},
+    }
+    async with Caller(replace(server, tries=min(server.tries, 3))) as caller:
+        answer = await caller.post(
+            "chat/completions", json.dumps(body).encode(), ChatAnswer, "first prompt"
+        )
+        answer.tokens()

@@ -1,0 +1,74 @@
+"""Verbs whose judge runs on a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from cli.serve import named_sources
+from judging.backbones import load_backbone
+from judging.errors import CustosError
+from tests.clients.fake_server import FakeServer
+from tests.clients.model_server import ModelServer
+from tests.conftest import Folders
+
+runner = CliRunner()
+
+
+def rows(folder: Path) -> Path:
+    row = {"question": "q", "references": ["19"], "task": "truthful-reward"}
+    answers = ("19", "eleven", "")
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row | {"response": text}) + "\n" for text in answers))
+    return path
+
+
+def test_grading_on_a_server_is_grading_here(
+    tiny_folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_folders("qwen2_5_vl")
+    monkeypatch.setenv("SERVER_KEY", "sk-secret")
+    given = ["grade", "--in", str(rows(tmp_path))]
+    remote = ["--engine", "openai", "--judge", f"m={folder}", "--key-env", "SERVER_KEY"]
+    with FakeServer().running() as server:
+        server.answer = ModelServer(load_backbone(folder, dtype="float32", device="cpu"))
+        there = ["--out", str(tmp_path / "there.jsonl"), "--base-url", server.url]
+        done = runner.invoke(app, [*given, *remote, *there])
+        assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer sk-secret"}
+    assert done.exit_code == 0, done.output
+    assert "m at http://127.0.0.1" in done.output and "exact posterior" in done.output
+    here = ["--judge", folder, "--out", str(tmp_path / "here.jsonl")]
+    assert runner.invoke(app, [*given, *here]).exit_code == 0
+    for one, other in zip(
+        *((tmp_path / name).read_text().splitlines() for name in ("there.jsonl", "here.jsonl")),
+        strict=True,
+    ):
+        found, expected = json.loads(one), json.loads(other)
+        assert found["status"] == expected["status"]
+        # Here in bfloat16, which keeps three digits.
+        assert found["probabilities"] == pytest.approx(expected["probabilities"], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "given", [["--engine", "openai"], ["--base-url", "http://127.0.0.1:1/v1"]], ids=str
+)
+def test_engine_and_address_go_together(given: list[str], tmp_path: Path) -> None:
+    command = ["grade", "--in", str(rows(tmp_path)), "--out", str(tmp_path / "o.jsonl")]
+    refused = runner.invoke(app, [*command, "--judge", "m", *given])
+    assert refused.exit_code == 2
+    assert "--engine openai and --base-url URL go together" in refused.output
+
+
+def test_served_models_go_by_their_names_there() -> None:
+    given = ["qs=runs/qs", "gpt-4o", "org/model"]
+    assert named_sources(given, "openai") == {
+        "qs": "qs=runs/qs",
+        "gpt-4o": "gpt-4o",
+        "org/model": "org/model",
+    }
+    with pytest.raises(CustosError, match="there is already a judge 'qs'"):
+        named_sources(["qs=a", "qs=b"], "openai")
