@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from judging.types import ReferenceMode
+from judging.tasks import get_task
+from judging.types import JudgeRequest, ReferenceMode
 from serve.errors import ApiError
 
 FIELD = re.compile(r"\{(question|reference|response_a|response_b|response|skip)\}")
@@ -76,6 +77,7 @@ class Layout:
 
     def cut(self, text: str) -> Cut | None:
         """Cut the fields out of a prompt; ``None`` if its delimiters are not there."""
+        text = f"\n{text}"  # the first line begins as all others do
         first = self._leftmost(text)
         if first is None:
             return None
@@ -166,10 +168,22 @@ class Contract:
     body: Mapping[str, Any] = field(default_factory=dict)
     """What the harness sends beside model and messages."""
 
-    @property
-    def mode(self) -> str:
-        """Whether the reply wants a critique."""
-        return "critique" if "{critique}" in self.reply else "score"
+    @cached_property
+    def rubrics(self) -> set[str]:
+        """Rubrics of the task that its prompts ask for."""
+        task = get_task(self.task)
+        return {
+            task.rubric(
+                JudgeRequest.model_construct(
+                    variant=layout.variant,
+                    question="any",
+                    reference_mode=layout.reference_mode,
+                    references=("any",) if "{reference}" in layout.template else (),
+                    responses=("any",) * task.num_responses,
+                )
+            )
+            for layout in self.layouts
+        }
 
     def read(self, prompt: str, system: str = "") -> tuple[Layout, dict[str, str]]:
         """Find the layout of a prompt and its fields.
@@ -220,26 +234,32 @@ class Contract:
 
 
 def _pattern(literal: str) -> re.Pattern[str]:
-    """A delimiter, with the space around it and within it as loose as it can safely be.
+    """A delimiter, with the space within it as loose as it can safely be.
 
-    Every repetition is bounded, so that a long prompt is searched in linear time.
+    Space at its ends belongs to the fields, which are stripped, but must be there. Every repetition
+    is bounded, so that a long prompt is searched in linear time.
     """
-    if not literal.strip():
+    core = literal.strip()
+    if not core:
         return re.compile(r"\Z")
-    parts = re.split(r"(\s+)", literal.rstrip())
+    before, after = literal[: literal.index(core)], literal[literal.index(core) + len(core) :]
+    parts = re.split(r"(\s+)", core)
     loose = [_space(part) if number % 2 else re.escape(part) for number, part in enumerate(parts)]
-    if loose[0] == "" and "\n" in parts[1]:
-        loose[1] = rf"(?:\A[ \t\r]{{0,80}}|{loose[1]})"
-    trailing = literal[len(literal.rstrip()) :]
-    if trailing.count("\n") > 1:
-        loose.append(f"(?={_space(trailing)})")
-    elif trailing:
+    if "\n" in before:
+        loose.insert(0, _lines(before.count("\n")))
+    elif before:
+        loose.insert(0, r"[ \t\r]")
+    if after.count("\n") > 1:
+        loose.append(f"(?={_space(after)})")
+    elif after:
         loose.append(r"(?=\s|\Z)")
     return re.compile("".join(loose))
 
 
 def _space(run: str) -> str:
     lines = run.count("\n")
-    if lines:
-        return rf"[ \t\r]{{0,8}}(?:\n[ \t\r]{{0,80}}){{{lines}}}"
-    return r"[ \t\r]{1,8}"
+    return rf"[ \t\r]{{0,8}}{_lines(lines)}" if lines else r"[ \t\r]{1,8}"
+
+
+def _lines(count: int) -> str:
+    return rf"(?:\n[ \t\r]{{0,80}}){{{count}}}"

@@ -71,13 +71,11 @@ def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> No
 
 def _named(judges: Mapping[str, Judge]) -> Iterator[tuple[str, Model]]:
     for contract in CONTRACTS.values():
-        own = _judges_of(contract, judges)
+        own = [_model(contract, name) for name in _judges_of(contract, judges)]
         if own:
-            yield PREFIX + contract.name, _model(contract, own[0])
+            yield PREFIX + contract.name, own[0]
         if len(own) > 1:
-            for judge in own:
-                model = _model(contract, judge)
-                yield model.name, model
+            yield from ((model.name, model) for model in own)
     for name, judge in judges.items():
         if judge.card is None:
             yield name, Model(name, name, None)
@@ -95,7 +93,13 @@ def _find(judges: Mapping[str, Judge], name: str) -> Model | None:
 
 
 def _judges_of(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
-    return [name for name, judge in judges.items() if contract.task in judge.tasks]
+    """Names of the judges that know the task under a rubric that the harness may ask for."""
+    return [
+        name
+        for name, judge in judges.items()
+        if contract.task in judge.tasks
+        and (judge.card is None or contract.rubrics & set(judge.card.tasks[contract.task]))
+    ]
 
 
 def _model(contract: Contract, judge: str) -> Model:

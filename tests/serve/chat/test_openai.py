@@ -76,7 +76,7 @@ def test_a_burst_of_32_that_never_waits_is_held() -> None:
     """VLMEvalKit sends 32 at once and does not read Retry-After: nothing may be turned away."""
     with serving({"slow": KnowingJudge()}) as address, client(address) as sdk:
 
-        def ask(number: int) -> str | None:
+        def ask(number: int) -> Any:
             response = "The capital of France is Paris." if number % 2 else f"Rome {number}"
             return sdk.chat.completions.create(**qa(response)).choices[0].message.content
 
@@ -94,12 +94,14 @@ def test_a_full_queue_is_429_and_the_sdk_waits_for_it() -> None:
         client(address, max_retries=8) as patient,
         ThreadPoolExecutor(8) as pool,
     ):
+        ask: Any = hasty.chat.completions.create
+        keep_asking: Any = patient.chat.completions.create
         try:
-            calls = [pool.submit(hasty.chat.completions.create, **qa("first"))]
+            calls = [pool.submit(ask, **qa("first"))]
             wait_until(lambda: judge.batches != [])
-            calls += [pool.submit(hasty.chat.completions.create, **qa(f"x{n}")) for n in range(3)]
+            calls += [pool.submit(ask, **qa(f"x{number}")) for number in range(3)]
             wait_until(lambda: sum(call.done() for call in calls) == 2)  # one waits, two may not
-            late = pool.submit(patient.chat.completions.create, **qa("late"))
+            late = pool.submit(keep_asking, **qa("late"))
         finally:
             judge.gate.set()
         errors = [error for call in calls if (error := call.exception(timeout=30)) is not None]
@@ -140,14 +142,16 @@ def test_the_shipped_judge_grades_a_harness_s_prompts() -> None:
     question, reference = "What is the capital of France?", "Paris"
     with serving({"embedded-qs": judge}) as address, client(address) as sdk:
         for response, grade in (("The capital is Paris.", "C"), ("It is Rome.", "I")):
-            asked = qa(response, question, reference, logprobs=True, top_logprobs=2)
+            asked = qa(
+                response, question=question, reference=reference, logprobs=True, top_logprobs=2
+            )
             reply = sdk.chat.completions.create(**asked)
             [choice] = reply.choices
             assert choice.message.content == f"GRADE: {grade}"
             assert choice.logprobs and choice.logprobs.content
             assert choice.logprobs.content[1].logprob > math.log(0.5)
         assert reply.model == "custos/qa@embedded-qs"
-        with pytest.raises(openai.UnprocessableEntityError, match="plain/any"):
+        with pytest.raises(openai.UnprocessableEntityError, match="no prompt of inspect_ai"):
             three = asked["messages"][0]["content"].replace("one of CI", "one of CPI")
             sdk.chat.completions.create(
                 model="custos/qa", messages=[{"role": "user", "content": three}]

@@ -80,6 +80,7 @@ def test_the_form_of_the_replies(http: httpx.Client) -> None:
         "mathverse": "1",
         "mmvet": "1.0",
         "qa": "GRADE: C",
+        "qa-partial": "GRADE: C",
         "simpleqa": "A",
         "simplevqa": "A",
         "simplevqa-chinese": '{"预测答案0": "正确"}',
@@ -135,13 +136,13 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
 
 
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
-    wanted = {"response_format": {"type": "json_object"}}
+    wanted: Any = {"response_format": {"type": "json_object"}}
     assert json.loads(text_of(ask(http, qa("x", **wanted)))) == {"grade": "I"}
     lmms = CONTRACTS["lmms-eval"]
     assert text_of(ask(http, body(lmms, lmms.layouts[0], **wanted))) == '{"score": 1}'
     pair = CONTRACTS["truthful-pair"]
     assert json.loads(text_of(ask(http, body(pair, pair.layouts[0], **wanted)))) == {"label": "A"}
-    schema = {"response_format": {"type": "json_schema", "json_schema": {}}}
+    schema: Any = {"response_format": {"type": "json_schema", "json_schema": {}}}
     assert refused(http, qa("x", **schema))["param"] == "response_format.type"
 
 
