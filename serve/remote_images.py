@@ -70,6 +70,8 @@ class RemoteImages:
         self._client = httpx.Client(
             verify=trust or ssl.create_default_context(),
             timeout=SECONDS,
+            # Hosts may share an address: a connection is of one host and is not used again.
+            limits=httpx.Limits(max_keepalive_connections=0),
             follow_redirects=False,
             trust_env=False,
         )

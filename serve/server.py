@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 
@@ -187,8 +187,13 @@ def run(
     """
     server = Server(app, service)
     sys.setswitchinterval(SWITCH_S)
+
+    def loaded(loading: Future[None]) -> None:
+        if loading.exception():
+            server.stop()
+
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="loading") as loader:
         loading = loader.submit(lambda: service.open(load()))
-        loading.add_done_callback(lambda done: done.exception() and server.stop())
+        loading.add_done_callback(loaded)
         server.run(sockets=[listener])
     loading.result()

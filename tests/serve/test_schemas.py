@@ -56,7 +56,7 @@ def address() -> Iterator[str]:
     suppress_health_check=list(HealthCheck),
 )
 def test_nothing_the_document_allows_breaks_the_service(
-    case: schemathesis.Case, address: str
+    case: schemathesis.Case[Any], address: str
 ) -> None:
     case.call_and_validate(
         base_url=address,
