@@ -48,9 +48,10 @@ def test_grading_on_a_server_is_grading_here(
         strict=True,
     ):
         found, expected = json.loads(one), json.loads(other)
-        assert found["status"] == expected["status"]
+        assert found["status"] == expected["status"] != "judge_error"
         # Here in bfloat16, which keeps three digits.
-        assert found["probabilities"] == pytest.approx(expected["probabilities"], abs=0.05)
+        given_here = expected.get("probabilities", {})
+        assert found.get("probabilities", {}) == pytest.approx(given_here, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,15 @@ class ModelServer:
             {**self._shown(token, logprobs, body), "top_logprobs": self._near(logprobs, body)}
             for token, logprobs in zip(drawn, steps, strict=True)
         ]
-        choice = {
+        choice: dict[str, Any] = {
             "message": {"content": self._text(drawn, body)},
             "finish_reason": reason,
             "logprobs": {"content": content},
         }
-        asked = {"prompt_token_ids": ids} if body.get("return_token_ids") else {}
-        return Say(body=json.dumps({"choices": [choice], **asked}))
+        if not body.get("return_token_ids"):
+            return Say(body=json.dumps({"choices": [choice]}))
+        choice["token_ids"] = drawn
+        return Say(body=json.dumps({"choices": [choice], "prompt_token_ids": ids}))
 
     def _next(self, prompts: list[list[int]]) -> list[torch.Tensor]:
         """Log-probabilities after each prompt: padding on the right is never seen."""

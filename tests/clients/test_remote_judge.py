@@ -131,11 +131,11 @@ def test_texts_are_told_and_counted(
         opened = [one.extended(there.encoder.text("<critique>")) for one in prompts]
         given = (opened, there.encoder, "</critique>", [0], SHORT)
         told: dict[int, str] = {}
-        assert there.engine.generate(*given, on_text=told.__setitem__) == here.engine.generate(
-            *given
-        )
-        [drawn] = here.engine.generate(*given)
-        assert told == {0: drawn.text}
+        [found] = there.engine.generate(*given, on_text=told.__setitem__)
+        [expected] = here.engine.generate(*given)
+        assert (found.text, found.finished) == (expected.text, expected.finished)
+        assert told == {0: expected.text}
+        assert len(found.tokens) == SHORT.max_new_tokens
 
 
 def test_a_run_keeps_its_card_and_calibration(
