@@ -40,8 +40,9 @@ def grade(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of an "
-            "OpenAI-compatible server. Not needed where rules decide everything."
+            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of "
+            "custos serve or, with --model, of an OpenAI-compatible server. Not needed where "
+            "rules decide everything."
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="Model to ask on that server.")] = None,
@@ -101,10 +102,10 @@ def grade(
         if judge is None:
             raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
         grader = load_grader(judge, model, key_env, concurrency, deadline)
-        if rubric_file is not None and isinstance(grader, Judge) and grader.card is not None:
+        if rubric_file is not None and not _takes_any_wording(grader):
             raise CustosError(
                 f"--rubric-file: judge '{grader.name}' was trained under other instructions; use a "
-                "backbone or the URL of a server as the judge"
+                "backbone or, with --model, the URL of a server as the judge"
             )
         started, was_stopped = time.perf_counter(), unfinished.exists()
         fill_showing(unfinished, grader, read, sum(map(len, asked)), batch)
@@ -142,16 +143,28 @@ def grade(
 def load_grader(
     source: str, model: str | None, key_env: str | None, concurrency: int, deadline: float
 ) -> Grader:
-    """A judge by run folder, name or backbone; a chat model as a judge by its server's URL."""
+    """A judge by run folder, name or backbone; a service's judges, or a chat model, by URL."""
     if not source.startswith(("http://", "https://")):
         return Judge.load(source)
     from clients.chat import Server
     from clients.chat_judge import ChatJudge
+    from clients.judge_client import JudgeClient
 
+    if model is None and not source.rstrip("/").endswith("/v1"):
+        key = api_key(key_env)
+        return JudgeClient.connect(source, api_key=key, concurrency=concurrency, deadline=deadline)
     if model is None:
         raise CustosError("--model: name the model to ask on the server")
     server = Server(source, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
     return ChatJudge(server)
+
+
+def _takes_any_wording(grader: Grader) -> bool:
+    """Whether it was not trained under instructions of ours."""
+    from clients.chat_judge import ChatJudge
+
+    is_zero_shot = isinstance(grader, Judge) and grader.card is None
+    return is_zero_shot or isinstance(grader, ChatJudge)
 
 
 def _reworded(

@@ -1,0 +1,219 @@
+"""Our own service from Python: ``POST /judge`` in batches, tried again as it asks.
+
+client = JudgeClient("http://127.0.0.1:8000")
+for verdict in client.grade(requests): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from clients.chat import Answer, Caller, RequestRefused, Server, ServerRefusal
+from clients.messages import picture_url
+from judging.errors import CustosError
+from judging.fingerprint import digest
+from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict
+
+CALLS = 4
+"""Most calls at once: one is graded while others come and go."""
+MAX_BATCH = 256
+"""Most requests that the service takes in one call."""
+WINDOW = 1024
+"""Requests that the synchronous client sends before it waits for all their verdicts."""
+
+
+class _Verdicts(Answer):
+    called = "list of verdicts"
+    verdicts: tuple[Verdict, ...]
+
+
+class AsyncJudgeClient:
+    """Grades on a service. Use it as an asynchronous context manager.
+
+    Args:
+        url: Of the service, as ``custos serve`` prints it.
+        judge: Which judge there; default the first that takes a request's task.
+        api_key: Access key.
+        concurrency: Most requests at once, spread over ``CALLS`` calls.
+        deadline: Seconds that one try of a call may take.
+        tries: Of one call. Between two it waits as long as the service asks.
+
+    Raises:
+        CustosError: If the address or the key cannot be one.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        judge: str | None = None,
+        api_key: str = "",
+        concurrency: int = 64,
+        deadline: float = 300.0,
+        tries: int = 8,
+    ) -> None:
+        self.judge = judge
+        self.batch = max(1, min(concurrency // CALLS, MAX_BATCH))
+        self.server = Server(url, judge or "", api_key, deadline=deadline, tries=tries)
+        self._caller = Caller(self.server)
+
+    async def __aenter__(self) -> Self:
+        await self._caller.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._caller.__aexit__(kind, error, traceback)
+
+    async def grade(self, requests: Iterable[JudgeRequest]) -> AsyncGenerator[Verdict]:
+        """Grade requests, in order, a few calls ahead of the caller.
+
+        Pictures may be files; they are sent as data URLs.
+
+        Yields:
+            One verdict per request; status ``judge_error`` where the service refuses it.
+
+        Raises:
+            ServerRefusal: If the service refuses the key, or has no such judge.
+            CustosError: If the last try of a call failed.
+        """
+        stream = iter(requests)
+        calls: deque[asyncio.Task[list[Verdict]]] = deque()
+        try:
+            while batch := list(itertools.islice(stream, self.batch)):
+                calls.append(asyncio.create_task(self._grade(batch)))
+                if len(calls) == CALLS:
+                    for verdict in await calls.popleft():
+                        yield verdict
+            while calls:
+                for verdict in await calls.popleft():
+                    yield verdict
+        finally:
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    async def _grade(self, batch: Sequence[JudgeRequest]) -> list[Verdict]:
+        verdicts: dict[int, Verdict] = {}
+        rows: dict[int, dict[str, Any]] = {}
+        for index, request in enumerate(batch):
+            try:
+                get_task(request.task).check(request)
+                rows[index] = {
+                    **request.model_dump(mode="json"),
+                    "images": [picture_url(source) for source in request.images],
+                }
+            except CustosError as error:
+                verdicts[index] = _failed(request, error)
+        for index, outcome in zip(rows, await self._post(list(rows.values())), strict=True):
+            verdicts[index] = (
+                outcome if isinstance(outcome, Verdict) else _failed(batch[index], outcome)
+            )
+        return [verdicts[index] for index in range(len(batch))]
+
+    async def _post(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
+        """Verdicts of rows, or why the service refuses one; a refused call is halved to find it."""
+        if not rows:
+            return []
+        body: dict[str, Any] = {"requests": rows}
+        if self.judge is not None:
+            body["judge"] = self.judge
+        try:
+            answer = await self._caller.post(
+                "judge", json.dumps(body).encode(), _Verdicts, f"{len(rows)} requests"
+            )
+        except RequestRefused as error:
+            if len(rows) == 1:
+                return [error]
+            half = len(rows) // 2
+            return [*await self._post(rows[:half]), *await self._post(rows[half:])]
+        if len(answer.verdicts) != len(rows):
+            raise CustosError(
+                f"{self.server.base_url}: {len(answer.verdicts)} verdicts on {len(rows)} requests"
+            )
+        return list(answer.verdicts)
+
+
+class JudgeClient:
+    """:class:`AsyncJudgeClient` without ``async``, for scripts and ``custos grade``.
+
+    Args:
+        url: As there.
+        judge: As there.
+        api_key: As there.
+        options: ``concurrency``, ``deadline``, ``tries``.
+    """
+
+    def __init__(
+        self, url: str, *, judge: str | None = None, api_key: str = "", **options: Any
+    ) -> None:
+        self.name = url
+        self._judge = judge
+        self._options = {"judge": judge, "api_key": api_key, **options}
+        self._server = AsyncJudgeClient(url, **self._options).server
+
+    @classmethod
+    def connect(cls, url: str, **options: Any) -> JudgeClient:
+        """A client of a service that answers now.
+
+        Raises:
+            ServerRefusal: If it does not.
+        """
+        client = cls(url, **options)
+        _ = client.judges
+        return client
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Grade requests, in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
+        stream = iter(requests)
+        while window := list(itertools.islice(stream, WINDOW)):
+            yield from asyncio.run(self._grade_window(window))
+
+    async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
+        async with AsyncJudgeClient(self.name, **self._options) as client:
+            return [verdict async for verdict in client.grade(window)]
+
+    @cached_property
+    def judges(self) -> list[dict[str, Any]]:
+        """Cards of the judges there, read once.
+
+        Raises:
+            ServerRefusal: If the service does not tell.
+        """
+        key = self._server.api_key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            answer = httpx.get(f"{self.name.rstrip('/')}/judges", headers=headers, timeout=60)
+            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise ServerRefusal(f"{self.name}: no list of judges ({error})") from None
+        return cards
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Digest of the card of the judge that takes a request.
+
+        Raises:
+            CustosError: If there is none.
+        """
+        for card in self.judges:
+            if request.task in card["tasks"] and self._judge in (None, card["name"]):
+                return digest(card)
+        raise CustosError(f"field 'task': no judge at {self.name} takes '{request.task}'")
+
+
+def _failed(request: JudgeRequest, error: CustosError) -> Verdict:
+    return Verdict(id=request.id, status="judge_error", message=str(error))

@@ -1,0 +1,52 @@
+"""``custos grade`` and ``custos bench grade`` with a service as the judge."""
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.serve.chat.made_up import KnowingJudge
+from tests.serve.chat.serving import serving
+from tests.serve.made_up import FakeJudge, row
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_grade(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    responses = ["Paris" if number % 2 else "Rome" for number in range(30)]
+    source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
+    with serving({"fake": FakeJudge()}) as url:
+        assert "30 scored" in run("grade", "--judge", url, "--in", source, "--out", out)
+    labels = [json.loads(line)["label"] for line in out.read_text().splitlines()]
+    assert labels == ["Correct" if response == "Paris" else "Wrong" for response in responses]
+
+
+def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text(json.dumps(row("Paris")) + "\n")
+    command = ["grade", "--judge", "http://127.0.0.1:9", "--in", str(source)]
+    result = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "out.jsonl")])
+    assert result.exit_code == 2
+    assert "error: http://127.0.0.1:9: no list of judges" in result.stderr
+
+
+def test_bench_grade(tmp_path: Path) -> None:
+    item = {
+        "figure_id": 1,
+        **{"figure_path": "images/1.jpg", "subq_idx": 1, "q_type": "desc", "q_relation": "normal"},
+        **{"question": "How much rain fell in June?", "ref_answer": "40 mm"},
+    }
+    source, out = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(
+        json.dumps({"1": item | {"response": "40 mm"}, "2": item | {"response": "9"}})
+    )
+    with serving({"knowing": KnowingJudge(tasks=("charthal",))}) as url:
+        run("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
+    graded = json.loads(out.read_text())
+    assert (graded["1"]["score"], graded["2"]["score"]) == (1, 0)

@@ -1,0 +1,129 @@
+"""The client of our own service, over sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from clients.chat import ServerRefusal
+from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
+from judging import CustosError, JudgeRequest, Verdict
+from serve.limits import Limits
+from tests.clients.fake_server import FakeServer, Say, Seen
+from tests.serve.chat.serving import serving
+from tests.serve.made_up import FakeJudge
+from tests.tiny import save_picture
+
+
+def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequest:
+    values = {"question": "Which?", "references": ["Paris"], "response": response, **fields}
+    return JudgeRequest.model_validate({"id": str(number), **values})
+
+
+def test_verdicts_come_in_order_whatever_the_batches() -> None:
+    requests = [request(n, "Paris" if n % 3 else "Rome") for n in range(50)]
+    judge = FakeJudge()
+    with serving({"fake": judge}) as url:
+        for concurrency in (1, 10, 64, 4096):
+            verdicts = list(JudgeClient(url, concurrency=concurrency).grade(requests))
+            assert [verdict.id for verdict in verdicts] == [str(n) for n in range(50)]
+            assert [v.label for v in verdicts] == [
+                "Correct" if n % 3 else "Wrong" for n in range(50)
+            ]
+            assert all(isinstance(verdict, Verdict) for verdict in verdicts)
+
+
+def test_async_and_left_early() -> None:
+    async def first(url: str) -> Verdict:
+        async with AsyncJudgeClient(url, concurrency=8) as client:
+            verdicts = client.grade(request(n) for n in range(100))
+            found = await anext(verdicts)
+            await verdicts.aclose()
+            return found
+
+    with serving({"fake": FakeJudge()}) as url:
+        assert asyncio.run(first(url)).label == "Correct"
+
+
+def test_what_is_refused_fails_alone(tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "wide.png", 300, 20)
+    bad = [
+        request(3, references=[]),
+        request(5, images=[picture]),
+        request(6, images=[str(tmp_path / "missing.png")]),
+        request(8, task="charthal", variant="irrelevant"),
+    ]
+    with serving({"fake": FakeJudge()}, limits=Limits(image_pixels=5000)) as url:
+        verdicts = list(JudgeClient(url).grade([request(1), *bad, request(9)]))
+    assert [verdict.status for verdict in verdicts] == ["scored", *["judge_error"] * 4, "scored"]
+    assert [verdict.id for verdict in verdicts] == ["1", "3", "5", "6", "8", "9"]
+    messages = [verdict.message or "" for verdict in verdicts[1:5]]
+    for message, said in zip(
+        messages, ("references", "5,000 pixels", "missing.png", "charthal"), strict=True
+    ):
+        assert said in message
+
+
+def test_files_are_sent_as_data_urls(fake: FakeServer, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 3, 2)
+    fake.answer = lambda seen: verdicts_on(seen)
+    url = fake.url.removesuffix("/v1")
+    list(JudgeClient(url, judge="qs", api_key="k3y").grade([request(1, images=[picture])]))
+    [seen] = fake.seen
+    assert seen.path == "/judge"
+    assert seen.headers["authorization"] == "Bearer k3y"
+    assert seen.body["judge"] == "qs"
+    assert seen.body["requests"][0]["images"][0].startswith("data:image/png;base64,")
+
+
+def verdicts_on(seen: Seen) -> Say:
+    verdicts = [
+        {"id": row["id"], "status": "scored", "label": "x"} for row in seen.body["requests"]
+    ]
+    return Say(body=json.dumps({"verdicts": verdicts}))
+
+
+def test_a_busy_service_is_asked_again_when_it_says(fake: FakeServer) -> None:
+    fake.answer = verdicts_on
+    fake.faults.append(Say(429, "{}", {"Retry-After": "0.4"}))
+    url = fake.url.removesuffix("/v1")
+    assert [v.label for v in JudgeClient(url).grade([request(1)])] == ["x"]
+    first, second = fake.seen
+    assert second.at - first.at >= 0.4
+
+
+def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
+    def slowly(seen: Seen) -> Say:
+        said = verdicts_on(seen)
+        said.delay = 0.02
+        return said
+
+    fake.answer = slowly
+    url = fake.url.removesuffix("/v1")
+    assert len(list(JudgeClient(url, concurrency=8).grade(map(request, range(40))))) == 40
+    assert fake.most_in_flight == CALLS
+    assert {len(seen.body["requests"]) for seen in fake.seen} == {2}
+
+
+def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
+    url = fake.url.removesuffix("/v1")
+    fake.answer = lambda seen: Say(401, "{}")
+    with pytest.raises(ServerRefusal, match="refuses the API key"):
+        list(JudgeClient(url).grade([request(1)]))
+    fake.answer = lambda seen: Say(body='{"verdicts": []}')
+    with pytest.raises(CustosError, match="0 verdicts on 1 requests"):
+        list(JudgeClient(url).grade([request(1)]))
+
+
+def test_fingerprints_tell_judges_apart() -> None:
+    judges = {"first": FakeJudge("a"), "second": FakeJudge("b")}
+    with serving(judges) as url:
+        any_judge, second = JudgeClient(url), JudgeClient(url, judge="second")
+        assert any_judge.fingerprint(request(1)) != second.fingerprint(request(1))
+        with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):
+            any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
+    with pytest.raises(ServerRefusal, match="no list of judges"):
+        JudgeClient.connect("http://127.0.0.1:9")
