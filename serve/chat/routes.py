@@ -18,6 +18,33 @@ from serve.chat.models import Model, Models
 from serve.chat.wire import Envelope, Reply, begun, events, whole
 from serve.service import Service
 
+BODY = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["model", "messages"],
+                "properties": {
+                    "model": {"type": "string"},
+                    "messages": {"type": "array", "items": {"type": "object"}},
+                },
+            },
+            "example": {
+                "model": "custos/qa",
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": "Question: What is the capital of France?\n"
+                        "Reference: Paris\nResponse: It is Paris.",
+                    }
+                ],
+            },
+        }
+    },
+}
+"""For the OpenAPI document; :mod:`serve.chat.messages` says the rest."""
+
 
 def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
     """Routes that speak OpenAI's language.
@@ -31,15 +58,18 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
 
     @router.get("/v1/models")
     async def listed() -> Response:
+        """The names a chat client may ask for."""
         data = [_model_object(name, model) for name, model in models.listed()]
         return JSONResponse({"object": "list", "data": data})
 
     @router.get("/v1/models/{name:path}")
     async def one(name: str) -> Response:
+        """One of them."""
         return JSONResponse(_model_object(name, models.get(name)))
 
-    @router.post("/v1/chat/completions")
+    @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def chat(request: Request) -> Response:
+        """Answer a harness's prompt with a verdict in its own form, or write freely."""
         body = await read_body(request, service.limits)
         asked = await run_in_threadpool(parse_chat, body, service.limits)
         model = models.get(asked.model)
