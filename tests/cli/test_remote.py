@@ -9,12 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.serve import named_sources
+from cli.serve import load, named_sources
+from cli.server_options import judge_on
 from judging.backbones import load_backbone
 from judging.errors import CustosError
+from serve.service import Service
 from tests.clients.fake_server import FakeServer
 from tests.clients.model_server import ModelServer
 from tests.conftest import Folders
+from tests.serve.sockets import serving
 
 runner = CliRunner()
 
@@ -52,6 +55,19 @@ def test_grading_on_a_server_is_grading_here(
         # Here in bfloat16, which keeps three digits.
         given_here = expected.get("probabilities", {})
         assert found.get("probabilities", {}) == pytest.approx(given_here, abs=0.05)
+
+
+def test_the_service_answers_with_what_a_server_reads(tiny_folders: Folders) -> None:
+    folder = tiny_folders("qwen2_5_vl")
+    with FakeServer().running() as server:
+        server.answer = ModelServer(load_backbone(folder, dtype="float32", device="cpu"))
+        judge = judge_on("openai", f"m={folder}", server.url, "", 4, 60)
+        with serving(Service(load({"m": "m"}, {}, lambda _: judge))) as client:
+            [card] = client.get("/judges").json()["judges"]
+            asked = {"question": "q", "references": ["19"], "response": "19"}
+            verdict = client.post("/judge", json=asked).json()
+    assert card["name"] == "m" and server.url not in str(card)
+    assert (verdict["status"], verdict["posterior"]) == ("scored", "exact")
 
 
 @pytest.mark.parametrize(
