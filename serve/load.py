@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from judging import CustosError, Judge, JudgeRequest
+from judging import CustosError, Judge, JudgeRequest, Verdict
 
 CONNECT_FAILED = 0
 STARTING_S = 300
@@ -53,13 +53,16 @@ class Load:
             "seconds": round(self.seconds, 3),
             "rows_per_second": round(self.rows_per_second, 3),
             "statuses": {str(s): len(found) for s, found in sorted(self.latencies.items())},
-            **{f"p{q}_ms": round(1000 * quantile(answered, q / 100), 1) for q in (50, 95, 99)},
+            **{
+                f"p{q}_ms": round(1000 * quantile(answered, q / 100), 1) if answered else None
+                for q in (50, 95, 99)
+            },
         }
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Smallest value that at least a share of the values do not exceed; NaN of none."""
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
+    """Smallest value that at least a share of the values do not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 class Caller:
@@ -69,7 +72,10 @@ class Caller:
         parts = urlsplit(url)
         self.host, self.port = parts.hostname or "", parts.port or 80
         auth = f"Authorization: Bearer {key}\r\n" if key else ""
-        self._head = f"POST /judge HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n{auth}"
+        self._head = (
+            f"POST /judge HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n{auth}"
+            "Content-Type: application/json\r\n"
+        )
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def call(self, body: bytes) -> int:
@@ -200,8 +206,8 @@ def measure(
 def _offline(judge: str, requests: Sequence[JudgeRequest]) -> float:
     """Rows per second of the judge alone, in a process that ends with it."""
     code = (
-        "import sys; from judging.rows import read_records; from judging import JudgeRequest;"
-        "from serve.load import time_offline; print(time_offline(sys.argv[1], "
+        "import sys; from judging import JudgeRequest; from serve.load import time_offline;"
+        "print(time_offline(sys.argv[1], "
         "[JudgeRequest.model_validate_json(line) for line in sys.stdin]))"
     )
     done = subprocess.run(
@@ -246,7 +252,6 @@ def serve_plain(judge: str) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from judging import Verdict
     from serve.server import bind, url
 
     loaded, lock, app = Judge.load(judge), threading.Lock(), FastAPI()

@@ -1,7 +1,7 @@
 """One model thread, and what goes before it next.
 
 Requests wait in lanes, one for the scores and one for the texts of every judge. The thread takes
-the lanes in turn, each time a window of about ``window_tokens``, so no judge waits for more than
+the lanes in turn, each time a window of at most ``window_tokens``, so no judge waits for more than
 one window of every other. Within a lane, first come, first served.
 
 A text takes one forward pass per token. Between two tokens the thread grades a window of waiting
@@ -28,6 +28,8 @@ logger = logging.getLogger("custos.serve")
 
 LINGER_S = 0.004
 TEXTS_AT_ONCE = 16
+WINDOW_BATCHES = 8
+"""Forward passes of a full window; never fewer than one is aimed at."""
 CLOSE_S = 10.0
 Kind = Literal["score", "text"]
 T = TypeVar("T")
@@ -80,7 +82,7 @@ class Scheduler:
         judges: By name.
         max_requests: Most jobs waiting.
         max_tokens: Most estimated tokens waiting; a call that finds the queue empty enters anyway.
-        window_tokens: Estimated tokens handed to a judge at once.
+        window_tokens: Most estimated tokens handed to a judge at once.
         on_window: Told after each window: judge, jobs, seconds.
     """
 
@@ -226,13 +228,16 @@ class Scheduler:
         else:
             return []
         self._lanes.move_to_end(key)
+        # Half of what waits, so that callers come back with more while the other half is graded.
+        half = max(self.window_tokens // WINDOW_BATCHES, self._tokens_waiting // 2)
+        most = min(half, self.window_tokens)
         window = [lane.popleft()]
         tokens = window[0].tokens
         while lane and window[0].request and lane[0].request:
             tokens += lane[0].tokens
             if key[1] == "text" and len(window) == TEXTS_AT_ONCE:
                 break
-            if key[1] == "score" and tokens > self.window_tokens:
+            if key[1] == "score" and tokens > most:
                 break
             window.append(lane.popleft())
         self._num_waiting -= len(window)

@@ -19,15 +19,13 @@ from serve.limits import Limits
 from serve.metrics import Metrics
 from serve.middleware import request_id
 from serve.remote_images import RemoteImages
-from serve.scheduler import Job, Scheduler
+from serve.scheduler import WINDOW_BATCHES, Job, Scheduler
 
 if TYPE_CHECKING:
     from judging.generation import Sampling
 
 State = Literal["starting", "ready", "draining"]
 OUTCOMES = ("accepted", "answered", "cached", "rejected", "expired", "abandoned")
-WINDOW_BUDGETS = 8
-"""Token budgets of a judge's engine in one window: enough to sort rows into even batches."""
 WINDOW_TOKENS = 4096
 """Window of judges without such a budget."""
 
@@ -379,4 +377,4 @@ def _verdict(job: Job) -> Verdict:
 
 def _window_tokens(judge: Judge) -> int:
     budget = getattr(getattr(judge, "engine", None), "token_budget", None)
-    return WINDOW_BUDGETS * budget if budget else WINDOW_TOKENS
+    return WINDOW_BATCHES * budget if budget else WINDOW_TOKENS

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
+from judging import JudgeRequest
 from serve.limits import Limits
-from serve.load import CONNECT_FAILED, Caller, closed_loop, open_loop, quantile
+from serve.load import CONNECT_FAILED, Caller, closed_loop, measure, open_loop, quantile
 from serve.service import Service
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving
@@ -62,3 +63,16 @@ def test_quantiles() -> None:
     values = [float(value) for value in range(1, 101)]
     assert [quantile(values, share) for share in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
     assert quantile([7.0], 0.5) == 7
+
+
+@pytest.mark.slow
+def test_the_whole_measurement(tiny_folder: str) -> None:
+    requests = [JudgeRequest.model_validate(row(f"Paris {number}")) for number in range(64)]
+    lines: list[str] = []
+    report = measure(
+        tiny_folder, requests, clients=8, overload_seconds=2, plain_rows=16, tell=lines.append
+    )
+    assert report["service"]["statuses"] == {"200": 64}
+    assert report["plain"]["statuses"] == {"200": 16}
+    assert set(report["overload"]["statuses"]) <= {"200", "429", "504"}
+    assert len(lines) == 5

@@ -48,7 +48,7 @@ def address() -> Iterator[str]:
 
 @schema.parametrize()
 @settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     database=None,
