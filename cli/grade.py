@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cli.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key, judge_on
 from judging import CustosError, JudgeRequest, LabelledExample, Verdict
-from judging.rows import atomic_write, read_rows, write_records
+from judging.rows import atomic_write, read_rows, with_absolute_images, write_records
 from judging.tasks import get_task
 from judging.types import parse_record
 
@@ -148,7 +148,8 @@ def _parsed_rows(source: Path) -> Iterator[tuple[int, JudgeRequest | CustosError
                 raise decoded
             is_labelled = isinstance(decoded, dict) and "label" in decoded
             model = LabelledExample if is_labelled else JudgeRequest
-            parsed = parse_record(model, decoded, f"{source} row {row}")
+            record = parse_record(model, decoded, f"{source} row {row}")
+            parsed = with_absolute_images(record, source.parent)
             yield row, parsed.request() if isinstance(parsed, LabelledExample) else parsed
         except CustosError as error:
             yield row, error

@@ -92,10 +92,13 @@ def read_records(
                 raise
             bad_rows.append(str(error))
             continue
-        if images := getattr(record, "images", ()):
-            found = tuple(absolute_name(name, path.parent) for name in images)
-            record = record.model_copy(update={"images": found})
-        yield number, record
+        yield number, with_absolute_images(record, path.parent)
+
+
+def with_absolute_images(record: R, folder: Path) -> R:
+    """The record with its relative image paths taken from a folder, if it has images."""
+    images = tuple(absolute_name(name, folder) for name in getattr(record, "images", ()))
+    return record.model_copy(update={"images": images}) if images else record
 
 
 def absolute_name(name: str, folder: Path) -> str:

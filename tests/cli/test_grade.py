@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from cli.grade import request_key, write_verdicts
+from cli.grade import read_requests, request_key, write_verdicts
 from cli.main import app
 from judging import Judge, JudgeRequest, Verdict
 from tests.serve.made_up import FakeJudge, row
@@ -73,6 +73,13 @@ def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
 def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
     run([row(label="Wrong", split="test", group="g")])
     assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"
+
+
+def test_pictures_are_named_relative_to_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [row(images=["a/b.png", "data:image/png;base64,xx"]), row()])
+    [(_, pictured), (_, plain)] = read_requests(tmp_path / "in.jsonl")
+    assert pictured.images == (str(tmp_path.resolve() / "a/b.png"), "data:image/png;base64,xx")
+    assert plain.images == ()
 
 
 def test_bad_rows_are_reported_by_number_and_listed(run: Run, tmp_path: Path) -> None:
