@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from judging import Verdict
 from serve import chat, pages
-from serve.calls import deadline_of, parse_call, parse_one, read_body, unless_gone
+from serve.calls import deadline_of, parse_call, parse_one, unless_gone
 from serve.errors import ApiError, add_error_handling
 from serve.middleware import Bodies, Envelope, Keys, WhenOpen, request_id
 from serve.schemas import describe_task, openapi, served_tasks
@@ -87,7 +87,7 @@ def create_app(
         The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
         """
         service.require_ready()
-        body = await read_body(request, service.limits)
+        body = await request.body()
         deadline = deadline_of(request)
         call = (
             parse_call(body, service)
@@ -113,7 +113,7 @@ def create_app(
     async def judge_stream(request: Request) -> Response:
         """Grade one request; events `critique` with pieces of text, then one `verdict`."""
         service.require_ready()
-        body = await read_body(request, service.limits)
+        body = await request.body()
         deadline = deadline_of(request)
         one, name = await run_in_threadpool(parse_one, body, service)
         events = service.stream(one, name, deadline=deadline)

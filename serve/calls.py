@@ -1,4 +1,4 @@
-"""The body of ``POST /judge``: read, bounded and checked before a model sees it."""
+"""The body of ``POST /judge``, checked before a model sees it; how long a caller waits for it."""
 
 from __future__ import annotations
 
@@ -34,15 +34,6 @@ class Call:
     """Name of the judge of each request."""
     is_list: bool
     """The body had ``requests``: answer with a list."""
-
-
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """The whole body; :class:`serve.middleware.Bodies` bounds it.
-
-    Raises:
-        ApiError: 408, 413 or 429.
-    """
-    return await request.body()
 
 
 def deadline_of(request: Request) -> float | None:

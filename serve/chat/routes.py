@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from serve.calls import deadline_of, read_body, unless_gone
+from serve.calls import deadline_of, unless_gone
 from serve.chat.errors import OpenAIRoute
 from serve.chat.free import written
 from serve.chat.judged import greeting, is_probe, judged, understand
@@ -70,7 +70,7 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def chat(request: Request) -> Response:
         """Answer a harness's prompt with a verdict in its own form, or write freely."""
-        body = await read_body(request, service.limits)
+        body = await request.body()
         asked = await run_in_threadpool(parse_chat, body, service.limits)
         model = models.get(asked.model)
         deadline = deadline_of(request)
