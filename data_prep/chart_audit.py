@@ -56,6 +56,7 @@ def _score(claims: set[str], references: set[str]) -> str:
 
 
 def asked_column(question: str, readings: Mapping[str, View]) -> View:
+    """Values of the column that a question is about; the only column if there is one."""
     if len(readings) == 1:
         return next(iter(readings.values()))
     return next(view for column, view in readings.items() if re.search(rf"\b{column}\b", question))

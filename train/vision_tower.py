@@ -54,7 +54,7 @@ class EqualPictures:
         self.tower = tower
         self.block: Block = torch.compile(_block, dynamic=False) if compiled else _block
 
-    def __call__(self, pixel_values: Tensor, grid_thw: Tensor) -> Tensor:
+    def __call__(self, pixel_values: Tensor, grid_thw: Tensor) -> tuple[Tensor, Tensor]:
         """Run the tower.
 
         Args:
@@ -62,7 +62,9 @@ class EqualPictures:
             grid_thw: ``[pictures, 3]``, every row the same.
 
         Returns:
-            ``[pictures, tokens, hidden]``, as the tower's own ``pooler_output``.
+            ``[pictures, tokens, hidden]``, as the tower's own ``pooler_output``, and what comes
+            into the last block, the patches of a token side by side: ``[pictures, tokens, merge^2 *
+            width]``.
         """
         tower, merge = self.tower, self.tower.spatial_merge_size
         if not bool((grid_thw == grid_thw[0]).all()):
@@ -85,10 +87,13 @@ class EqualPictures:
             by_window, tower.rotary_pos_emb(hidden, get_vision_position_ids(grid_thw, merge))
         )
         for number, block in enumerate(tower.blocks):
+            before_last = hidden
             runs = whole if number in tower.fullatt_block_indexes else window
             hidden = self.block(block, hidden, runs, cos, sin)
-        merged: Tensor = tower.merger(hidden)[windows.argsort()].unflatten(0, (len(grid_thw), -1))
-        return merged
+        in_order, pictures = windows.argsort(), (len(grid_thw), -1)
+        merged = tower.merger(hidden)[in_order].unflatten(0, pictures)
+        middle = before_last.unflatten(0, (-1, merge**2)).flatten(1)[in_order]
+        return merged, middle.unflatten(0, pictures)
 
 
 def _block(block: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,29 @@ if TYPE_CHECKING:
 
 Point = npt.NDArray[np.float64]
 """``[2]``, or ``[N, 2]`` for many."""
+Places = list[tuple[int, float, float]]
+"""Where items stand: item, x, y; every item at least once."""
 
 DPI = 100
 TOP = 10
 """Upper end of value axes."""
+BESIDE_AXIS = -0.5
+"""Where tick labels are, in units of the values."""
 INK = "#222222"
 MARKERS = {"circles": "o", "squares": "s", "triangles": "^", "stars": "*"}
 
 
 def render(scene: Scene, style: Style) -> bytes:
     """Draw a scene as a PNG of at most 32 colours, ``style.width`` x ``style.height`` pixels."""
+    return render_with_places(scene, style)[0]
+
+
+def render_with_places(scene: Scene, style: Style) -> tuple[bytes, Places]:
+    """Draw a scene; say where its items stand, in pixels from the upper left corner.
+
+    A bar stands at its name, a slice in its middle, a row of a table at its first cell; kinds of
+    counted shapes stand at every shape.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -48,13 +61,17 @@ def render(scene: Scene, style: Style) -> bytes:
             axes.set_axisbelow(True)
     else:
         axes.set_axis_off()
-    draw(axes, scene, style)
+    places = draw(axes, scene, style)
     canvas.draw()
     rgba = np.asarray(canvas.buffer_rgba())
     picture = Image.fromarray(rgba[..., :3].copy())
     file = io.BytesIO()
     picture.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", compress_level=9)
-    return file.getvalue()
+    pixels = axes.transData.transform([(x, y) for _, x, y in places])
+    return file.getvalue(), [
+        (item, float(x), float(style.height - y))
+        for (item, _, _), (x, y) in zip(places, pixels, strict=True)
+    ]
 
 
 def _points(style: Style) -> float:
@@ -77,7 +94,12 @@ def _value_axis(axes: Axes, style: Style, top: int = TOP) -> None:
     axes.set_ylim(0, top + 0.8)
 
 
-def _bar(axes: Axes, scene: Scene, style: Style) -> None:
+def _under_axis(xs: Iterable[float]) -> Places:
+    """Items whose names are the ticks of the lower axis."""
+    return [(item, x, BESIDE_AXIS) for item, x in enumerate(xs)]
+
+
+def _bar(axes: Axes, scene: Scene, style: Style) -> Places:
     places = range(len(scene.names))
     axes.bar(places, scene.values[0], style.thickness, color=_colours(scene, style))
     axes.set_xticks(places, scene.names)
@@ -85,9 +107,10 @@ def _bar(axes: Axes, scene: Scene, style: Style) -> None:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, place, value + 0.1, str(value), style, va="bottom")
+    return _under_axis(places)
 
 
-def _hbar(axes: Axes, scene: Scene, style: Style) -> None:
+def _hbar(axes: Axes, scene: Scene, style: Style) -> Places:
     places = range(len(scene.names))
     axes.barh(places, scene.values[0], style.thickness, color=_colours(scene, style))
     axes.set_yticks(places, scene.names)
@@ -97,9 +120,10 @@ def _hbar(axes: Axes, scene: Scene, style: Style) -> None:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, value + 0.15, place, str(value), style, ha="left")
+    return [(place, BESIDE_AXIS, place) for place in places]
 
 
-def _grouped(axes: Axes, scene: Scene, style: Style) -> None:
+def _grouped(axes: Axes, scene: Scene, style: Style) -> Places:
     width = 0.4 if style.thickness > 0.6 else 0.34
     for number, (column, values) in enumerate(zip(scene.columns, scene.values, strict=True)):
         places = [place + (number - 0.5) * width for place in range(len(scene.names))]
@@ -114,9 +138,10 @@ def _grouped(axes: Axes, scene: Scene, style: Style) -> None:
         loc=style.legend, ncols=2, frameon=False, borderaxespad=0.1, handlelength=0.8,
         columnspacing=0.8, handletextpad=0.3, prop={"family": style.font, "size": _points(style)},
     )  # fmt: skip
+    return _under_axis(range(len(scene.names)))
 
 
-def _line(axes: Axes, scene: Scene, style: Style) -> None:
+def _line(axes: Axes, scene: Scene, style: Style) -> Places:
     places = range(len(scene.names))
     colour = PALETTES[style.palette][0]
     axes.plot(places, scene.values[0], style.dash, color=colour, marker=style.marker, markersize=5)
@@ -126,9 +151,10 @@ def _line(axes: Axes, scene: Scene, style: Style) -> None:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, place, value + 0.35, str(value), style, va="bottom")
+    return _under_axis(places)
 
 
-def _scatter(axes: Axes, scene: Scene, style: Style) -> None:
+def _scatter(axes: Axes, scene: Scene, style: Style) -> Places:
     xs, ys = scene.values
     axes.scatter(xs, ys, s=28, c=_colours(scene, style), marker=style.marker)
     for name, x, y in zip(scene.names, xs, ys, strict=True):
@@ -138,15 +164,17 @@ def _scatter(axes: Axes, scene: Scene, style: Style) -> None:
     _value_axis(axes, style)
     if style.grid:
         axes.grid(color="#cccccc", linewidth=0.7)
+    return [(item, float(x), float(y)) for item, (x, y) in enumerate(zip(xs, ys, strict=True))]
 
 
-def _pie(axes: Axes, scene: Scene, style: Style) -> None:
+def _pie(axes: Axes, scene: Scene, style: Style) -> Places:
     from matplotlib.patches import Wedge
 
     axes.set_xlim(-1.3, 1.3)
     axes.set_ylim(-1.3, 1.3)
     axes.set_aspect("equal")
     angle, total = float(style.turn), sum(scene.values[0])
+    places: Places = []
     ring = 0.55 if style.framed else None
     palette = PALETTES[style.palette]
     for number, (name, value) in enumerate(zip(scene.names, scene.values[0], strict=True)):
@@ -158,10 +186,12 @@ def _pie(axes: Axes, scene: Scene, style: Style) -> None:
         x, y = math.cos(middle), math.sin(middle)
         inside = 0.72
         ink = "white" if _is_dark(palette[number]) else INK
+        places.append((number, inside * x, inside * y))
         _write(axes, inside * x, inside * y, str(value), style, weight="bold", color=ink)
         _write(axes, 1.13 * x, 1.13 * y, name, style, ha="left" if x > 0.4 else "right"
                if x < -0.4 else "center")  # fmt: skip
         angle = end
+    return places
 
 
 def _is_dark(colour: str) -> bool:
@@ -169,7 +199,7 @@ def _is_dark(colour: str) -> bool:
     return 3 * red + 6 * green + blue < 1000
 
 
-def _histogram(axes: Axes, scene: Scene, style: Style) -> None:
+def _histogram(axes: Axes, scene: Scene, style: Style) -> Places:
     places = [number + 0.5 for number in range(len(scene.names))]
     axes.bar(places, scene.values[0], 1.0, color=PALETTES[style.palette][0], edgecolor="white")
     edges = [scene.names[0].split("-")[0], *(name.split("-")[1] for name in scene.names)]
@@ -178,9 +208,10 @@ def _histogram(axes: Axes, scene: Scene, style: Style) -> None:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, place, value + 0.1, str(value), style, va="bottom")
+    return _under_axis(places)
 
 
-def _table(axes: Axes, scene: Scene, style: Style) -> None:
+def _table(axes: Axes, scene: Scene, style: Style) -> Places:
     lines = [("", *scene.columns), *zip(scene.names, *scene.values, strict=True)]
     rows, columns = len(lines), len(lines[0])
     axes.set_xlim(0, columns)
@@ -195,9 +226,10 @@ def _table(axes: Axes, scene: Scene, style: Style) -> None:
         axes.axhspan(0, 1, color=PALETTES[style.palette][0], alpha=0.25)
     if style.framed:
         axes.axvline(1, color=INK, linewidth=0.8)
+    return [(row - 1, 0.5, row + 0.5) for row in range(1, rows)]
 
 
-def _spectrum(axes: Axes, scene: Scene, style: Style) -> None:
+def _spectrum(axes: Axes, scene: Scene, style: Style) -> Places:
     x = np.linspace(0, 100, 401)
     y = np.zeros_like(x)
     for name, height in zip(scene.names, scene.values[0], strict=True):
@@ -212,9 +244,10 @@ def _spectrum(axes: Axes, scene: Scene, style: Style) -> None:
             _write(axes, float(name), height + 0.1, str(height), style, va="bottom")
         elif style.grid:
             axes.axvline(float(name), color="#cccccc", linewidth=0.7)
+    return _under_axis([float(name) for name in scene.names])
 
 
-def _polygon(axes: Axes, scene: Scene, style: Style) -> None:
+def _polygon(axes: Axes, scene: Scene, style: Style) -> Places:
     sides = scene.values[0]
     if len(sides) == 3:
         corners = [(0.0, 0.0), _apex(sides[0], sides[1], sides[2]), (float(sides[2]), 0.0)]
@@ -227,11 +260,14 @@ def _polygon(axes: Axes, scene: Scene, style: Style) -> None:
         ]  # fmt: skip
     turned = _draw_outline(axes, corners, style)
     middle = turned.mean(axis=0)
+    places: Places = []
     for number, (name, value) in enumerate(zip(scene.names, sides, strict=True)):
         start, end = turned[number], turned[(number + 1) % len(sides)]
         along = (end - start) / np.linalg.norm(end - start)
         normal = np.array([-along[1], along[0]])
-        _label_beside(axes, (start + end) / 2, normal, middle, f"{name}={value}", style)
+        x, y = _label_beside(axes, (start + end) / 2, normal, middle, f"{name}={value}", style)
+        places.append((number, x, y))
+    return places
 
 
 def _apex(left: float, right: float, base: float) -> tuple[float, float]:
@@ -259,7 +295,7 @@ def _draw_outline(axes: Axes, corners: list[tuple[float, float]], style: Style) 
     return points
 
 
-def _angles(axes: Axes, scene: Scene, style: Style) -> None:
+def _angles(axes: Axes, scene: Scene, style: Style) -> Places:
     first, second, third = (math.radians(value) for value in scene.values[0])
     corners = [
         (0.0, 0.0),
@@ -268,39 +304,47 @@ def _angles(axes: Axes, scene: Scene, style: Style) -> None:
     ]
     turned = _draw_outline(axes, corners, style)
     middle = turned.mean(axis=0)
-    for corner, name, value in zip(turned, scene.names, scene.values[0], strict=True):
+    places: Places = []
+    labels = zip(turned, scene.names, scene.values[0], strict=True)
+    for number, (corner, name, value) in enumerate(labels):
         away = (corner - middle) / np.linalg.norm(corner - middle)
-        _label_beside(axes, corner, away, middle, f"{name} {value}°", style)
+        x, y = _label_beside(axes, corner, away, middle, f"{name} {value}°", style)
+        places.append((number, x, y))
+    return places
 
 
 def _label_beside(
     axes: Axes, spot: Point, away: Point, middle: Point, text: str, style: Style
-) -> None:
-    """Write beside a spot of an outline, on the side of it that faces away from the middle."""
+) -> tuple[float, float]:
+    """Write beside a spot of an outline, on the side that faces away from the middle; say where."""
     if np.dot(away, spot - middle) < 0:
         away = -away
     x, y = spot + (0.1 + 0.2 * abs(away[0])) * away
-    _write(axes, min(max(x, -1.3), 1.3), y, text, style, va="bottom" if away[1] > 0.5 else
+    x = min(max(x, -1.3), 1.3)
+    _write(axes, x, y, text, style, va="bottom" if away[1] > 0.5 else
            "top" if away[1] < -0.5 else "center")  # fmt: skip
+    return float(x), float(y)
 
 
-def _counting(axes: Axes, scene: Scene, style: Style) -> None:
+def _counting(axes: Axes, scene: Scene, style: Style) -> Places:
     rng = Random(style.layout)
     cells = [(column, row) for column in range(4) for row in range(4)]
     rng.shuffle(cells)
     shaken = [(x + rng.uniform(-0.15, 0.15), y + rng.uniform(-0.15, 0.15)) for x, y in cells]
-    start = 0
-    for name, count in zip(scene.names, scene.values[0], strict=True):
+    places: Places = []
+    for item, (name, count) in enumerate(zip(scene.names, scene.values[0], strict=True)):
+        start = len(places)
         colour, shape = name.split(" ")
         xs, ys = zip(*shaken[start : start + count], strict=True)
         size = 700 if shape == "stars" else 400
         axes.scatter(xs, ys, s=size * style.thickness, c=NAMED[colour], marker=MARKERS[shape])
-        start += count
+        places += [(item, x, y) for x, y in zip(xs, ys, strict=True)]
     axes.set_xlim(-0.6, 3.6)
     axes.set_ylim(-0.6, 3.6)
+    return places
 
 
-_DRAW: dict[str, tuple[Callable[[Axes, Scene, Style], None], bool]] = {
+_DRAW: dict[str, tuple[Callable[[Axes, Scene, Style], Places], bool]] = {
     "bar": (_bar, True),
     "hbar": (_hbar, True),
     "grouped": (_grouped, True),

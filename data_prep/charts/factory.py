@@ -11,7 +11,7 @@ from random import Random
 from typing import Literal
 
 from data_prep.charts import forms as wordings
-from data_prep.charts.drawing import render
+from data_prep.charts.drawing import Places, render, render_with_places
 from data_prep.charts.forms import CALC_JOINTS, Form, Step
 from data_prep.charts.operations import operations_for, twin_operations_for
 from data_prep.charts.pairs import Pair, Relation, find_pair
@@ -142,16 +142,26 @@ def plan_twins(num_rows: int, seed: int, forms: FormSplit) -> Iterator[PlannedRo
     return itertools.islice(rows, num_rows)
 
 
-def captions(num_scenes: int, seed: int) -> Iterator[tuple[bytes, str]]:
-    """Stream pictures, as PNG, with the line that names all their data, to warm up a vision tower.
+@dataclass(frozen=True)
+class Captioned:
+    """A picture that says what it shows, and where."""
+
+    png: bytes
+    scene: Scene
+    places: Places
+    """In pixels."""
+
+
+def captioned(seed: int, number: int) -> Captioned:
+    """Draw one picture of an endless series, to warm up a vision tower.
 
     Kinds of scenes take turns. The pictures are not those of ``generate``.
     """
-    for number in range(num_scenes):
-        rng = _rng(seed, "caption", number)
-        kind = list(KINDS.values())[number % len(KINDS)]
-        scene = draw_scene(rng, kind)
-        yield render(scene, draw_style(rng)), scene.describe()
+    rng = _rng(seed, "caption", number)
+    kind = list(KINDS.values())[number % len(KINDS)]
+    scene = draw_scene(rng, kind)
+    png, places = render_with_places(scene, draw_style(rng))
+    return Captioned(png, scene, places)
 
 
 def _rng(*key: object) -> Random:

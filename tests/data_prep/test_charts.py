@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from cli.main import app
-from data_prep.charts import captions, draw, generate, plan, plan_twins
+from data_prep.charts import captioned, draw, generate, plan, plan_twins
 from data_prep.charts.drawing import render
 from data_prep.charts.export import write_charts
 from data_prep.charts.factory import PlannedRow, _draw_task
@@ -273,11 +274,28 @@ def test_one_line_names_all_data() -> None:
     assert groups.with_view("blue", {"A": 5, "B": 6}).view("blue") == {"A": 5, "B": 6}
 
 
-def test_captions_cycle_through_the_kinds() -> None:
-    drawn = list(captions(len(KINDS), 3))
-    assert [line.split(" ")[0].rstrip(":") for _, line in drawn] == list(KINDS)
-    assert drawn == list(captions(len(KINDS), 3))
-    assert all(png.startswith(b"\x89PNG") for png, _ in drawn)
+def test_captioned_pictures_cycle_through_the_kinds() -> None:
+    drawn = [captioned(3, number) for number in range(len(KINDS))]
+    assert [one.scene.kind for one in drawn] == list(KINDS)
+    assert drawn == [captioned(3, number) for number in range(len(KINDS))]
+    assert all(one.png.startswith(b"\x89PNG") for one in drawn)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_items_stand_where_something_is_drawn(kind: str) -> None:
+    for number in range(list(KINDS).index(kind), 5 * len(KINDS), len(KINDS)):
+        one = captioned(4, number)
+        with Image.open(io.BytesIO(one.png)) as picture:
+            pixels = np.asarray(picture.convert("L"), dtype=int)
+        counts = Counter(item for item, _, _ in one.places)
+        assert set(counts) == set(range(len(one.scene.names)))
+        if kind == "counting":
+            assert [counts[item] for item in sorted(counts)] == list(one.scene.values[0])
+        for _, x, y in one.places:
+            assert 0 <= x < pixels.shape[1]
+            assert 0 <= y < pixels.shape[0]
+            around = pixels[max(0, int(y) - 14) : int(y) + 14, max(0, int(x) - 14) : int(x) + 14]
+            assert np.ptp(around) > 30, "nothing but paper there"
 
 
 # Files.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from transformers.vision_utils import get_vision_window_index
 
 from judging.backbones import Backbone
 from train.vision_tower import EqualPictures
@@ -23,7 +24,7 @@ def test_features_and_gradients_are_the_librarys(
 ) -> None:
     patches, grid = _patches(embedded, height, width, 3)
     tower = embedded.model.model.visual.float().requires_grad_(True)
-    found = EqualPictures(tower, compiled=False)(patches, grid)
+    found, middle = EqualPictures(tower, compiled=False)(patches, grid)
     weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
     gradients = torch.autograd.grad((found * weights).sum(), list(tower.parameters()))
     expected = torch.stack(
@@ -33,6 +34,22 @@ def test_features_and_gradients_are_the_librarys(
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     for ours, theirs in zip(gradients, reference, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+    assert middle.shape == (3, height * width // 28**2, 4 * 192)
+
+
+def test_the_middle_is_in_the_order_of_the_tokens(embedded: Backbone) -> None:
+    tower = embedded.model.model.visual.float()
+    patches, grid = _patches(embedded, 224, 280, 2)
+    seen: list[Tensor] = []
+    hook = tower.blocks[-1].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    embedded.model.model.get_image_features(patches, grid)
+    hook.remove()
+    order, _ = get_vision_window_index(grid, spatial_merge_size=2, window_size=112, patch_size=14)
+    expected = torch.empty(160, 4 * 192)
+    for place, token in enumerate(order.tolist()):
+        expected[token] = seen[0][4 * place : 4 * place + 4].flatten()
+    _, middle = EqualPictures(tower, compiled=False)(patches, grid)
+    torch.testing.assert_close(middle.flatten(0, 1), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_pictures_of_two_sizes_are_refused(embedded: Backbone) -> None:
