@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cli.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key, judge_on
 from judging import CustosError, JudgeRequest, LabelledExample, Verdict
+from judging.fingerprint import picture_sha256
 from judging.rows import atomic_write, read_rows, with_absolute_images, write_records
 from judging.tasks import get_task
 from judging.types import parse_record
@@ -235,19 +236,10 @@ def request_key(judge: Grader, request: JudgeRequest) -> str:
         fingerprint = ""
     content = {
         **request.model_dump(),
-        "images": [_picture_digest(source) for source in request.images],
+        "images": [picture_sha256(source) for source in request.images],
         "judge": [judge.name, fingerprint],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _picture_digest(source: str) -> str:
-    if source.startswith("data:"):
-        return source
-    try:
-        return hashlib.sha256(Path(source).read_bytes()).hexdigest()
-    except OSError:
-        return "unreadable"
 
 
 def read_saved(partial: Path) -> Iterator[Saved]:

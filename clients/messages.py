@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from judging.errors import CustosError
+from judging.fingerprint import picture_sha256
 
 # These models refuse the older name of the limit, which many other servers know alone.
 _TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
@@ -64,7 +65,7 @@ def item_key(item: ChatItem, model: str, decoding: Decoding) -> str:
     """SHA-256 of all that an answer depends on: messages, pictures' content, model, decoding."""
     content = {
         "messages": [
-            {**said.model_dump(), "images": [_picture_digest(source) for source in said.images]}
+            {**said.model_dump(), "images": [picture_sha256(source) for source in said.images]}
             for said in item.messages
         ],
         "model": model,
@@ -105,15 +106,6 @@ def content(message: Message) -> str | list[dict[str, Any]]:
         for source in message.images
     ]
     return [*pictures, {"type": "text", "text": message.text}]
-
-
-def _picture_digest(source: str) -> str:
-    if _is_url(source):
-        return source
-    try:
-        return hashlib.sha256(Path(source).read_bytes()).hexdigest()
-    except OSError:
-        return "unreadable"
 
 
 def _is_url(source: str) -> bool:

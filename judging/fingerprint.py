@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Mapping
@@ -23,6 +24,23 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def picture_sha256(source: str) -> str:
+    """SHA-256 of a picture's content, in hex: a base64 data URL and its file are the same picture.
+
+    A web address stands for itself. What cannot be read has one value of its own; whoever opens it
+    says why.
+    """
+    if source.startswith(("http://", "https://")):
+        return source
+    try:
+        if source.startswith("data:"):
+            content = base64.b64decode(source.partition(",")[2], validate=True)
+            return hashlib.sha256(content).hexdigest()
+        return file_sha256(Path(source))
+    except (OSError, ValueError):
+        return "unreadable"
 
 
 @cache

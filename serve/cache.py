@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import itertools
 import json
@@ -15,6 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.fingerprint import picture_sha256
 
 logger = logging.getLogger("custos.serve")
 
@@ -36,15 +36,11 @@ def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
     if request.mode == "critique" and "seed" not in request.model_fields_set:
         return None
     content = request.model_dump(exclude={"id", "metadata", "images"})
-    content["images"] = [_picture_digest(source) for source in request.images]
+    content["images"] = [picture_sha256(source) for source in request.images]
     content["judge"] = judge.fingerprint(request)
     if request.mode == "critique":
         content["sampling"] = _default_sampling()
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
-
-
-def _picture_digest(data_url: str) -> str:
-    return hashlib.sha256(base64.b64decode(data_url.partition(",")[2])).hexdigest()
 
 
 def _default_sampling() -> dict[str, float]:

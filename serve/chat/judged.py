@@ -79,6 +79,8 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
         mode=mode,
         seed=asked.seed or 0,
     )
+    if service.remote_images:
+        request = service.remote_images.fetched(request, "")
     service.check(request)
     return Asked(contract, layout, request, asked.wants_json, asked.text)
 

@@ -1,6 +1,7 @@
 """Pictures by address: only from allowed hosts, only at public addresses, never onwards."""
 
 import io
+import json
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,10 +12,14 @@ import trustme
 from PIL import Image
 
 from judging import CustosError, JudgeRequest
+from serve.chat.contracts import CONTRACTS
+from serve.chat.judged import understand
+from serve.chat.messages import parse_chat
 from serve.errors import ApiError
 from serve.images import num_pixels
 from serve.limits import Limits
 from serve.remote_images import RemoteImages, is_public
+from serve.service import Service
 from tests.serve.made_up import row
 
 HOST = "images.test"
@@ -99,6 +104,22 @@ def test_fetches_by_the_checked_address_under_the_hosts_own_name(
     source = fetch(images, f"https://{HOST}:{web.server_port}/a.png?b=c")
     assert num_pixels(source, "images", Limits()) == 63
     assert web.asked == [(f"{HOST}:{web.server_port}", "/a.png?b=c")]  # type: ignore[attr-defined]
+
+
+def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: trustme.CA) -> None:
+    contract = CONTRACTS["truthful-pair"]
+    address = f"https://{HOST}:{web.server_port}/a.png"
+    parts = [
+        {"type": "image_url", "image_url": {"url": address}},
+        {"type": "text", "text": contract.layouts[0].payload(right=True)},
+    ]
+    body = {"model": "custos/truthful-pair", "messages": [{"role": "user", "content": parts}]}
+    asked = parse_chat(json.dumps(body).encode(), Limits())
+    service = Service(remote_images=fetcher(web, authority))
+    (source,) = understand(asked, contract, service).request.images
+    assert num_pixels(source, "images", Limits()) == 63
+    with pytest.raises(ApiError, match="only data URLs"):
+        understand(asked, contract, Service())
 
 
 @pytest.mark.parametrize(
