@@ -74,6 +74,8 @@ def test_other_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
+    rows = tmp_path / "in.jsonl"
+    rows.write_text('{"question": "q", "references": ["a"], "response": "a"}\n')
     code = (
         "import sys, time\n"
         "from judging import Judge\n"
@@ -82,7 +84,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
         "    time.sleep(60)\n"
         "Judge.load = load\n"
         "from cli.main import app\n"
-        "app(['serve', '--judge', 'run', '--port', '0'])\n"
+        f"app(['grade', '--judge', 'run', '--in', {str(rows)!r}, '--out', 'out.jsonl'])\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
