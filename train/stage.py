@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from rich.console import Console
 
 from judging.adapters import add_adapter, load_adapter
@@ -129,11 +128,3 @@ def stage_main(
         instead = f"; without it: {embedded}" if embedded and isinstance(error, Missing) else ""
         Console(stderr=True).print(f"error: {error}{instead}", markup=False, soft_wrap=True)
         sys.exit(2)
-    finally:
-        leave_process_group()
-
-
-def leave_process_group() -> None:
-    """End communication before the interpreter does; gloo's threads abort a process otherwise."""
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from safetensors.torch import save_file
 
 from tests.train.made_up import example, recipe, trainer
 from train.checkpoint import trainable
-from train.stage import leave_process_group
 
 STEPS = 3
 
@@ -44,7 +44,8 @@ def run(backbone: str, out: Path) -> None:
         processes = learner.accelerator.num_processes
         save_file(tensors, out / "after.safetensors", metadata={"processes": str(processes)})
     learner.accelerator.wait_for_everyone()
-    leave_process_group()
+    if learner.accelerator.num_processes > 1:
+        os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
 
 
 if __name__ == "__main__":
