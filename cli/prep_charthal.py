@@ -18,6 +18,9 @@ from cli.server_options import (
     Deadline,
     KeyEnv,
     PromptPrice,
+    ServerUrl,
+    Temperature,
+    Writer,
     api_key,
     prices,
 )
@@ -40,18 +43,14 @@ def generate(
         ),
     ],
     count: Annotated[int, typer.Option(min=1, help="Charts to sample; 12 questions on each.")],
-    base_url: Annotated[
-        str, typer.Option(help="OpenAI-compatible server, version included: http://host:8000/v1")
-    ],
-    model: Annotated[str, typer.Option(help="Model that writes.")],
+    base_url: ServerUrl,
+    model: Writer,
     out: Annotated[Path, typer.Option(help="Folder for questions, pictures and manifest.json.")],
     seed: Annotated[int, typer.Option(help="Other seeds sample other charts.")] = 0,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="Default: the server's own.")
-    ] = None,
+    temperature: Temperature = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest reply.")] = 4096,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,

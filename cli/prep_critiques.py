@@ -28,6 +28,9 @@ from cli.server_options import (
     Deadline,
     KeyEnv,
     PromptPrice,
+    ServerUrl,
+    Temperature,
+    Writer,
     api_key,
     prices,
 )
@@ -43,17 +46,13 @@ def critiques(
     source: Annotated[
         Path, typer.Option(help="JSONL, JSON or Parquet file of truthful-pair rows with labels.")
     ],
-    base_url: Annotated[
-        str, typer.Option(help="OpenAI-compatible server, version included: http://host:8000/v1")
-    ],
-    model: Annotated[str, typer.Option(help="Model that writes.")],
+    base_url: ServerUrl,
+    model: Writer,
     out: Annotated[Path, typer.Option(help="Folder for rows, rejects and manifest.json.")],
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="Default: the server's own.")
-    ] = None,
+    temperature: Temperature = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 2048,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,

@@ -23,6 +23,11 @@ Engine = Annotated[
 BaseUrl = Annotated[
     str | None, typer.Option(help="That server, with the version: http://127.0.0.1:8001/v1.")
 ]
+ServerUrl = Annotated[
+    str, typer.Option(help="OpenAI-compatible server, version included: http://host:8000/v1")
+]
+Writer = Annotated[str, typer.Option(help="Model that writes.")]
+Temperature = Annotated[float | None, typer.Option(min=0, help="Default: the server's own.")]
 KeyEnv = Annotated[
     str | None, typer.Option(help="Environment variable that holds the server's API key.")
 ]

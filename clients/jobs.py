@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pydantic import BaseModel, ValidationError
 from rich.console import Console
@@ -58,6 +58,15 @@ class JobResult:
     def num_uncounted(self) -> int:
         """Answers whose tokens the server did not count."""
         return sum(reply.usage is None for reply in self.replies.values())
+
+    def account(self, prices: Prices | None) -> dict[str, Any]:
+        """What it took, for a manifest: ``reused, usage, uncounted, cost``."""
+        return {
+            "reused": self.num_reused,
+            "usage": self.usage.model_dump(),
+            "uncounted": self.num_uncounted,
+            "cost": prices.cost(self.usage) if prices else None,
+        }
 
 
 def run_job(

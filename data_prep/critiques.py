@@ -146,10 +146,7 @@ def write_critiques(
         "outputs": {name: file_sha256(out / name) for name in (ROWS, CONVERSATIONS, REJECTS)},
         "counts": dict(sorted(Counter(row.label for row in rows).items())),
         "rejected": dict(sorted(Counter(reject.reason for reject in rejects).items())),
-        "reused": result.num_reused,
-        "usage": result.usage.model_dump(),
-        "uncounted": result.num_uncounted,
-        "cost": prices.cost(result.usage) if prices else None,
+        **result.account(prices),
         "version": version("custos"),
         "command": command,
     }

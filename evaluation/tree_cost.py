@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from evaluation.step_cost import FLOOR, compare_steps
 from judging.rows import write_json
 from judging.tasks import get_task
 from judging.tree import LabelTree
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TEXT_TOKENS, STEPS = 250, 5
 IMAGE_GRIDS = {"text": None, "image of 1,024 tokens": 64, "image of 2,025 tokens": 90}
-VARIANTS = ("weights only", "tree", "2 apart", "5 apart", "11 apart")
+VARIANTS = (FLOOR, "tree", "2 apart", "5 apart", "11 apart")
 LABEL_TOKENS = 5
 
 
@@ -44,31 +44,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.variant:
         sys.stdout.write(json.dumps(measure(arguments.variant, arguments.prompt)))
         return
-    summary = {prompt: _compare(prompt) for prompt in IMAGE_GRIDS}
+    summary = {
+        prompt: compare_steps("evaluation.tree_cost", VARIANTS, "--prompt", prompt)
+        for prompt in IMAGE_GRIDS
+    }
     if arguments.out:
         write_json(arguments.out, summary)
     Console().print_json(data=summary)
-
-
-def _compare(prompt: str) -> dict[str, Any]:
-    measured = {}
-    for variant in VARIANTS:
-        command = [sys.executable, "-m", "evaluation.tree_cost", "--variant", variant]
-        done = subprocess.run(
-            [*command, "--prompt", prompt], check=True, capture_output=True, text=True
-        )
-        measured[variant] = json.loads(done.stdout)
-    floor = measured.pop("weights only")["peak_mib"]
-    tree = measured["tree"]
-    return {
-        variant: {
-            "seconds_per_step": found["seconds_per_step"],
-            "mib_above_weights": found["peak_mib"] - floor,
-            "time_ratio": found["seconds_per_step"] / tree["seconds_per_step"],
-            "memory_ratio": (found["peak_mib"] - floor) / (tree["peak_mib"] - floor),
-        }
-        for variant, found in measured.items()
-    }
 
 
 def measure(variant: str, prompt: str) -> dict[str, Any]:

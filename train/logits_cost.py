@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -24,10 +23,11 @@ from typing import Any
 
 from rich.console import Console
 
+from evaluation.step_cost import FLOOR, compare_steps
 from judging.rows import write_json
 
 VOCABULARY, STEPS = 151_936, 3
-VARIANTS = ("weights only", "chunked", "supervised", "full")
+VARIANTS = (FLOOR, "chunked", "supervised", "full")
 
 
 @dataclass(frozen=True)
@@ -54,37 +54,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     summary = {
         "vocabulary": VOCABULARY,
-        "shapes": {name: compare(name) for name in SHAPES},
+        "shapes": {
+            name: {
+                **asdict(shape),
+                "variants": compare_steps("train.logits_cost", VARIANTS, "--shape", name),
+            }
+            for name, shape in SHAPES.items()
+        },
     }
     if arguments.out:
         write_json(arguments.out, summary)
     Console().print_json(data=summary)
-
-
-def compare(shape: str) -> dict[str, Any]:
-    """Memory above the weights (MiB) and seconds of every variant, and ratios to "chunked"."""
-    measured = {}
-    for variant in VARIANTS:
-        command = [sys.executable, "-m", "train.logits_cost", "--variant", variant]
-        done = subprocess.run(
-            [*command, "--shape", shape], check=True, capture_output=True, text=True
-        )
-        measured[variant] = json.loads(done.stdout)
-    floor = measured.pop("weights only")["peak_mib"]
-    chunked = measured["chunked"]
-    return {
-        **asdict(SHAPES[shape]),
-        "variants": {
-            variant: {
-                "seconds_per_step": found["seconds_per_step"],
-                "mib_above_weights": found["peak_mib"] - floor,
-                "time_ratio": found["seconds_per_step"] / chunked["seconds_per_step"],
-                "memory_ratio": (found["peak_mib"] - floor) / (chunked["peak_mib"] - floor),
-                "loss": found["loss"],
-            }
-            for variant, found in measured.items()
-        },
-    }
 
 
 def measure(variant: str, shape: Shape) -> dict[str, Any]:

@@ -85,10 +85,7 @@ def generate_questions(
         "charts": len(charts),
         "counts": count_cells(questions),
         "rejected": dict(sorted(Counter(reject.reason for reject in rejects).items())),
-        "reused": result.num_reused,
-        "usage": result.usage.model_dump(),
-        "uncounted": result.num_uncounted,
-        "cost": prices.cost(result.usage) if prices else None,
+        **result.account(prices),
         "version": version("custos"),
         "command": command,
     }
