@@ -29,6 +29,34 @@ Name = Annotated[str, typer.Argument(help="Benchmark; custos bench list shows th
 JsonOut = Annotated[Path | None, typer.Option("--json", help="Write this file too.")]
 
 
+@app.command()
+def plan(
+    half_width: Annotated[
+        float, typer.Option(help="Wanted half of the 95 % interval: .03 is 3 points either side.")
+    ],
+    items: Annotated[int, typer.Option(help="Items of the benchmark.")],
+    sensitivity: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of people's 1s that the judge calls 1.")
+    ],
+    specificity: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of people's 0s that the judge calls 0.")
+    ],
+    rate: Annotated[float, typer.Option(help="Rate of people's 1s, a guess.")] = 0.5,
+) -> None:
+    """Say how many items people must label, at random, for a wanted interval.
+
+    Items count as independent; where several share a picture, more are needed.
+
+    Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
+    """
+    from evaluation.label_plan import judge_correlation, labels_needed
+
+    correlation = judge_correlation(rate, sensitivity, specificity)
+    found = labels_needed(half_width, items, rate, correlation)
+    for name, labels in (("with the judge", found.with_judge), ("labels alone", found.alone)):
+        typer.echo(f"{name}: {labels if labels is not None else f'more than {items}'}")
+
+
 @app.command("list")
 def show_list() -> None:
     """List the benchmarks with their judge tasks and published tables.
