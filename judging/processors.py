@@ -18,6 +18,7 @@ def _set_tokens(processor: Any, tokenizer: Any, names: dict[str, str]) -> None:
         setattr(processor, f"{attribute}_id", tokenizer.convert_tokens_to_ids(token))
 
 
+# The library's processors have no types.
 class Qwen25ImageProcessor(_Qwen2_5_VLProcessor):  # type: ignore[misc]
     """Qwen2.5-VL's processor for text and images."""
 

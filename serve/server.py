@@ -149,6 +149,7 @@ class Connection(H11Protocol):
 
     _patience: asyncio.TimerHandle | None = None
 
+    # uvicorn itself narrows the protocol's transport.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for headers."""
         super().connection_made(transport)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.card import JudgeCard
 from judging.tasks import base as tasks
 from judging.tasks import get_task, task_names
 from tests.clients.conftest import fake
@@ -319,7 +320,9 @@ def test_a_zero_shot_judge_takes_a_users_wording(
 def test_a_trained_judge_refuses_a_users_wording(
     judge: Grader, rubrics: Path, tmp_path: Path
 ) -> None:
-    judge.card = object()  # type: ignore[assignment]
+    judge.card = JudgeCard(
+        backbone="none", backbone_version="none", tasks={"charthal": ("desc",)}, instructions={}
+    )
     source, out = write(tmp_path / "in.json", charthal_responses("x")), tmp_path / "out.json"
     command = ("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
     done = run(*command, "--rubric-file", rubrics)

@@ -83,8 +83,8 @@ def test_audit_sees_neither_label_nor_metadata() -> None:
 
 def test_report_names_row_and_reason() -> None:
     row = LabelledExample(
-        id="x7", question="Which?", references=("2", "4"), response="2 and 5", label="Partial"
-    )  # type: ignore[call-arg]
+        id="x7", question="Which?", references=("2", "4"), responses=("2 and 5",), label="Partial"
+    )
     report = audit_rows([row.model_copy(update={"label": "Wrong"}), row], audit)
     assert [found.row for found in report.disagreements] == [1]
     assert "row 1 (x7): labelled Partial, read as Wrong: ['5'] outside ['2', '4']" in str(report)

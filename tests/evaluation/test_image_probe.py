@@ -16,6 +16,7 @@ from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.encoder import read_image
 from judging.errors import CustosError
 from judging.rows import write_records
+from tests.serve.made_up import FakeJudge
 from tests.tiny import save_picture
 
 TYPES = ("Reasoning Error", "Image Misunderstanding")
@@ -45,10 +46,11 @@ def _twins(folder: Path, pairs: int = 40) -> list[LabelledExample]:
     ]
 
 
-class _Judge:
+class _Judge(FakeJudge):
     """Names the type that the picture's width tells; of pies, or if blind, always the first."""
 
     def __init__(self, blind: bool = False) -> None:
+        super().__init__("made-up")
         self.blind = blind
 
     def grade(self, requests: Iterable[JudgeRequest], **_: Any) -> Iterator[Verdict]:
@@ -63,12 +65,9 @@ class _Judge:
                 error_type=TYPES[is_second and looks],
             )
 
-    def describe(self) -> dict[str, Any]:
-        return {"name": "made-up"}
-
 
 def test_a_judge_that_looks_at_bars_is_found_to(tmp_path: Path) -> None:
-    found = probe(_Judge(), _twins(tmp_path), "error_type")  # type: ignore[arg-type]
+    found = probe(_Judge(), _twins(tmp_path), "error_type")
     measured = found["measures"]["error_type"]
     # Bars are always right and pies half the time; a blank picture leaves half of all.
     assert measured["right"]["value"] == 0.75
@@ -84,7 +83,7 @@ def test_a_judge_that_looks_at_bars_is_found_to(tmp_path: Path) -> None:
 
 
 def test_pictures_that_change_nothing_are_reported(tmp_path: Path) -> None:
-    found = probe(_Judge(blind=True), _twins(tmp_path), "error_type")  # type: ignore[arg-type]
+    found = probe(_Judge(blind=True), _twins(tmp_path), "error_type")
     for other in ("shuffled", "blank"):
         difference = found["measures"]["error_type"][f"right - {other}"]
         assert (difference["value"], difference["low"], difference["high"]) == (0, 0, 0)
@@ -97,7 +96,7 @@ def test_pictures_that_change_nothing_are_reported(tmp_path: Path) -> None:
 
 def test_intervals_resample_whole_twins(tmp_path: Path) -> None:
     """A blind judge has one twin of each pair right: no resample of pairs differs from half."""
-    found = probe(_Judge(blind=True), _twins(tmp_path), "error_type")  # type: ignore[arg-type]
+    found = probe(_Judge(blind=True), _twins(tmp_path), "error_type")
     right = found["measures"]["error_type"]["right"]
     assert (right["value"], right["low"], right["high"]) == (0.5, 0.5, 0.5)
 
