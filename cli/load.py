@@ -20,8 +20,11 @@ def load(
     ] = "embedded-qs",
     rows: Annotated[int, typer.Option(min=1, help="Most rows to use.")] = 2000,
     clients: Annotated[int, typer.Option(min=1, help="Concurrent clients.")] = 64,
+    rows_per_call: Annotated[
+        int, typer.Option(min=1, help="Rows of one call, as our own client sends many.")
+    ] = 1,
     overload: Annotated[
-        float, typer.Option(min=1.0, help="Calls per second in the flood, as a multiple.")
+        float, typer.Option(min=1.0, help="Rows per second in the flood, as a multiple.")
     ] = 5.0,
     seconds: Annotated[float, typer.Option(min=1.0, help="Length of the flood.")] = 30.0,
 ) -> None:
@@ -35,12 +38,13 @@ def load(
     from serve.load import measure
 
     requests = [request for _, request in itertools.islice(read_requests(source), rows)]
-    if not requests:
-        raise CustosError(f"{source}: holds no request")
+    if len(requests) < rows_per_call:
+        raise CustosError(f"{source}: holds {len(requests)} requests, fewer than a call")
     report = measure(
         judge,
         requests,
         clients=clients,
+        rows_per_call=rows_per_call,
         overload=overload,
         overload_seconds=seconds,
         tell=lambda line: typer.echo(line, err=True),

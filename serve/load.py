@@ -32,6 +32,7 @@ GRADE_BATCH = 256
 class Load:
     """What a number of calls came to."""
 
+    rows_per_call: int = 1
     seconds: float = 0.0
     """From the first call to the last answer."""
     latencies: dict[int, list[float]] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Load:
     @property
     def rows_per_second(self) -> float:
         """Verdicts per second."""
-        return len(self.latencies.get(200, [])) / self.seconds
+        return self.rows_per_call * len(self.latencies.get(200, [])) / self.seconds
 
     def report(self) -> dict[str, Any]:
         """Figures; latencies in milliseconds, of answered calls."""
@@ -102,9 +103,11 @@ class Caller:
             self._streams = None
 
 
-async def closed_loop(url: str, bodies: Sequence[bytes], clients: int) -> Load:
+async def closed_loop(
+    url: str, bodies: Sequence[bytes], clients: int, *, rows_per_call: int = 1
+) -> Load:
     """Every client posts its next body when the last is answered; each body goes once."""
-    load = Load()
+    load = Load(rows_per_call)
     rest = iter(bodies)
 
     async def client() -> None:
@@ -120,9 +123,11 @@ async def closed_loop(url: str, bodies: Sequence[bytes], clients: int) -> Load:
     return load
 
 
-async def open_loop(url: str, bodies: Sequence[bytes], rate: float, seconds: float) -> Load:
-    """Bodies are posted at a rate, whether or not earlier ones are answered."""
-    load = Load()
+async def open_loop(
+    url: str, bodies: Sequence[bytes], rate: float, seconds: float, *, rows_per_call: int = 1
+) -> Load:
+    """Bodies are posted at a rate (calls per second), whether or not earlier ones are answered."""
+    load = Load(rows_per_call)
     idle: list[Caller] = []
 
     async def one(body: bytes) -> None:
@@ -148,6 +153,7 @@ def measure(
     requests: Sequence[JudgeRequest],
     *,
     clients: int = 64,
+    rows_per_call: int = 1,
     overload: float = 5.0,
     overload_seconds: float = 30.0,
     plain_rows: int = 400,
@@ -159,7 +165,9 @@ def measure(
         judge: Run folder, shipped judge or backbone.
         requests: Rows to grade; each goes once in the closed loops.
         clients: Concurrent clients of the closed loops.
-        overload: Rate of the open loop, as a multiple of the closed loop's rows per second.
+        rows_per_call: Rows of a call to the service; the plain app gets one at a time. Rows that do
+            not fill a call are left out.
+        overload: Rate of rows in the open loop, as a multiple of the closed loop's rows per second.
         overload_seconds: How long bodies are posted in the open loop.
         plain_rows: How many of the rows the plain app is given.
         tell: Called with progress.
@@ -168,16 +176,20 @@ def measure(
         ``offline`` (before and after the service), ``service``, ``overload``, ``plain``, and the
         two ratios that the service is held to.
     """
-    bodies = [request.model_dump_json(exclude_unset=True).encode() for request in requests]
+    requests = requests[: len(requests) - len(requests) % rows_per_call]
+    singles = [request.model_dump_json(exclude_unset=True).encode() for request in requests]
+    bodies = _calls(singles, rows_per_call)
     offline = [_offline(judge, requests)]
     tell(f"offline: {offline[0]:.1f} rows/s")
     with _started("serve_judge", judge) as (url, pid):
         asyncio.run(closed_loop(url, bodies[:clients], clients))  # kernels and prefixes
-        service = asyncio.run(closed_loop(url, bodies, clients))
+        service = asyncio.run(closed_loop(url, bodies, clients, rows_per_call=rows_per_call))
         service_report = service.report() | {"clients": clients, "peak_rss_mb": _peak_rss_mb(pid)}
         tell(f"service, {clients} clients: {service.rows_per_second:.1f} rows/s")
-        rate = overload * service.rows_per_second
-        flood = asyncio.run(open_loop(url, bodies, rate, overload_seconds))
+        rate = overload * service.rows_per_second / rows_per_call
+        flood = asyncio.run(
+            open_loop(url, bodies, rate, overload_seconds, rows_per_call=rows_per_call)
+        )
         overload_report = flood.report() | {
             "calls_per_second": round(rate, 1),
             "peak_rss_mb": _peak_rss_mb(pid),
@@ -186,13 +198,14 @@ def measure(
     offline.append(_offline(judge, requests))
     tell(f"offline again: {offline[1]:.1f} rows/s")
     with _started("serve_plain", judge) as (url, pid):
-        asyncio.run(closed_loop(url, bodies[:clients], clients))
-        plain = asyncio.run(closed_loop(url, bodies[:plain_rows], clients))
+        asyncio.run(closed_loop(url, singles[:clients], clients))
+        plain = asyncio.run(closed_loop(url, singles[:plain_rows], clients))
         plain_report = plain.report() | {"clients": clients, "peak_rss_mb": _peak_rss_mb(pid)}
         tell(f"plain app, {clients} clients: {plain.rows_per_second:.1f} rows/s")
     return {
         "judge": judge,
         "rows": len(requests),
+        "rows_per_call": rows_per_call,
         "cores": os.cpu_count(),
         "offline": {"rows_per_second": [round(rate, 3) for rate in offline]},
         "service": service_report,
@@ -201,6 +214,16 @@ def measure(
         "service_to_offline": round(service.rows_per_second / (sum(offline) / 2), 3),
         "overload_to_service": round(flood.rows_per_second / service.rows_per_second, 3),
     }
+
+
+def _calls(singles: Sequence[bytes], rows_per_call: int) -> list[bytes]:
+    """Bodies of calls: lists of requests, or single ones as they are."""
+    if rows_per_call == 1:
+        return list(singles)
+    return [
+        b'{"requests": [%s]}' % b",".join(singles[start : start + rows_per_call])
+        for start in range(0, len(singles), rows_per_call)
+    ]
 
 
 def _offline(judge: str, requests: Sequence[JudgeRequest]) -> float:

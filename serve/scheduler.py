@@ -2,7 +2,8 @@
 
 Requests wait in lanes, one for the scores and one for the texts of every judge. The thread takes
 the lanes in turn, each time a window of at most ``window_tokens``, so no judge waits for more than
-one window of every other. Within a lane, first come, first served.
+one window of every other. Within a lane the oldest goes first, and answers to its question that
+came soon after go with it: together they cost less than apart.
 
 A text takes one forward pass per token. Between two tokens the thread grades a window of waiting
 scores, then writes for as long as that took: a long critique at most halves the rate of scores, and
@@ -30,6 +31,8 @@ LINGER_S = 0.004
 TEXTS_AT_ONCE = 16
 WINDOW_BATCHES = 8
 """Forward passes of a full window; never fewer than one is aimed at."""
+KIN_WINDOWS = 4
+"""How far behind the oldest score, in windows, its kin are looked for."""
 CLOSE_S = 10.0
 Kind = Literal["score", "text"]
 T = TypeVar("T")
@@ -228,21 +231,42 @@ class Scheduler:
         else:
             return []
         self._lanes.move_to_end(key)
-        # Half of what waits, so that callers come back with more while the other half is graded.
-        half = max(self.window_tokens // WINDOW_BATCHES, self._tokens_waiting // 2)
-        most = min(half, self.window_tokens)
-        window = [lane.popleft()]
-        tokens = window[0].tokens
-        while lane and window[0].request and lane[0].request:
-            tokens += lane[0].tokens
-            if key[1] == "text" and len(window) == TEXTS_AT_ONCE:
-                break
-            if key[1] == "score" and tokens > most:
-                break
-            window.append(lane.popleft())
+        window = self._scores(lane) if key[1] == "score" else self._texts(lane)
         self._num_waiting -= len(window)
         self._tokens_waiting -= sum(job.tokens for job in window)
         self._running += window
+        return window
+
+    def _texts(self, lane: deque[Job]) -> list[Job]:
+        window = [lane.popleft()]
+        while lane and window[0].request and lane[0].request and len(window) < TEXTS_AT_ONCE:
+            window.append(lane.popleft())
+        return window
+
+    def _scores(self, lane: deque[Job]) -> list[Job]:
+        """A window of the lane: its oldest job, those that ask the same, the next oldest, ..."""
+        # Half of what waits, so that callers come back with more while the other half is graded.
+        half = max(self.window_tokens // WINDOW_BATCHES, self._tokens_waiting // 2)
+        most = min(half, self.window_tokens)
+        asking: dict[Any, list[Job]] = {}
+        tokens = 0
+        for job in lane:
+            if tokens > KIN_WINDOWS * self.window_tokens:
+                break
+            tokens += job.tokens
+            asked = job.request and (job.request.question, job.request.images)
+            asking.setdefault(asked, []).append(job)
+        window: list[Job] = []
+        tokens = 0
+        for job in (job for jobs in asking.values() for job in jobs):
+            tokens += job.tokens
+            if window and tokens > most:
+                break
+            window.append(job)
+        taken = set(map(id, window))
+        left = [job for job in lane if id(job) not in taken]
+        lane.clear()
+        lane.extend(left)
         return window
 
     def _run(self, window: list[Job]) -> None:

@@ -43,6 +43,18 @@ def test_open_loop_keeps_its_rate_and_every_call_is_answered() -> None:
     assert (counters["answered"], counters["rejected"]) == (statuses["200"], statuses["429"])
 
 
+def test_calls_of_several_rows_are_counted_by_rows() -> None:
+    judge = FakeJudge(pause_s=0.001)
+    body = b'{"requests": [%s]}' % b",".join([BODY] * 3)
+    with serving(Service({"a": judge})) as client:
+        load = asyncio.run(
+            closed_loop(str(client.base_url), [body] * 10, clients=2, rows_per_call=3)
+        )
+    assert load.report()["statuses"] == {"200": 10}
+    assert sum(map(len, judge.batches)) == 30
+    assert load.rows_per_second == pytest.approx(30 / load.seconds)
+
+
 def test_nobody_there_is_counted() -> None:
     assert asyncio.run(Caller("http://127.0.0.1:1").call(BODY)) == CONNECT_FAILED
 
@@ -66,13 +78,20 @@ def test_quantiles() -> None:
 
 
 @pytest.mark.slow
-def test_the_whole_measurement(tiny_folder: str) -> None:
+@pytest.mark.parametrize("rows_per_call", [1, 8])
+def test_the_whole_measurement(tiny_folder: str, rows_per_call: int) -> None:
     requests = [JudgeRequest.model_validate(row(f"Paris {number}")) for number in range(64)]
     lines: list[str] = []
     report = measure(
-        tiny_folder, requests, clients=8, overload_seconds=2, plain_rows=16, tell=lines.append
+        tiny_folder,
+        requests,
+        clients=8,
+        rows_per_call=rows_per_call,
+        overload_seconds=2,
+        plain_rows=16,
+        tell=lines.append,
     )
-    assert report["service"]["statuses"] == {"200": 64}
+    assert report["service"]["statuses"] == {"200": 64 // rows_per_call}
     assert report["plain"]["statuses"] == {"200": 16}
     assert set(report["overload"]["statuses"]) <= {"200", "429", "504"}
     assert len(lines) == 5

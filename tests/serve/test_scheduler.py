@@ -81,6 +81,55 @@ def test_windows_hold_about_as_many_tokens_as_they_should() -> None:
     assert max(sizes[-8:]) <= 4  # 4096 tokens hold three or four of 1,050
 
 
+def test_answers_to_one_question_go_together_and_the_oldest_waits_for_nobody() -> None:
+    judge = FakeJudge()
+    asked = [f"{question} {'x' * 1000}" for question in "abcdefghij"]
+    # Every question is asked four times, far apart.
+    rows = [
+        JudgeRequest.model_validate(row(id=f"{place}/{question[0]}", question=question))
+        for place, question in enumerate(asked * 4)
+    ]
+
+    async def main() -> None:
+        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
+        await service.grade(rows, ["a"] * len(rows))
+        service.close()
+
+    asyncio.run(main())
+    assert sorted(name for batch in judge.batches for name in batch) == sorted(r.id for r in rows)
+    waiting = [r.id for r in rows]
+    for batch in judge.batches:
+        assert batch[0] == waiting[0]
+        waiting = [name for name in waiting if name not in batch]
+    windows_of_a = [batch for batch in judge.batches if any("/a" in name for name in batch)]
+    assert len(windows_of_a) == 1
+
+
+def test_a_flood_of_one_question_does_not_hold_up_another() -> None:
+    judge = FakeJudge(pause_s=0.001)
+
+    async def main() -> None:
+        service = Service({"a": judge}, Limits(queue_requests=1000))
+        flood = requests(300, question="x" * 1000)
+        other = requests(1, question="another")
+        done: list[str] = []
+
+        async def grade(name: str, rows: list[JudgeRequest]) -> None:
+            await service.grade(rows, ["a"] * len(rows))
+            done.append(name)
+
+        first = asyncio.create_task(grade("first", flood[:100]))
+        await asyncio.sleep(0)
+        single = asyncio.create_task(grade("single", other))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(grade("second", flood[100:]))
+        await asyncio.gather(first, single, second)
+        assert done[-1] == "second"
+        service.close()
+
+    asyncio.run(main())
+
+
 class Writer(FakeJudge):
     """Draws a text of many tokens, each taking ``token_s``."""
 
