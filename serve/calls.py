@@ -111,7 +111,11 @@ def parse_one(body: bytes, service: Service) -> tuple[JudgeRequest, str]:
 
 def _parse(row: Any, service: Service, prefix: str) -> JudgeRequest:
     request = parse_request(row, prefix)
-    return service.remote_images.fetched(request, prefix) if service.remote_images else request
+    if not (service.remote_images and request.images):
+        return request
+    images = service.remote_images.fetched(request.images, f"{prefix}images")
+    # A copy keeps which fields the client has set.
+    return request.model_copy(update={"images": images})
 
 
 def _judge_of(request: JudgeRequest, named: str | None, service: Service, prefix: str) -> str:

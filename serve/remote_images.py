@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx
 
-from judging import CustosError, JudgeRequest
+from judging import CustosError
 from serve.errors import ApiError
 
 SECONDS = 10.0
@@ -76,19 +76,16 @@ class RemoteImages:
             trust_env=False,
         )
 
-    def fetched(self, request: JudgeRequest, prefix: str) -> JudgeRequest:
-        """The request with its https addresses replaced by data URLs.
+    def fetched(self, images: Sequence[str], field: str) -> tuple[str, ...]:
+        """Pictures with https addresses replaced by data URLs.
 
         Raises:
             ApiError: 422 naming the field.
         """
-        field = f"{prefix}images"
-        images = tuple(
+        return tuple(
             self._fetch(source, field) if source.startswith("https:") else source
-            for source in request.images
+            for source in images
         )
-        # A copy keeps which fields the client has set.
-        return request.model_copy(update={"images": images}) if request.images else request
 
     def _fetch(self, address: str, field: str) -> str:
         parts, place = _parts(address)

@@ -7,9 +7,9 @@ import ipaddress
 import os
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 
@@ -188,13 +188,17 @@ def run(
     """
     server = Server(app, service)
     sys.setswitchinterval(SWITCH_S)
+    failures: list[BaseException] = []
 
-    def loaded(loading: Future[None]) -> None:
-        if loading.exception():
+    def open_service() -> None:
+        try:
+            service.open(load())
+        except BaseException as error:  # noqa: BLE001 -- raised again below
+            failures.append(error)
             server.stop()
 
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="loading") as loader:
-        loading = loader.submit(lambda: service.open(load()))
-        loading.add_done_callback(loaded)
-        server.run(sockets=[listener])
-    loading.result()
+    # A daemon: a signal that comes while judges load ends the process without waiting for them.
+    threading.Thread(target=open_service, name="loading", daemon=True).start()
+    server.run(sockets=[listener])
+    if failures:
+        raise failures[0]

@@ -63,6 +63,9 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
     layout, fields = contract.read(asked.turns[0].text, asked.system)
     references, reference_mode = _references(layout, fields.get("reference", ""))
     is_pair = "response_a" in fields
+    images = asked.turns[0].images
+    if service.remote_images:
+        images = service.remote_images.fetched(images, "images")
     mode: Literal["score", "critique"] = "score"
     if "{critique}" in contract.reply and not asked.wants_json:
         mode = "critique"
@@ -75,12 +78,10 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
         responses=(
             (fields["response_a"], fields["response_b"]) if is_pair else (fields["response"],)
         ),
-        images=asked.turns[0].images,
+        images=images,
         mode=mode,
         seed=asked.seed or 0,
     )
-    if service.remote_images:
-        request = service.remote_images.fetched(request, "")
     service.check(request)
     return Asked(contract, layout, request, asked.wants_json, asked.text)
 

@@ -11,6 +11,7 @@ from serve.completion import Message
 from serve.errors import ApiError
 from serve.images import num_pixels
 from serve.limits import Limits
+from serve.remote_images import RemoteImages
 
 CANNOT = ("tools", "functions", "audio", "logit_bias", "prediction")
 """What would change the answer and cannot be done here; empty values are let pass."""
@@ -145,8 +146,15 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     return asked
 
 
-def conversation(asked: ChatRequest, limits: Limits) -> list[Message]:
-    """The messages for a model that writes freely, their pictures checked.
+def conversation(
+    asked: ChatRequest, limits: Limits, remote_images: RemoteImages | None
+) -> list[Message]:
+    """The messages for a model that writes freely, their pictures fetched and checked.
+
+    Args:
+        asked: The body.
+        limits: Bounds on the pictures.
+        remote_images: Where pictures may be fetched from; without, only data URLs are taken.
 
     Raises:
         ApiError: 422.
@@ -160,9 +168,10 @@ def conversation(asked: ChatRequest, limits: Limits) -> list[Message]:
         num_images += len(said.images)
         if num_images > limits.images:
             raise ApiError(422, f"more than {limits.images} pictures", field)
-        pixels += sum(num_pixels(source, field, limits) for source in said.images)
+        images = remote_images.fetched(said.images, field) if remote_images else said.images
+        pixels += sum(num_pixels(source, field, limits) for source in images)
         if pixels > limits.call_pixels:
             raise ApiError(422, f"more than {limits.call_pixels:,} pixels in one call", field)
         role: Any = "system" if said.role == "developer" else said.role
-        messages.append(Message(role, said.text, said.images))
+        messages.append(Message(role, said.text, images))
     return messages

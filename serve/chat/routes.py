@@ -108,7 +108,9 @@ async def _reply(
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        messages = await run_in_threadpool(conversation, asked, service.limits)
+        messages = await run_in_threadpool(
+            conversation, asked, service.limits, service.remote_images
+        )
         return judge.identity, written(asked, messages, service, model.judge, deadline)
     if is_probe(asked):
         return "", greeting(asked, judge, model.name)

@@ -67,6 +67,35 @@ def test_serves_until_interrupted() -> None:
     assert "Traceback" not in errors
 
 
+def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
+    slowly = "import time\nJudge.load = lambda source: time.sleep(300)\nfrom cli.main"
+    script = SERVER.format(repository=str(Path(__file__).parents[2]))
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", script.replace("from cli.main", slowly)),
+            *("serve", "--judge", "qs=one", "--port", "0"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found
+        for _ in range(200):
+            with contextlib.suppress(httpx.ConnectError):
+                assert httpx.get(f"{found[0]}/health/ready").status_code == 503
+                break
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])
 def test_other_hosts_are_refused(host: str) -> None:
     result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--host", host])

@@ -11,16 +11,15 @@ import pytest
 import trustme
 from PIL import Image
 
-from judging import CustosError, JudgeRequest
+from judging import CustosError
 from serve.chat.contracts import CONTRACTS
 from serve.chat.judged import understand
-from serve.chat.messages import parse_chat
+from serve.chat.messages import conversation, parse_chat
 from serve.errors import ApiError
 from serve.images import num_pixels
 from serve.limits import Limits
 from serve.remote_images import RemoteImages, is_public
 from serve.service import Service
-from tests.serve.made_up import row
 
 HOST = "images.test"
 
@@ -84,8 +83,7 @@ def fetcher(web: HTTPServer, authority: trustme.CA, name: str = HOST) -> RemoteI
 
 
 def fetch(images: RemoteImages, address: str) -> str:
-    request = JudgeRequest.model_validate(row(images=[address]))
-    (source,) = images.fetched(request, "requests.2.").images
+    (source,) = images.fetched([address], "requests.2.images")
     return source
 
 
@@ -118,6 +116,11 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
     service = Service(remote_images=fetcher(web, authority))
     (source,) = understand(asked, contract, service).request.images
     assert num_pixels(source, "images", Limits()) == 63
+    (message,) = conversation(asked, Limits(), service.remote_images)
+    assert message.images == (source,)
+    with pytest.raises(ApiError) as caught:
+        conversation(asked, Limits(), None)
+    assert caught.value.status == 422
     with pytest.raises(ApiError, match="only data URLs"):
         understand(asked, contract, Service())
 
