@@ -138,6 +138,11 @@ class Benchmark(ABC):
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """The headline score of every graded row."""
 
+    def facets_of(self, row: Row) -> dict[str, str]:
+        """Which part of each facet an item falls into; those it lacks are left out."""
+        found = {name: _nested(row, name) for name in self.facets}
+        return {name: str(value) for name, value in found.items() if value is not None}
+
     def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
         """A table's figures as rows of the published tables.
 
@@ -152,6 +157,12 @@ class Benchmark(ABC):
     def people_said(self, row: Row) -> str | None:
         """Label that people gave the item, for benchmarks that measure the judge itself."""
         return None
+
+
+def _nested(row: Any, path: str) -> Any:
+    for name in path.split("."):
+        row = row.get(name) if isinstance(row, dict) else None
+    return row
 
 
 def required_text(row: Row, field: str, item_id: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.base import Benchmark, ItemScore
 from benchmarks.files import Row
 from benchmarks.tables import MEAN, intervals, value_columns
+from evaluation.statistics import mcnemar_p
 from judging.errors import CustosError
 
 
@@ -25,13 +26,16 @@ def compare_graded(
 
     Returns:
         ``metric``; ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
-        together), each with ``value``, ``low``, ``high`` and ``n``; ``only_a`` and ``only_b``, the
-        scored items that the other side lacks.
+        together), each with ``value``, ``low``, ``high`` and ``n``; ``by``, the difference in every
+        part of every facet of the benchmark; ``a_better`` and ``b_better``, the items on which
+        either side scores higher, and ``mcnemar_p``, the exact two-sided sign test of the two;
+        ``only_a`` and ``only_b``, the scored items that the other side lacks.
 
     Raises:
         CustosError: If an id is missing or repeated, or no item is scored on both sides.
     """
     a, b = _by_id(benchmark.scores(first), "A"), _by_id(benchmark.scores(second), "B")
+    facets = {str(row.get(benchmark.item_id, "")): benchmark.facets_of(row) for row in first}
     shared = [key for key in a if key in b]
     if not shared:
         raise CustosError("the two files share no scored item")
@@ -44,11 +48,26 @@ def compare_graded(
         estimate: dict[str, Any] = found["overall"]["mean"]
         return estimate
 
+    gains = after - before
+    parts = intervals(
+        value_columns(gains.tolist()),
+        clusters,
+        {"mean": MEAN},
+        {name: [facets[key].get(name) for key in shared] for name in benchmark.facets},
+    )
+    a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
     return {
         "metric": benchmark.headline,
         "a": mean(before.tolist()),
         "b": mean(after.tolist()),
-        "difference": mean((after - before).tolist()),
+        "difference": parts["overall"]["mean"],
+        "by": {
+            name: {part: found["mean"] for part, found in parts[name].items()}
+            for name in benchmark.facets
+        },
+        "a_better": a_better,
+        "b_better": b_better,
+        "mcnemar_p": mcnemar_p(a_better, b_better),
         "only_a": len(a) - len(shared),
         "only_b": len(b) - len(shared),
     }

@@ -17,11 +17,19 @@ from evaluation.outcomes import number_off
 from evaluation.report import without_nan
 from evaluation.statistics import (
     RESAMPLES,
+    Floats,
+    Ints,
     cluster_sums,
     percentile_interval,
     resample_clusters,
 )
-from evaluation.tournament import Matches, fit_strengths, rank_models
+from evaluation.tournament import (
+    Matches,
+    Ratings,
+    fit_strengths,
+    rank_models,
+    ranking_agreement,
+)
 from judging.errors import CustosError
 from judging.tasks.truthful import TIE
 from judging.types import JudgeRequest, Verdict
@@ -135,22 +143,14 @@ def rank(
     ]
     played = Matches.of((match.first, match.second, outcome) for match, outcome in decided)
     table = rank_models(played, resamples, seed)
-    models = len(played.names)
-    points = np.zeros((len(played), models, models))
-    each = np.arange(len(played))
-    points[each, played.first, played.second] = played.half_points / 2
-    points[each, played.second, played.first] = 1 - played.half_points / 2
     clusters = number_off([match.question for match, _ in decided])
-    drawn = resample_clusters(
-        cluster_sums(points.reshape(len(played), -1), clusters), resamples, seed
-    ).reshape(resamples, models, models)
+    wins, drawn = _resampled_wins(played, clusters, resamples, seed)
     strengths = fit_strengths(drawn)
-    wins = points.sum(axis=0)
     rates, rates_drawn = ratio(wins, wins + wins.T), ratio(drawn, drawn + drawn.swapaxes(1, 2))
     for place, name in enumerate(played.names):
         interval = percentile_interval(strengths[:, place])
         table["models"][name]["rating"] |= {"low": interval.low, "high": interval.high}
-        for other in range(models):
+        for other in range(len(played.names)):
             if other != place:
                 spread = percentile_interval(rates_drawn[:, place, other])
                 table["win_rate"][name][played.names[other]] = {
@@ -170,6 +170,57 @@ def rank(
         }
     )
     return cleaned
+
+
+def agreement(
+    matches: Sequence[Match],
+    verdicts: Sequence[Verdict],
+    others: Sequence[Verdict],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Kendall's tau-b between two judges' rankings of the models, on matches that both decided.
+
+    Args:
+        matches: What was judged.
+        verdicts: One judge's, one per match.
+        others: The other judge's, or people's.
+        resamples: Bootstrap resamples of whole questions, the same for both.
+        seed: Their seed.
+
+    Returns:
+        As ``evaluation.tournament.ranking_agreement``, and ``matches``, those both decided.
+
+    Raises:
+        CustosError: If no match was decided by both, or a model cannot be ranked.
+    """
+    both = [
+        (match, (mine, theirs))
+        for match, one, other in zip(matches, verdicts, others, strict=True)
+        if (mine := _outcome(one)) is not None and (theirs := _outcome(other)) is not None
+    ]
+    clusters = number_off([match.question for match, _ in both])
+    ratings = []
+    for side in (0, 1):
+        played = Matches.of((match.first, match.second, said[side]) for match, said in both)
+        wins, drawn = _resampled_wins(played, clusters, resamples, seed)
+        ratings.append(Ratings(played.names, fit_strengths(wins), fit_strengths(drawn)))
+    cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(both)})
+    return cleaned
+
+
+def _resampled_wins(
+    played: Matches, clusters: Ints, resamples: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Points of row over column, ``[m, m]``, and over resampled questions, ``[B, m, m]``."""
+    models = len(played.names)
+    points = np.zeros((len(played), models, models))
+    each = np.arange(len(played))
+    points[each, played.first, played.second] = played.half_points / 2
+    points[each, played.second, played.first] = 1 - played.half_points / 2
+    sums = cluster_sums(points.reshape(len(played), -1), clusters)
+    drawn = resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
+    return points.sum(axis=0), drawn
 
 
 def _outcome(verdict: Verdict) -> str | None:

@@ -6,7 +6,6 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.base import Benchmark
 from benchmarks.files import Row
@@ -72,14 +71,13 @@ def _show(
     score = scores.get(key)
     labels = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
     without = NOT_SCORED if score is None else f"{score:g}"
-    facets = {name: _nested(row, name) for name in benchmark.facets}
     return Shown(
         id=key,
         question=str(row.get("question", "")),
         references=_texts(row, REFERENCE_FIELDS)[:1],
         responses=_texts(row, RESPONSE_FIELDS),
         images=tuple(row.get("images", ())),
-        facets={name: str(value) for name, value in facets.items() if value is not None},
+        facets=benchmark.facets_of(row),
         score=score,
         verdict=", ".join(labels) or without,
         people=people.get(key),
@@ -117,12 +115,6 @@ def _thumbnail(source: str) -> str:
     buffer = io.BytesIO()
     picture.save(buffer, "jpeg", quality=THUMBNAIL_QUALITY)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-
-
-def _nested(row: Any, path: str) -> Any:
-    for name in path.split("."):
-        row = row.get(name) if isinstance(row, dict) else None
-    return row
 
 
 def _texts(row: Row, fields: Sequence[str]) -> tuple[str, ...]:

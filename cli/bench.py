@@ -145,6 +145,9 @@ def compare(
 ) -> None:
     """Set two graded files of one benchmark beside each other, on the items both score.
 
+    Two models, two ways of asking one model, a chat model and its reasoning variant: overall and in
+    every part of the benchmark.
+
     Example: custos bench compare charthal gpt.eval.json qwen.eval.json
     """
     from benchmarks.base import get_benchmark
@@ -158,8 +161,15 @@ def compare(
     shown = Table(result["metric"], "value", "95 % interval", "n")
     for label, side in ((str(a), "a"), (str(b), "b"), ("B minus A", "difference")):
         shown.add_row(label, *interval_cells(result[side]))
+    for facet, parts in result["by"].items():
+        for part, estimate in parts.items():
+            shown.add_row(f"B minus A, {facet} {part}", *interval_cells(estimate))
     console = _console()
     console.print(shown)
+    console.print(
+        f"higher in A on {result['a_better']} items, in B on {result['b_better']}: "
+        f"McNemar p {result['mcnemar_p']:.4f}"
+    )
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +12,8 @@ from rich.table import Table
 
 from cli.bench_grade import load_grader
 from cli.server_options import Concurrency, Deadline, KeyEnv
-from judging import CustosError, JudgeRequest
-from judging.rows import write_json, write_records
+from judging import CustosError, JudgeRequest, Verdict
+from judging.rows import read_records, write_json, write_records
 
 
 def tournament(
@@ -35,6 +35,10 @@ def tournament(
     with_reference: Annotated[
         bool, typer.Option("--with-reference", help="Show the judge the right option.")
     ] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Another judge's --out of the same tournament: do the rankings agree?"),
+    ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write this file too.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Matches judged between two saves.")] = 256,
     key_env: KeyEnv = None,
@@ -51,7 +55,7 @@ def tournament(
     """
     from benchmarks.base import get_benchmark
     from benchmarks.files import read_file
-    from benchmarks.matches import pair_up, rank, read_responses
+    from benchmarks.matches import agreement, pair_up, rank, read_responses
     from benchmarks.report import interval_cells
     from cli.grade import fill_showing, partial_of, read_saved, show_problems
 
@@ -87,6 +91,8 @@ def tournament(
     }
     show_problems(out, problems)
     result = rank(matches, verdicts)
+    if against is not None:
+        result["agreement"] = agreement(matches, verdicts, _same_matches(against, verdicts))
     if json_out is not None:
         write_json(json_out, result)
     console = Console(highlight=False, soft_wrap=True)
@@ -111,6 +117,16 @@ def tournament(
         f"{len(verdicts)} matches on {result['questions']} questions: {statuses}", markup=False
     )
     console.print(f"judges: {', '.join(result['judges'])}", markup=False)
+    if "agreement" in result:
+        tau, interval, models = interval_cells(result["agreement"])
+        console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")
+
+
+def _same_matches(file: Path, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    others = [row for _, row in read_records(file, Verdict)]
+    if [other.id for other in others] != [verdict.id for verdict in verdicts]:
+        raise CustosError(f"--against '{file}': does not hold the verdicts on the same matches")
+    return others
 
 
 def _percent(rate: dict[str, float | None] | None) -> str:

@@ -12,7 +12,7 @@ from evaluation.estimate import Draws
 from evaluation.metrics import calibration_cells, expected_calibration_error, ratio
 from evaluation.options import extract_confidence, extract_option
 from evaluation.outcomes import number_off
-from evaluation.statistics import RESAMPLES, Floats, Ints, mcnemar_p
+from evaluation.statistics import RESAMPLES, Floats, Ints
 from judging.errors import CustosError
 
 LEVELS = (1, 2, 3)
@@ -98,58 +98,6 @@ def measure_levels(
         "intervals": intervals,
         "n": len(items),
         "unreadable": sum(answer is None for answer in answers),
-    }
-
-
-def compare_levels(
-    first: Sequence[Item], second: Sequence[Item], resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any]:
-    """Accuracy of two models or prompts on the same items: second minus first.
-
-    For standard against chain-of-thought prompting, or a chat model against its reasoning variant.
-
-    Args:
-        first: As in ``measure_levels``.
-        second: The same items in the same order.
-        resamples: Bootstrap resamples; both sides are resampled together.
-        seed: Their seed.
-
-    Returns:
-        ``overall`` and ``level`` (name to difference), each difference with ``value``, ``low``,
-        ``high`` and ``n``; ``only_first_right``, ``only_second_right`` and ``mcnemar_p``.
-
-    Raises:
-        CustosError: If a row is wrong, or the two are not about the same items.
-    """
-    (_, before, _), (_, after, _) = _read(first), _read(second)
-    if len(first) != len(second):
-        raise CustosError(f"{len(first)} items against {len(second)}: compare the same items")
-    for row, (one, other) in enumerate(zip(first, second, strict=True), 1):
-        names = [
-            name for name in (*FIELDS, "set_id", "question_id") if name in one or name in other
-        ]
-        for name in names:
-            if one.get(name) != other.get(name):
-                raise CustosError(
-                    f"row {row}: field '{name}' is {one.get(name)!r} in the first and "
-                    f"{other.get(name)!r} in the second: compare the same items in the same order"
-                )
-    levels = _parts(first, "level")
-    masks = {"overall": np.ones(len(first), dtype=np.bool_), **levels}
-    inside = np.stack(list(masks.values()), axis=1).astype(np.float64)
-    columns = np.concatenate([inside, inside * (after - before)[:, None]], axis=1)
-    draws = Draws.of(columns, _clusters(first), resamples, seed)
-    found = {
-        name: draws.estimate(partial(_accuracy, len(masks), place), inside[:, place].sum())
-        for place, name in enumerate(masks)
-    }
-    only_first, only_second = int((before > after).sum()), int((after > before).sum())
-    return {
-        "overall": found.pop("overall"),
-        "level": found,
-        "only_first_right": only_first,
-        "only_second_right": only_second,
-        "mcnemar_p": mcnemar_p(only_first, only_second),
     }
 
 

@@ -23,6 +23,23 @@ METRIC_NAMES = {
 }
 BASELINE_COLUMNS = ("accuracy", "kappa", "macro_f1", "fpr", "coverage")
 CALIBRATION_COLUMNS = ("ece", "brier", "nll")
+PAIR_NAMES = {
+    "accuracy_ties_counted": "Accuracy, ties counted",
+    "accuracy_ties_excluded": "Accuracy, people's ties excluded",
+    "accuracy_ties_half": "Accuracy, ties half",
+    "kappa": "Cohen's kappa",
+    "fpr_ours": "Pairs given to the loser (our false-positive rate)",
+    "ece_model": "Calibration error, the model's probability",
+    "ece_stated": "Calibration error, the stated confidence",
+    "coverage": "Coverage",
+}
+ORDERS = {"given": "given order alone", "swapped": "swapped order alone", "merged": "both merged"}
+LENGTH_NAMES = {
+    "preference": "Leaning to the longer response",
+    "longer_against_people": "Longer chosen where people chose the shorter",
+    "shorter_against_people": "Shorter chosen where people chose the longer",
+    "difference": "The former minus the latter",
+}
 NOTE = (
     "Brackets hold 95 % intervals by resampling questions. Items without a label count only in "
     "coverage and in the accuracy named for them. Calibration error cannot be negative, so chance "
@@ -37,6 +54,7 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
         _metrics(report["metrics"]),
         _baselines(report),
         *([_error_types(report)] if report["error_types"] else []),
+        *([_pairs(report["pairs"])] if report["pairs"] else []),
         _labels(report),
         *([_calibration(report["calibration"])] if report["calibration"] else []),
         *([_ranking(report["answerer_ranking"])] if report["answerer_ranking"] else []),
@@ -134,6 +152,24 @@ def _error_types(report: Mapping[str, Any]) -> str:
         f"## Error types\n\n{table(('', *kinds, 'A-Acc', 'S-Acc'), rows)}\n\n"
         "Share of the items of each type whose type is named; A-Acc over all items with an error, "
         "S-Acc over all items. Published figures are HiEval's Table 5, on its own test."
+    )
+
+
+def _pairs(pairs: Mapping[str, Any]) -> str:
+    order, length = pairs["order"], pairs["length"]
+    rows = [
+        *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
+        *((f"Accuracy, {ORDERS[name]}", found) for name, found in order["accuracy"].items()),
+        ("What the second order adds", order["merged_minus_given"]),
+        ("Pairs on which the two orders disagree", order["flip_rate"]),
+        *((f"Leaning to the response shown first, {name}", b) for name, b in order["bias"].items()),
+        *((LENGTH_NAMES[name], found) for name, found in length.items()),
+    ]
+    lines = [(name, with_interval(found), found["n"]) for name, found in rows]
+    return (
+        f"## Pairs\n\n{table(('measure', 'value', 'n'), lines)}\n\n"
+        "One order against both merged, which costs twice as much: McNemar p "
+        f"{p_value(order['mcnemar']['p'])}. Leanings are beyond what people prefer; 0 is none."
     )
 
 

@@ -18,6 +18,8 @@ from evaluation.error_types import type_accuracies
 from evaluation.markdown import render_markdown
 from evaluation.measure import CORRECT, WRONG, Tally, measure
 from evaluation.outcomes import Outcomes, full_label, gather, label_set
+from evaluation.pairs import PAIR_LABELS, measure_pairs
+from evaluation.position import order_effects, verbosity_effect
 from evaluation.ranking import rank_answerers
 from evaluation.slices import slice_metrics
 from evaluation.statistics import RESAMPLES, mcnemar_p
@@ -79,6 +81,7 @@ def build_report(
         "metrics": measured,
         "per_class": per_class(total),
         "error_types": type_accuracies(judge, resamples, seed),
+        "pairs": _pairs(examples, verdicts, labels, resamples, seed),
         "confusion": {
             "labels": list(labels),
             "rows": "people",
@@ -216,6 +219,23 @@ def _reliability(outcomes: Outcomes) -> dict[str, Any]:
             {"n": int(n), "confidence": c / n, "accuracy": r / n}
             for n, c, r in zip(count.tolist(), confidence.tolist(), right.tolist(), strict=True)
         ],
+    }
+
+
+def _pairs(
+    examples: Sequence[LabelledExample],
+    verdicts: Sequence[Verdict],
+    labels: Sequence[str],
+    resamples: int,
+    seed: int,
+) -> dict[str, Any] | None:
+    """What is asked of pairwise verdicts; ``None`` where these are of another kind."""
+    if not (set(labels) <= set(PAIR_LABELS) and all(len(e.responses) == 2 for e in examples)):
+        return None
+    return {
+        "measures": measure_pairs(examples, verdicts, resamples, seed),
+        "order": order_effects(examples, verdicts, resamples, seed),
+        "length": verbosity_effect(examples, verdicts, resamples, seed),
     }
 
 

@@ -99,43 +99,17 @@ def bradley_terry(matches: Matches, resamples: int = RESAMPLES, seed: int = 0) -
         CustosError: Naming a model that is not connected to the others, directly or through a
             chain, by both a win (or tie) and a loss (or tie): its strength is not determined.
     """
-    return rate_together([matches], resamples, seed)[0]
-
-
-def rate_together(
-    tables: Sequence[Matches], resamples: int = RESAMPLES, seed: int = 0
-) -> list[Ratings]:
-    """Ratings from several judges' outcomes of the same matches, resampled together.
-
-    Args:
-        tables: One per judge; row by row the same two models.
-        resamples: Bootstrap resamples.
-        seed: Their seed.
-
-    Raises:
-        CustosError: If the matches differ, or as ``bradley_terry``.
-    """
-    base = tables[0]
-    for table in tables[1:]:
-        same = table.names == base.names and len(table) == len(base)
-        if not same or (table.first != base.first).any() or (table.second != base.second).any():
-            raise CustosError("the tables are not of the same matches in the same order")
-    models = len(base.names)
-    code = base.first * models + base.second
-    for table in tables:
-        code = code * 3 + table.half_points
+    models = len(matches.names)
+    wins = win_matrix(matches)
+    _check_connected(wins, matches.names)
+    code = (matches.first * models + matches.second) * 3 + matches.half_points
     _, sample, counts = np.unique(code, return_index=True, return_counts=True)  # [cells]
     rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(len(base), counts / len(base), size=resamples).astype(np.float64)
-    pairs = np.stack([base.first[sample], base.second[sample]])
-    ratings = []
-    for table in tables:
-        wins = win_matrix(table)
-        _check_connected(wins, base.names)
-        points = _points(pairs, table.half_points[sample], models)
-        drawn_wins = (drawn @ points).reshape(resamples, models, models)
-        ratings.append(Ratings(base.names, fit_strengths(wins), fit_strengths(drawn_wins)))
-    return ratings
+    drawn = rng.multinomial(len(matches), counts / len(matches), size=resamples)
+    pairs = np.stack([matches.first[sample], matches.second[sample]])
+    points = _points(pairs, matches.half_points[sample], models)
+    drawn_wins = (drawn.astype(np.float64) @ points).reshape(resamples, models, models)
+    return Ratings(matches.names, fit_strengths(wins), fit_strengths(drawn_wins))
 
 
 def fit_strengths(wins: Floats) -> Floats:
@@ -237,8 +211,8 @@ def elo_table(
 def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     """Kendall's tau-b of two rankings of the same models.
 
-    Draws are paired: from ``rate_together`` they are of the same resampled matches, from two calls
-    of ``bradley_terry`` with different seeds they stand for independent sets of matches.
+    Draws are paired: they must be of the same resampled matches, which two calls with one seed on
+    the same matches are not; ``benchmarks.matches.agreement`` does that.
 
     Returns:
         ``value``, ``low``, ``high``, ``n`` (models) and ``draws``, the resamples in which both

@@ -252,6 +252,20 @@ def test_two_graded_files_are_paired_by_id() -> None:
     assert (found["only_a"], found["only_b"]) == (0, 1)
 
 
+def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
+    levels = [{"level": 1 + n % 3} for n in range(12)]
+    before = [row | level for row, level in zip(truthful("ABB" * 4), levels, strict=True)]
+    after = [row | level for row, level in zip(truthful("BAB" * 4), levels, strict=True)]
+    better = [row | level for row, level in zip(truthful("AAB" * 4), levels, strict=True)]
+    found = compare_graded(get_benchmark("truthfulvqa"), before, after)
+    by_level = {part: row["value"] for part, row in found["by"]["level"].items()}
+    assert by_level == {"1": -1.0, "2": 1.0, "3": 0.0}
+    assert (found["a_better"], found["b_better"], found["mcnemar_p"]) == (4, 4, 1.0)
+    found = compare_graded(get_benchmark("truthfulvqa"), before, better)
+    assert (found["a_better"], found["b_better"]) == (0, 4)
+    assert found["mcnemar_p"] == pytest.approx(2 * 0.5**4)
+
+
 def test_the_same_file_twice_differs_by_nothing() -> None:
     found = compare_graded(get_benchmark("truthfulvqa"), truthful("ABAB"), truthful("ABAB"))
     assert [found["difference"][key] for key in ("value", "low", "high")] == [0, 0, 0]

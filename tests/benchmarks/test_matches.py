@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.base import get_benchmark
-from benchmarks.matches import pair_up, rank
+from benchmarks.matches import agreement, pair_up, rank
 from cli.main import app
 from evaluation.tournament import Matches, bradley_terry
 from judging.errors import CustosError
@@ -94,6 +94,21 @@ def test_ratings_are_those_of_the_matches_and_questions_are_resampled_whole() ->
     assert copied["questions"] == 90
 
 
+def test_two_judges_rankings_agree_or_not() -> None:
+    rng = np.random.default_rng(1)
+    said = responses(x=["1"] * 60, y=["2"] * 60, z=["3"] * 60)
+    matches = pair_up(TRUTHFUL, items(60), said, task="truthful-pair")
+    labels = rng.choice(["A", "B"], len(matches), p=[0.75, 0.25])  # x over y over z
+    verdicts = [verdict(str(label)) for label in labels]
+    turned = [verdict("B" if label == "A" else "A") for label in labels]
+    same = agreement(matches, verdicts, verdicts, resamples=100)
+    assert (same["value"], same["low"], same["high"], same["n"]) == (1, 1, 1, 3)
+    other = agreement(matches, verdicts, turned, resamples=100)
+    assert (other["value"], other["matches"]) == (-1, 180)
+    partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]
+    assert agreement(matches, verdicts, partly, resamples=100)["matches"] == 135
+
+
 def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: Say(body=completion(better(seen)))
     (tmp_path / "items.json").write_text(json.dumps(items(3)))
@@ -118,3 +133,13 @@ def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 9
     assert len(fake.seen) == 18  # both orders
     assert "9 matches on 3 questions: 9 scored" in done.stdout
+
+    again = tmp_path / "again.jsonl"
+    command += ["--out", str(again), "--json", str(table)]
+    done = CliRunner().invoke(app, [*command, "--against", str(out)], catch_exceptions=False)
+    assert f"Kendall's tau-b with {out}: 1 (" in done.stdout
+    assert json.loads(table.read_text())["agreement"]["matches"] == 9
+    out.write_text("\n".join(out.read_text().splitlines()[1:]))
+    done = CliRunner().invoke(app, [*command, "--against", str(out)])
+    assert done.exit_code == 2
+    assert "does not hold the verdicts on the same matches" in done.stderr

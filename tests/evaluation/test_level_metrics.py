@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.level_metrics import cai, compare_levels, measure_levels
+from evaluation.level_metrics import cai, measure_levels
 from judging.errors import CustosError
 
 
@@ -85,28 +85,6 @@ def test_sets_are_resampled_whole() -> None:
         measure_levels(items)["intervals"]["overall_accuracy"] for items in (grouped, alone)
     )
     assert wide["high"] - wide["low"] > 1.4 * (narrow["high"] - narrow["low"])
-
-
-def test_comparison_by_hand() -> None:
-    better = [{**row, "response": "(A)"} if row["level"] == 2 else row for row in ITEMS]
-    found = compare_levels(ITEMS, better, resamples=100)
-    assert found["overall"]["value"] == pytest.approx(2 / 12)
-    assert {name: row["value"] for name, row in found["level"].items()} == {
-        "1": 0.0,
-        "2": 0.5,
-        "3": 0.0,
-    }
-    assert (found["only_first_right"], found["only_second_right"]) == (0, 2)
-    assert found["mcnemar_p"] == 0.5
-    back = compare_levels(better, ITEMS, resamples=100)
-    assert back["overall"]["value"] == -found["overall"]["value"]
-
-
-def test_comparison_needs_the_same_items() -> None:
-    with pytest.raises(CustosError, match="12 items against 11"):
-        compare_levels(ITEMS, ITEMS[:-1])
-    with pytest.raises(CustosError, match="row 1: field 'level' is 1 in the first and 3"):
-        compare_levels(ITEMS, ITEMS[::-1])
 
 
 @pytest.mark.parametrize(

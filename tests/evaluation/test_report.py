@@ -10,6 +10,7 @@ from evaluation.slices import length_thirds
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.made_up_pairs import in_both_orders, pair
 
 ARCHITECTURE_KEYS = {
     "n", "coverage", "seconds", "items_per_second", "metrics", "per_class", "confusion", "slices",
@@ -202,6 +203,35 @@ def test_written_report_is_whole(tmp_path: Path) -> None:
     assert {path.name for path in out.iterdir()} == {
         "report.json", "report.md", "confusion.png", "reliability.png", "ranking.png",
     }  # fmt: skip
+
+
+def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> None:
+    rows = [("A", "A", "A", "A"), ("B", "A", "B", "B"), ("None", "A", "B", "None")] * 5
+    made = build_report(
+        [
+            pair(people, str(row), a="red" * (1 + row % 2), task="truthful-pair")
+            for row, (people, *_) in enumerate(rows)
+        ],
+        [
+            in_both_orders(given, swapped, merged, str(row))
+            for row, (_, given, swapped, merged) in enumerate(rows)
+        ],
+        seconds=1.0,
+        command="custos eval x",
+        resamples=20,
+    )
+    assert made["pairs"]["measures"]["accuracy_ties_counted"]["value"] == 1.0
+    assert made["pairs"]["order"]["flip_rate"]["value"] == pytest.approx(2 / 3)
+    assert made["pairs"]["length"]["preference"]["value"] == 0.0
+    write_report(made, tmp_path)
+    page = (tmp_path / "report.md").read_text()
+    assert "| Accuracy, both merged | 1.000 [0.796, 1.000] | 15 |" in page
+    assert "| Pairs on which the two orders disagree | 0.667 [" in page
+    assert "nan" not in page.lower()
+
+
+def test_graded_answers_are_no_pairs() -> None:
+    assert report()["pairs"] is None
 
 
 def test_without_nan() -> None:

@@ -9,13 +9,13 @@ from scipy import optimize
 from evaluation.statistics import Floats, kendall_tau_b
 from evaluation.tournament import (
     Matches,
+    Ratings,
     bradley_terry,
     elo_table,
     fit_strengths,
     online_elo,
     rank_models,
     ranking_agreement,
-    rate_together,
     win_matrix,
 )
 from judging.errors import CustosError
@@ -213,33 +213,15 @@ def test_elo_over_shuffles_orders_models_as_their_strengths() -> None:
 
 
 def test_agreement_of_rankings() -> None:
-    people = Matches.of(played(np.linspace(-1, 1, 8), 4000, ties=0))
-    rng = np.random.default_rng(5)
-    wrong = rng.random(len(people)) < 0.2
-    noisy = Matches(
-        people.names,
-        people.first,
-        people.second,
-        np.where(wrong, 2 - people.half_points, people.half_points),
-    )
-    by_people, by_judge = rate_together([people, noisy], 200)
-    found = ranking_agreement(by_people, by_judge)
-    assert found["value"] == pytest.approx(kendall_tau_b(by_people.values, by_judge.values))
-    assert found["low"] <= found["value"] <= found["high"]
-    assert found["value"] > 0.8
-    assert (found["n"], found["draws"]) == (8, 200)
-    itself = ranking_agreement(*rate_together([people, people], 50))
-    assert (itself["value"], itself["low"], itself["high"]) == (1, 1, 1)
-    np.testing.assert_allclose(by_people.values, bradley_terry(people, 5).values)
-
-
-def test_agreement_needs_the_same_matches_or_models() -> None:
-    one = Matches.of([("p", "q", "tie")] * 2)
-    with pytest.raises(CustosError, match="not of the same matches"):
-        rate_together([one, Matches.of([("q", "p", "tie")] * 2)])
-    other = Matches.of([("p", "r", "tie")] * 2)
+    names = ("p", "q", "r")
+    values = np.array([900.0, 1000.0, 1100.0])
+    drawn = np.stack([values, values[::-1], np.full(3, np.nan)])
+    one = Ratings(names, values, drawn)
+    found = ranking_agreement(one, Ratings(names, values[::-1], drawn))
+    assert (found["value"], found["low"], found["high"]) == (-1, 1, 1)
+    assert (found["n"], found["draws"]) == (3, 2)
     with pytest.raises(CustosError, match="not of the same models"):
-        ranking_agreement(bradley_terry(one, 5), bradley_terry(other, 5))
+        ranking_agreement(one, Ratings(("p", "q", "s"), values, drawn))
 
 
 def test_table_by_hand() -> None:
