@@ -4,8 +4,9 @@ accelerate launch train/vision_warmup.py --config recipes/embedded/vision_warmup
 
 The language model is not run. Its input embeddings say what visual tokens must look like for it to
 read a picture as a line of text, such as ``bar: A 3, B 7, C 5``. Before its last block the tower
-also learns to tell, at the place of every item, its name, number and values: what a caption is put
-together from. Without that it takes the tower far longer to find out where a value is to be read.
+also learns to tell names and values, and which item they are of, at the places where they are
+drawn: what a caption is put together from. Without that it takes the tower far longer to find out
+where a value is to be read.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from data_prep.charts import Captioned, captioned
+from data_prep.charts.drawing import NAME, VALUES
 from judging.backbones import Backbone, load_backbone
 from judging.errors import CustosError
 from judging.rows import write_json
@@ -50,6 +52,7 @@ SHARPNESS = 2.0  # digits' embeddings are alike: products differ by 2 of 10
 SHIFT_PIXELS = 6
 TOKEN_PIXELS = 28
 FACTS = ("name", "number", "first value", "second value")
+UNSEEN = -100  # what cross-entropy leaves out
 POOL_FROM = 1000  # pictures; starting processes takes seconds
 MEASURED_AT_ONCE = 32
 
@@ -83,8 +86,8 @@ class Picture:
     targets: tuple[int, ...]
     places: tuple[tuple[float, float], ...]
     """In pixels."""
-    facts: tuple[tuple[str, ...], ...]
-    """Of the item at each place, in the order of ``FACTS``; ``""`` for what it has not."""
+    facts: tuple[tuple[str | None, ...], ...]
+    """At each place, in the order of ``FACTS``; ``None`` for what is not to be seen there."""
 
 
 class Reader(nn.Module):
@@ -98,7 +101,7 @@ class Reader(nn.Module):
     def __init__(self, width: int, pictures: Sequence[Picture]) -> None:
         super().__init__()
         found = [fact for picture in pictures for fact in picture.facts]
-        self.known = [sorted(set(column)) for column in zip(*found, strict=True)]
+        self.known = [sorted(set(column) - {None}) for column in zip(*found, strict=True)]
         self.linear = nn.Linear(width, sum(map(len, self.known)))
 
     def forward(self, features: Tensor) -> tuple[Tensor, ...]:
@@ -106,11 +109,11 @@ class Reader(nn.Module):
         logits: Tensor = self.linear(features)
         return torch.split(logits, [len(known) for known in self.known], dim=-1)
 
-    def targets(self, facts: Sequence[Sequence[str]]) -> Tensor:
-        """Class of each fact, ``[N, FACTS]`` int64; -100 for one never seen."""
+    def targets(self, facts: Sequence[Sequence[str | None]]) -> Tensor:
+        """Class of each fact, ``[N, FACTS]`` int64; ``UNSEEN`` for none or one never met."""
         return torch.tensor(
             [
-                [known.index(fact) if fact in known else -100 for known, fact in pairs]
+                [known.index(fact) if fact in known else UNSEEN for known, fact in pairs]
                 for pairs in (zip(self.known, row, strict=True) for row in facts)
             ]
         )
@@ -201,6 +204,7 @@ class Warmup:
         loss = torch.stack(captions).mean() + sum(
             functional.cross_entropy(logits, column)
             for logits, column in zip(read, targets.T, strict=True)
+            if (column != UNSEEN).any()
         )
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.trained.parameters(), optim.max_grad_norm)
@@ -266,20 +270,23 @@ class Warmup:
         forward = EqualPictures(self.tower, compiled=False)
         tokens: list[float] = []
         whole: dict[str, list[bool]] = {}
-        facts: list[Tensor] = []
+        right: list[Tensor] = []
+        seen: list[Tensor] = []
         for group in _by_size(self.held_out):
             for start in range(0, len(group), MEASURED_AT_ONCE):
                 pictures = group[start : start + MEASURED_AT_ONCE]
                 features, middle = forward(*self._patches([p.pixels for p in pictures]))
                 read, targets = self._read(middle, pictures, [(0, 0)] * len(pictures))
-                facts.append(torch.stack([logits.argmax(-1) for logits in read], -1) == targets)
+                right.append(torch.stack([logits.argmax(-1) for logits in read], -1) == targets)
+                seen.append(targets != UNSEEN)
                 for found, picture in zip(features, pictures, strict=True):
                     places = (found[: len(picture.targets)] @ self.embeddings.T).argmax(-1)
                     hits = self.vocabulary[places] == torch.tensor(picture.targets)
                     tokens.append(hits.float().mean().item())
                     whole.setdefault(picture.kind, []).append(bool(hits.all()))
+        shares = torch.cat(right).sum(0) / torch.cat(seen).sum(0)
         return {
-            "facts": dict(zip(FACTS, torch.cat(facts).float().mean(0).tolist(), strict=True)),
+            "facts": dict(zip(FACTS, shares.tolist(), strict=True)),
             "token_accuracy": float(np.mean(tokens)),
             "caption_accuracy": float(np.mean([hit for hits in whole.values() for hit in hits])),
             "by_kind": {kind: float(np.mean(hits)) for kind, hits in sorted(whole.items())},
@@ -311,16 +318,19 @@ def _picture(backbone: Backbone, drawn: Captioned) -> Picture:
     scene = drawn.scene
     with Image.open(io.BytesIO(drawn.png)) as picture:
         pixels = np.asarray(picture.convert("RGB"))
-    columns = [list(map(str, column)) for column in scene.values]
-    second = columns[1] if len(columns) > 1 else [""] * len(scene.names)
-    numbers = map(str, range(len(scene.names)))
-    facts = list(zip(scene.names, numbers, columns[0], second, strict=True))
+    facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
+    places = [
+        {"number": place.item, **{fact: facts[fact][place.item] for fact in place.shows}}
+        for place in drawn.places
+    ]
     return Picture(
         pixels,
         scene.kind,
         tuple(backbone.tokenizer.encode(scene.describe())),
-        tuple((x, y) for _, x, y in drawn.places),
-        tuple(facts[item] for item, _, _ in drawn.places),
+        tuple((place.x, place.y) for place in drawn.places),
+        tuple(
+            tuple(str(shown[fact]) if fact in shown else None for fact in FACTS) for shown in places
+        ),
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +20,34 @@ if TYPE_CHECKING:
 
 Point = npt.NDArray[np.float64]
 """``[2]``, or ``[N, 2]`` for many."""
-Places = list[tuple[int, float, float]]
-"""Where items stand: item, x, y; every item at least once."""
+Fact = Literal["name", "first value", "second value"]
+NAME: Fact = "name"
+VALUES: tuple[Fact, Fact] = ("first value", "second value")
+"""By column."""
 
 DPI = 100
 TOP = 10
 """Upper end of value axes."""
 BESIDE_AXIS = -0.5
 """Where tick labels are, in units of the values."""
+ABOVE = 0.15
+"""Where the end of a bar is seen, beyond its value."""
 INK = "#222222"
 MARKERS = {"circles": "o", "squares": "s", "triangles": "^", "stars": "*"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something of an item is to be seen."""
+
+    item: int
+    x: float
+    y: float
+    shows: tuple[Fact, ...]
+
+
+Places = list[Place]
+"""Every item's name and values, each at least once."""
 
 
 def render(scene: Scene, style: Style) -> bytes:
@@ -37,10 +56,10 @@ def render(scene: Scene, style: Style) -> bytes:
 
 
 def render_with_places(scene: Scene, style: Style) -> tuple[bytes, Places]:
-    """Draw a scene; say where its items stand, in pixels from the upper left corner.
+    """Draw a scene; say where its names and values are, in pixels from the upper left corner.
 
-    A bar stands at its name, a slice in its middle, a row of a table at its first cell; kinds of
-    counted shapes stand at every shape.
+    The value of a bar is at its end, that of a slice in its middle; the name and the number of
+    counted shapes are at every shape.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -67,10 +86,10 @@ def render_with_places(scene: Scene, style: Style) -> tuple[bytes, Places]:
     picture = Image.fromarray(rgba[..., :3].copy())
     file = io.BytesIO()
     picture.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", compress_level=9)
-    pixels = axes.transData.transform([(x, y) for _, x, y in places])
+    pixels = axes.transData.transform([(place.x, place.y) for place in places])
     return file.getvalue(), [
-        (item, float(x), float(style.height - y))
-        for (item, _, _), (x, y) in zip(places, pixels, strict=True)
+        replace(place, x=float(x), y=float(style.height - y))
+        for place, (x, y) in zip(places, pixels, strict=True)
     ]
 
 
@@ -94,9 +113,15 @@ def _value_axis(axes: Axes, style: Style, top: int = TOP) -> None:
     axes.set_ylim(0, top + 0.8)
 
 
-def _under_axis(xs: Iterable[float]) -> Places:
+def _names(xs: Iterable[float]) -> Places:
     """Items whose names are the ticks of the lower axis."""
-    return [(item, x, BESIDE_AXIS) for item, x in enumerate(xs)]
+    return [Place(item, x, BESIDE_AXIS, (NAME,)) for item, x in enumerate(xs)]
+
+
+def _values(xs: Iterable[float], ys: Iterable[float], column: int = 0) -> Places:
+    """Items whose values are the ends of bars, points or peaks."""
+    ends = enumerate(zip(xs, ys, strict=True))
+    return [Place(item, x, y + ABOVE, (VALUES[column],)) for item, (x, y) in ends]
 
 
 def _bar(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -107,7 +132,7 @@ def _bar(axes: Axes, scene: Scene, style: Style) -> Places:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, place, value + 0.1, str(value), style, va="bottom")
-    return _under_axis(places)
+    return _names(places) + _values(places, scene.values[0])
 
 
 def _hbar(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -120,14 +145,17 @@ def _hbar(axes: Axes, scene: Scene, style: Style) -> Places:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, value + 0.15, place, str(value), style, ha="left")
-    return [(place, BESIDE_AXIS, place) for place in places]
+    lying = _names(places) + _values(places, scene.values[0])
+    return [replace(place, x=place.y, y=place.x) for place in lying]
 
 
 def _grouped(axes: Axes, scene: Scene, style: Style) -> Places:
+    ends: Places = []
     width = 0.4 if style.thickness > 0.6 else 0.34
     for number, (column, values) in enumerate(zip(scene.columns, scene.values, strict=True)):
         places = [place + (number - 0.5) * width for place in range(len(scene.names))]
         axes.bar(places, values, width, color=NAMED[column], label=column)
+        ends += _values(places, values, number)
         if style.values:
             for place, value in zip(places, values, strict=True):
                 _write(axes, place, value + 0.1, str(value), style, va="bottom")
@@ -138,7 +166,7 @@ def _grouped(axes: Axes, scene: Scene, style: Style) -> Places:
         loc=style.legend, ncols=2, frameon=False, borderaxespad=0.1, handlelength=0.8,
         columnspacing=0.8, handletextpad=0.3, prop={"family": style.font, "size": _points(style)},
     )  # fmt: skip
-    return _under_axis(range(len(scene.names)))
+    return _names(range(len(scene.names))) + ends
 
 
 def _line(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -151,7 +179,7 @@ def _line(axes: Axes, scene: Scene, style: Style) -> Places:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, place, value + 0.35, str(value), style, va="bottom")
-    return _under_axis(places)
+    return _names(places) + _values(places, scene.values[0])
 
 
 def _scatter(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -164,7 +192,8 @@ def _scatter(axes: Axes, scene: Scene, style: Style) -> Places:
     _value_axis(axes, style)
     if style.grid:
         axes.grid(color="#cccccc", linewidth=0.7)
-    return [(item, float(x), float(y)) for item, (x, y) in enumerate(zip(xs, ys, strict=True))]
+    points = enumerate(zip(xs, ys, strict=True))
+    return [Place(item, float(x), float(y), (NAME, *VALUES)) for item, (x, y) in points]
 
 
 def _pie(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -186,7 +215,8 @@ def _pie(axes: Axes, scene: Scene, style: Style) -> Places:
         x, y = math.cos(middle), math.sin(middle)
         inside = 0.72
         ink = "white" if _is_dark(palette[number]) else INK
-        places.append((number, inside * x, inside * y))
+        places.append(Place(number, inside * x, inside * y, VALUES[:1]))
+        places.append(Place(number, 1.13 * x, 1.13 * y, (NAME,)))
         _write(axes, inside * x, inside * y, str(value), style, weight="bold", color=ink)
         _write(axes, 1.13 * x, 1.13 * y, name, style, ha="left" if x > 0.4 else "right"
                if x < -0.4 else "center")  # fmt: skip
@@ -208,7 +238,7 @@ def _histogram(axes: Axes, scene: Scene, style: Style) -> Places:
     if style.values:
         for place, value in zip(places, scene.values[0], strict=True):
             _write(axes, place, value + 0.1, str(value), style, va="bottom")
-    return _under_axis(places)
+    return _names(places) + _values(places, scene.values[0])
 
 
 def _table(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -226,7 +256,12 @@ def _table(axes: Axes, scene: Scene, style: Style) -> Places:
         axes.axhspan(0, 1, color=PALETTES[style.palette][0], alpha=0.25)
     if style.framed:
         axes.axvline(1, color=INK, linewidth=0.8)
-    return [(row - 1, 0.5, row + 0.5) for row in range(1, rows)]
+    facts = (NAME, *VALUES)
+    return [
+        Place(row - 1, column + 0.5, row + 0.5, (facts[column],))
+        for row in range(1, rows)
+        for column in range(columns)
+    ]
 
 
 def _spectrum(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -244,7 +279,8 @@ def _spectrum(axes: Axes, scene: Scene, style: Style) -> Places:
             _write(axes, float(name), height + 0.1, str(height), style, va="bottom")
         elif style.grid:
             axes.axvline(float(name), color="#cccccc", linewidth=0.7)
-    return _under_axis([float(name) for name in scene.names])
+    peaks = [float(name) for name in scene.names]
+    return _names(peaks) + _values(peaks, scene.values[0])
 
 
 def _polygon(axes: Axes, scene: Scene, style: Style) -> Places:
@@ -266,7 +302,7 @@ def _polygon(axes: Axes, scene: Scene, style: Style) -> Places:
         along = (end - start) / np.linalg.norm(end - start)
         normal = np.array([-along[1], along[0]])
         x, y = _label_beside(axes, (start + end) / 2, normal, middle, f"{name}={value}", style)
-        places.append((number, x, y))
+        places.append(Place(number, x, y, (NAME, *VALUES[:1])))
     return places
 
 
@@ -309,7 +345,7 @@ def _angles(axes: Axes, scene: Scene, style: Style) -> Places:
     for number, (corner, name, value) in enumerate(labels):
         away = (corner - middle) / np.linalg.norm(corner - middle)
         x, y = _label_beside(axes, corner, away, middle, f"{name} {value}°", style)
-        places.append((number, x, y))
+        places.append(Place(number, x, y, (NAME, *VALUES[:1])))
     return places
 
 
@@ -338,7 +374,8 @@ def _counting(axes: Axes, scene: Scene, style: Style) -> Places:
         xs, ys = zip(*shaken[start : start + count], strict=True)
         size = 700 if shape == "stars" else 400
         axes.scatter(xs, ys, s=size * style.thickness, c=NAMED[colour], marker=MARKERS[shape])
-        places += [(item, x, y) for x, y in zip(xs, ys, strict=True)]
+        shown = (NAME, *VALUES[:1])
+        places += [Place(item, x, y, shown) for x, y in zip(xs, ys, strict=True)]
     axes.set_xlim(-0.6, 3.6)
     axes.set_ylim(-0.6, 3.6)
     return places

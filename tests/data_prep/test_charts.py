@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from data_prep.charts import captioned, draw, generate, plan, plan_twins
-from data_prep.charts.drawing import render
+from data_prep.charts.drawing import NAME, VALUES, render
 from data_prep.charts.export import write_charts
 from data_prep.charts.factory import PlannedRow, _draw_task
 from data_prep.charts.forms import FORMS, STEPS
@@ -287,11 +287,13 @@ def test_items_stand_where_something_is_drawn(kind: str) -> None:
         one = captioned(4, number)
         with Image.open(io.BytesIO(one.png)) as picture:
             pixels = np.asarray(picture.convert("L"), dtype=int)
-        counts = Counter(item for item, _, _ in one.places)
-        assert set(counts) == set(range(len(one.scene.names)))
+        names = Counter(place.item for place in one.places if NAME in place.shows)
+        for fact in (NAME, *VALUES[: len(one.scene.values)]):
+            items = {place.item for place in one.places if fact in place.shows}
+            assert items == set(range(len(one.scene.names)))
         if kind == "counting":
-            assert [counts[item] for item in sorted(counts)] == list(one.scene.values[0])
-        for _, x, y in one.places:
+            assert [names[item] for item in sorted(names)] == list(one.scene.values[0])
+        for x, y in ((place.x, place.y) for place in one.places):
             assert 0 <= x < pixels.shape[1]
             assert 0 <= y < pixels.shape[0]
             around = pixels[max(0, int(y) - 14) : int(y) + 14, max(0, int(x) - 14) : int(x) + 14]
