@@ -169,7 +169,8 @@ def _pairs(pairs: Mapping[str, Any]) -> str:
     return (
         f"## Pairs\n\n{table(('measure', 'value', 'n'), lines)}\n\n"
         "One order against both merged, which costs twice as much: McNemar p "
-        f"{p_value(order['mcnemar']['p'])}. Leanings are beyond what people prefer; 0 is none."
+        f"{p_value(order['mcnemar']['p'])}. Leanings are beyond what people prefer; 0 is none. "
+        "Orders, merged too, are read before calibration."
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.estimate import Draws, Mask, share
 from evaluation.metrics import UNSCORED, ratio
 from evaluation.outcomes import Outcomes
-from evaluation.pairs import TIE, A, B, gather_pairs
+from evaluation.pairs import PAIR_LABELS, TIE, A, B, gather_pairs
 from evaluation.statistics import RESAMPLES, Floats, Ints, mcnemar_p
 from judging.types import LabelledExample, Pass, Verdict
 
@@ -41,17 +41,17 @@ def preferred(posterior: Mapping[str, float]) -> int:
     return A if a > b else B
 
 
-def order_labels(verdicts: Sequence[Verdict], order: Order) -> Ints:
-    """Label index of each verdict's one pass in ``order``, in the pair's own letters.
+def order_posteriors(verdicts: Sequence[Verdict], order: Order) -> list[dict[str, float] | None]:
+    """Posterior of each verdict's one pass in ``order``, in the pair's own letters.
 
-    ``UNSCORED`` where there is none, more than one, or one without a posterior. Shape ``[n]``.
+    ``None`` where there is none, more than one, or one without a posterior. Length ``n``.
     """
-    labels = np.full(len(verdicts), UNSCORED, dtype=np.int64)
-    for row, verdict in enumerate(verdicts):
+    found = []
+    for verdict in verdicts:
         passes = [judged for judged in verdict.passes if judged.order == order]
-        if len(passes) == 1 and passes[0].posterior:
-            labels[row] = preferred(mapped_back(passes[0]))
-    return labels
+        has_one = len(passes) == 1 and passes[0].posterior
+        found.append(mapped_back(passes[0]) if has_one else None)
+    return found
 
 
 def order_effects(
@@ -65,7 +65,8 @@ def order_effects(
     A bias is the share of pairs the judge gives to the response shown first, ties half, minus the
     share people give to the same response: 0 without bias, 1 when it takes the first throughout
     where people take the second. It is over the pairs with a pass in that order. Everything else is
-    over the pairs with a pass in each order and a merged label.
+    over the pairs with a pass in each order. A merged label is that of the two orders' mean
+    posterior, uncalibrated as they are: what merging buys, not what calibration does.
 
     Args:
         examples: What people said.
@@ -85,14 +86,17 @@ def order_effects(
         CustosError: If a label is not a pair's, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
-    given, swapped = order_labels(verdicts, "given"), order_labels(verdicts, "swapped")
-    judged = (given != UNSCORED) & (swapped != UNSCORED)
-    both = judged & outcomes.scored
+    in_given = order_posteriors(verdicts, "given")
+    in_swapped = order_posteriors(verdicts, "swapped")
+    given, swapped = _labels(in_given), _labels(in_swapped)
+    in_both = zip(in_given, in_swapped, strict=True)
+    merged = _labels([a and b and _mean_of(a, b) for a, b in in_both])
+    both = merged != UNSCORED
     clusters, draw = outcomes.clusters, (resamples, seed)
     right = {
         "given": given == outcomes.human,
         "swapped": swapped == outcomes.human,
-        "merged": outcomes.right,
+        "merged": merged == outcomes.human,
     }
     gain = right["merged"].astype(np.float64) - right["given"]
     # The pair's second response is first on the swapped screen, so its surplus is minus A's.
@@ -103,7 +107,7 @@ def order_effects(
         "bias": {
             "given": _mean(given_bias, given != UNSCORED, clusters, *draw),
             "swapped": _mean(swapped_bias, swapped != UNSCORED, clusters, *draw),
-            "both": _mean((given_bias + swapped_bias) / 2, judged, clusters, *draw),
+            "both": _mean((given_bias + swapped_bias) / 2, both, clusters, *draw),
         },
         "flip_rate": share(given != swapped, both, clusters, *draw),
         "accuracy": {name: share(hit, both, clusters, *draw) for name, hit in right.items()},
@@ -162,6 +166,15 @@ def verbosity_effect(
         "shorter_against_people": draws.estimate(_second_share, float(people_longer.sum()), True),
         "difference": draws.estimate(lambda s: _first_share(s) - _second_share(s), decided),
     }
+
+
+def _labels(posteriors: Sequence[Mapping[str, float] | None]) -> Ints:
+    """Label index by ``preferred``, ``UNSCORED`` without a posterior. Shape ``[n]``."""
+    return np.array([UNSCORED if one is None else preferred(one) for one in posteriors])
+
+
+def _mean_of(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {label: (one.get(label, 0.0) + other.get(label, 0.0)) / 2 for label in PAIR_LABELS}
 
 
 def _surplus_of_a(labels: Ints, outcomes: Outcomes) -> Floats:

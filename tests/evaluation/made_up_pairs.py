@@ -21,14 +21,20 @@ def judged(label: str | None, id: str = "1", **fields: Any) -> Verdict:
     return Verdict(id=id, status="scored", label=label, **fields)
 
 
-def sure(label: str) -> dict[str, float]:
-    return {name: 0.8 if name == label else 0.1 for name in OTHER}
+def sure(label: str, probability: float = 0.8) -> dict[str, float]:
+    return {name: probability if name == label else (1 - probability) / 2 for name in OTHER}
 
 
-def in_both_orders(given: str, swapped: str, merged: str | None, id: str = "1") -> Verdict:
-    """A verdict from what the pair's own letters are in either order."""
+def in_both_orders(
+    given: str, swapped: str, label: str | None, id: str = "1", surer: float = 0.8
+) -> Verdict:
+    """A verdict from what the pair's own letters are in either order.
+
+    ``label`` is the verdict's, which calibration may have moved; ``surer`` is the probability of
+    ``swapped``, beside .8 of ``given``.
+    """
     passes = (
         Pass(order="given", posterior=sure(given)),
-        Pass(order="swapped", posterior=sure(OTHER[swapped])),
+        Pass(order="swapped", posterior=sure(OTHER[swapped], surer)),
     )
-    return judged(merged, id).model_copy(update={"passes": passes})
+    return judged(label, id).model_copy(update={"passes": passes})

@@ -10,15 +10,15 @@ from judging.types import Pass
 from tests.evaluation.made_up_pairs import OTHER, in_both_orders, judged, pair, sure
 
 label = st.sampled_from(PAIR_LABELS)
-# People; the judge in the given order, in the swapped one (own letters), and merged.
+# People; the judge in the given order, in the swapped one (own letters), and its verdict.
 fourfold = st.lists(st.tuples(label, label, label, label), min_size=1, max_size=20)
 Fourfold = list[tuple[str, str, str, str]]
 
 
-def effects(rows: Fourfold, resamples: int = 20) -> dict[str, object]:
+def effects(rows: Fourfold, resamples: int = 20, surer: float = 0.8) -> dict[str, object]:
     return order_effects(
         [pair(row[0], str(i)) for i, row in enumerate(rows)],
-        [in_both_orders(*row[1:], id=str(i)) for i, row in enumerate(rows)],
+        [in_both_orders(*row[1:], id=str(i), surer=surer) for i, row in enumerate(rows)],
         resamples,
     )
 
@@ -55,7 +55,8 @@ def test_by_hand() -> None:
             ("B", "A", "B", "None"),
             ("None", "None", "B", "None"),
             ("A", "B", "B", "B"),  # wrong, but not by position
-        ]
+        ],
+        surer=0.9,  # so the swapped order decides
     )
     assert value(found, "flip_rate") == pytest.approx(3 / 5)
     assert value(found, "accuracy", "given") == pytest.approx(2 / 5)
@@ -66,7 +67,19 @@ def test_by_hand() -> None:
     assert value(found, "bias", "given") == pytest.approx((3.5 - 2.5) / 5)
     assert value(found, "bias", "swapped") == pytest.approx((2.5 - 1) / 5)
     assert value(found, "bias", "both") == pytest.approx((3.5 - 1) / 10)
-    assert found["mcnemar"] == {"only_given_right": 0, "only_merged_right": 1, "p": 1.0}
+    assert found["mcnemar"] == {"only_given_right": 1, "only_merged_right": 2, "p": 1.0}
+
+
+def test_what_calibration_moves_is_not_put_down_to_the_second_order() -> None:
+    found = effects([("B", "A", "A", "B")] * 10)  # calibration alone made the verdicts right
+    assert value(found, "accuracy", "merged") == value(found, "accuracy", "given") == 0
+    assert value(found, "merged_minus_given") == 0
+    assert found["mcnemar"] == {"only_given_right": 0, "only_merged_right": 0, "p": 1.0}
+
+
+def test_orders_that_contradict_each_other_merge_to_a_tie() -> None:
+    found = effects([("None", "A", "B", "None"), ("A", "A", "B", "A")])
+    assert value(found, "accuracy", "merged") == 0.5
 
 
 def test_a_judge_that_always_takes_the_first() -> None:
@@ -110,13 +123,13 @@ def test_one_order_alone_still_has_a_bias() -> None:
     verdicts = [
         judged("A", "0").model_copy(update={"passes": one_pass}),
         in_both_orders("B", "B", "B", "1"),
-        in_both_orders("A", "A", None, "2"),  # no merged label
+        in_both_orders("A", "A", None, "2"),
         judged(None, "3"),
     ]
     found = order_effects([pair("B", str(i)) for i in range(4)], verdicts, resamples=20)
     bias, flips = found["bias"], found["flip_rate"]
     assert [bias[name]["n"] for name in ("given", "swapped", "both")] == [3, 2, 2]
-    assert flips["n"] == 1
+    assert flips["n"] == 2
     assert bias["given"]["value"] == pytest.approx(2 / 3)
 
 
