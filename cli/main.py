@@ -42,7 +42,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     help="Train, measure and serve judge models that grade answers the way people do.",
-    epilog="Example: custos grade --judge embedded --in answers.jsonl --out verdicts.jsonl",
+    epilog="Example: custos grade --judge embedded-qs --in answers.jsonl --out verdicts.jsonl",
 )
 app.add_typer(prep.app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
 prep.app.command()(charts)

@@ -133,19 +133,22 @@ def load_backbone(
         reason = str(error).strip().splitlines()[0]
         raise Missing(
             f"backbone '{name}' cannot be loaded ({reason}); "
-            f"give a folder or a reachable hub id, or use the embedded one: backbone=embedded"
+            f"give a folder or a reachable hub id, or use 'embedded'"
         ) from None
     if name == EMBEDDED_2 and weights:
         load_vision_weights(model)
     if is_embedded:
         version = name
     elif Path(name).is_dir():
-        version = _weights_sha256(Path(name))
+        version = _folder_sha256(Path(name))
     else:
         version = getattr(config, "_commit_hash", None) or "unknown"
     return Backbone(name, version, model.eval().to(where), processor)
 
 
-def _weights_sha256(folder: Path) -> str:
-    files = sorted(folder.glob("*.safetensors"))
+def _folder_sha256(folder: Path) -> str:
+    """Digest of weights, configuration, tokenizer, chat template and pixel limits."""
+    files = sorted(
+        file for kind in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(kind)
+    )
     return digest({file.name: file_sha256(file) for file in files})

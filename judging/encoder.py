@@ -8,8 +8,10 @@ plain text.
 from __future__ import annotations
 
 import base64
+import copy
 import io
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +103,21 @@ class Encoder:
             text, add_special_tokens=False, split_special_tokens=True
         )
         return ids
+
+    def counter(self) -> Callable[[str], int]:
+        """Make a function that counts the tokens of untrusted text, for any thread to call.
+
+        How control tokens are read is a setting of a whole tokenizer, so two threads cannot share
+        one; the function has its own. Call this before another thread encodes.
+        """
+        tokenizer, lock = copy.deepcopy(self.backbone.tokenizer), threading.Lock()
+
+        def count(text: str) -> int:
+            with lock:
+                ids = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+            return len(ids)
+
+        return count
 
     def encode(self, requests: Sequence[tuple[JudgeTask, JudgeRequest]]) -> list[EncodedPrompt]:
         """Encode requests, each under its task; one library call for all that have no images.
@@ -250,6 +267,10 @@ def read_image(source: str) -> Image:
             data = Path(source)
         with Image.open(data) as picture:
             return picture.convert("RGB")
-    except (OSError, ValueError, UnidentifiedImageError, Image.DecompressionBombError):
+    # A PNG with a broken chunk raises SyntaxError, one that ends too soon may raise EOFError.
+    except (
+        *(OSError, ValueError, SyntaxError, EOFError),
+        *(UnidentifiedImageError, Image.DecompressionBombError),
+    ):
         name = "data URL" if source.startswith("data:") else f"'{source}'"
         raise CustosError(f"field 'images': {name} is not a readable picture") from None

@@ -13,7 +13,7 @@ from judging.backbones import Backbone, Dtype, load_backbone
 from judging.calibration import CalibrationSet
 from judging.card import CARD_FILE, JudgeCard, check_version, instruction_hash, read_card
 from judging.encoder import Encoder
-from judging.errors import CustosError, RowsFailed, Unparsed
+from judging.errors import CustosError, Missing, RowsFailed, Unparsed
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.presentation import Presentation, Reading, presentations, read_labels
 from judging.tasks import JudgeTask, get_task, task_names
@@ -75,7 +75,13 @@ class Judge:
 
         folder = run_folder(source)
         if folder is None:
-            backbone = load_backbone(source, dtype=dtype or "bfloat16", device=device)
+            try:
+                backbone = load_backbone(source, dtype=dtype or "bfloat16", device=device)
+            except Missing as error:
+                raise Missing(
+                    f"judge '{source}': no run folder (it would hold {CARD_FILE}), "
+                    f"no shipped judge ({', '.join(shipped_judges())}), and as a {error}"
+                ) from None
             engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
             return cls(backbone.name, backbone, engine)
 
@@ -324,10 +330,12 @@ class Judge:
                 f"{', '.join(self.tasks)}, not '{task.name}'"
             )
         rubric = task.rubric(request)
-        if self.card and rubric not in self.card.tasks[task.name]:
+        if self.card and rubric not in (known := self.card.tasks[task.name]):
+            variants = {name.partition("/")[0] for name in known}
+            field = "reference_mode" if request.variant in variants else "variant"
             raise CustosError(
-                f"field 'variant': judge '{self.name}' was trained for {task.name} under "
-                f"{', '.join(self.card.tasks[task.name])}, not {rubric}"
+                f"field '{field}': judge '{self.name}' was trained for {task.name} under "
+                f"{', '.join(known)}, not {rubric}"
             )
         return task
 
@@ -348,6 +356,11 @@ def run_folder(source: str) -> Path | None:
         if (folder / CARD_FILE).is_file():
             return folder
     return None
+
+
+def shipped_judges() -> list[str]:
+    """Names of the judges that came with custos, in alphabetical order."""
+    return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
 
 
 def _log(probabilities: dict[str, float]) -> dict[str, float]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import struct
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -217,6 +219,17 @@ def test_broken_images_are_named_without_their_content(
     assert message in str(caught.value)
     assert "secret" not in str(caught.value)
     assert "c2VjcmV0" not in str(caught.value)
+
+
+def test_a_picture_with_a_broken_chunk_is_refused(tmp_path: Path, pictures: list[str]) -> None:
+    whole = Path(pictures[0]).read_bytes()
+    end = whole.rindex(b"IEND") - 4
+    text = b"zTXt" + b"name\0" + b"\1"  # a compression method that there is none of
+    chunk = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+    broken = tmp_path / "chunk.png"
+    broken.write_bytes(whole[:end] + chunk + whole[end:])
+    with pytest.raises(CustosError, match=r"chunk\.png' is not a readable picture"):
+        read_image(str(broken))
 
 
 def test_a_truncated_picture_is_refused(tmp_path: Path, pictures: list[str]) -> None:

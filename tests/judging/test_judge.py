@@ -201,7 +201,31 @@ def test_a_rubric_it_was_not_trained_for(judge: Judge) -> None:
     judge = Judge(judge.name, judge.backbone, judge.engine, narrow)
     [verdict] = judge.grade([ask(reference_mode="all")])
     assert verdict.status == "judge_error"
+    assert str(verdict.message).startswith("field 'reference_mode': judge 'mine' was trained")
     assert "trained for hieval-qs under plain/any, not plain/all" in str(verdict.message)
+    [verdict] = judge.grade([ask(reference_mode="any", variant="tolerance")])
+    assert str(verdict.message).startswith("field 'variant': ")
+
+
+def test_a_judge_that_is_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(CustosError) as caught:
+        Judge.load(str(tmp_path))
+    message = str(caught.value)
+    assert message.startswith(f"judge '{tmp_path}': no run folder (it would hold judge.json)")
+    assert "no shipped judge (embedded-" in message
+    assert "backbone" in message
+
+
+@pytest.mark.parametrize("file", ["preprocessor_config.json", "chat_template.jinja"])
+def test_a_backbones_version_follows_pixel_limits_and_template(
+    tiny_folders: Folders, tmp_path: Path, file: str
+) -> None:
+    copied = shutil.copytree(tiny_folders("qwen2_5_vl"), tmp_path / "copied")
+    before = load_backbone(str(copied), device="cpu", weights=False).version
+    assert before == load_backbone(tiny_folders("qwen2_5_vl"), device="cpu", weights=False).version
+    path = copied / file
+    path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    assert load_backbone(str(copied), device="cpu", weights=False).version != before
 
 
 def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:
