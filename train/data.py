@@ -18,7 +18,8 @@ def load_splits(data: DataSection) -> dict[str, list[LabelledExample]]:
     Rows a task decides without the model (empty responses) are not trained on.
 
     Raises:
-        CustosError: If a file is missing or a row is bad; the message names file, row and field.
+        CustosError: If a file is missing, a row is bad (the message names file, row and field), or
+            the answerer to exclude is in no split or leaves one empty.
     """
     splits = {
         "train": [row for path in data.train for row in _read(path, data.limit)],
@@ -27,12 +28,8 @@ def load_splits(data: DataSection) -> dict[str, list[LabelledExample]]:
     for name, path in (("cal", data.cal), ("test", data.test)):
         if path:
             splits[name] = _read(path, None)
-    if held_out := data.exclude_answerer:
-        for name in ("train", "val", "cal"):
-            if name in splits:
-                splits[name] = [r for r in splits[name] if _answerer(r) != held_out]
-        if "test" in splits:
-            splits["test"] = [r for r in splits["test"] if _answerer(r) == held_out]
+    if data.exclude_answerer:
+        splits = _hold_out(splits, data.exclude_answerer)
     for name in ("train", "val"):
         splits[name] = list(_needing_a_model(splits[name]))
         if not splits[name]:
@@ -40,13 +37,35 @@ def load_splits(data: DataSection) -> dict[str, list[LabelledExample]]:
     return splits
 
 
-def read_split(path: Path, limit: int | None = None) -> list[LabelledExample]:
-    """Rows of a split that need a model, at most ``limit`` before those that do not are left out.
+def read_split(
+    path: Path, limit: int | None = None, exclude_answerer: str | None = None
+) -> list[LabelledExample]:
+    """Rows of a split that need a model and are not of an answerer.
+
+    At most ``limit`` before any are left out.
 
     Raises:
         CustosError: If the file is missing or a row is bad.
     """
-    return list(_needing_a_model(_read(path, limit)))
+    rows = _needing_a_model(_read(path, limit))
+    return [row for row in rows if exclude_answerer is None or _answerer(row) != exclude_answerer]
+
+
+def _hold_out(
+    splits: dict[str, list[LabelledExample]], answerer: str
+) -> dict[str, list[LabelledExample]]:
+    """Every split without the answerer; the test with nothing else."""
+    known = sorted({str(_answerer(row)) for rows in splits.values() for row in rows})
+    if answerer not in known:
+        raise CustosError(f"data.exclude_answerer: '{answerer}' is none of {', '.join(known)}")
+    kept = {
+        name: [row for row in rows if (_answerer(row) == answerer) == (name == "test")]
+        for name, rows in splits.items()
+    }
+    for name in ("cal", "test"):
+        if kept.get(name) == []:
+            raise CustosError(f"data.{name}: no rows are left with exclude_answerer={answerer}")
+    return kept
 
 
 def _read(path: Path, limit: int | None) -> list[LabelledExample]:

@@ -40,7 +40,7 @@ class Stage2Recipe(Recipe):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every data file it reads, replayed ones included."""
+        """Every file it reads, replayed ones included."""
         return (*super().files, *self.replay.train, *filter(None, [self.replay.val]))
 
 
@@ -52,20 +52,26 @@ def train(recipe: Stage2Recipe, command: str) -> None:
         command,
         Path(__file__),
         lambda rows: JointObjective(loss.unlikelihood, loss.negatives, loss.span, seed),
-        lambda splits: with_replay(splits, recipe.replay, seed),
+        lambda splits: with_replay(splits, recipe.replay, seed, recipe.data.exclude_answerer),
     )
 
 
-def with_replay(splits: Splits, replay: ReplaySection, seed: int) -> Splits:
+def with_replay(
+    splits: Splits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
+) -> Splits:
     """Add sampled earlier rows to the training split and the earlier validation as a watch."""
     splits = dict(splits)
     if replay.train:
-        earlier = [row for path in replay.train for row in read_split(path)]
+        earlier = [
+            row
+            for path in replay.train
+            for row in read_split(path, exclude_answerer=exclude_answerer)
+        ]
         splits["train"] = splits["train"] + replay_sample(
             earlier, len(splits["train"]), replay.rho, replay.of, seed
         )
     if replay.val:
-        splits["watch:stage1"] = read_split(replay.val, replay.val_limit)
+        splits["watch:stage1"] = read_split(replay.val, replay.val_limit, exclude_answerer)
     return splits
 
 

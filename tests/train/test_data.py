@@ -51,6 +51,26 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     assert {row.metadata["answerer"] for row in splits["test"]} == {"ant"}
 
 
+def test_an_answerer_nobody_knows_is_refused(tmp_path: Path) -> None:
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
+    path = write_split(tmp_path / "both.jsonl", rows)
+    section = _section(tmp_path, train=[path], val=path, exclude_answerer="ants")
+    with pytest.raises(CustosError, match=r"data\.exclude_answerer: 'ants' is none of ant, bee"):
+        load_splits(section)
+
+
+@pytest.mark.parametrize(("split", "only"), [("cal", "ant"), ("test", "bee")])
+def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: str) -> None:
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
+    both = write_split(tmp_path / "both.jsonl", rows)
+    one = write_split(
+        tmp_path / "one.jsonl", [row for row in rows if row.metadata["answerer"] == only]
+    )
+    section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: one})
+    with pytest.raises(CustosError, match=rf"data\.{split}: no rows are left with .*=ant"):
+        load_splits(section)
+
+
 def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
     section = _section(tmp_path, cal=tmp_path / "none.jsonl")
     with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):

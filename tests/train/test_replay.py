@@ -54,3 +54,15 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     assert [row.id for row in splits["watch:stage1"]] == [str(i) for i in range(200, 206)]
     assert splits["val"] == new[:3]
     assert with_replay({"train": new}, ReplaySection(), 0) == {"train": new}
+
+
+def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
+    rows = [
+        row.model_copy(update={"metadata": {"answerer": "ant" if i % 2 else "bee"}})
+        for i, row in enumerate(EARLIER)
+    ]
+    earlier = Path(write_split(tmp_path / "earlier.jsonl", rows))
+    new = examples(20, 500)
+    splits = with_replay({"train": new}, ReplaySection(train=(earlier,), val=earlier), 0, "ant")
+    for replayed in (splits["train"][20:], splits["watch:stage1"]):
+        assert {row.metadata["answerer"] for row in replayed} == {"bee"}
