@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def save_checkpoint(
     step: int,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    state: dict[str, Any],
+    state: Mapping[str, Any],
+    identity: Mapping[str, Any],
 ) -> None:
     """Write ``checkpoint-<step>`` under a temporary name, then rename it; keep the newest two.
 
@@ -36,6 +38,7 @@ def save_checkpoint(
         model: Unwrapped model; only trainable parameters are saved.
         optimizer: AdamW over exactly those parameters.
         state: JSON-able progress (best score, history, ...).
+        identity: Of the run (:func:`~train.identity.run_identity`).
     """
     final = folder / f"checkpoint-{step:06d}"
     partial = folder / f".{final.name}.partial"
@@ -47,7 +50,8 @@ def save_checkpoint(
         partial / "adapter.safetensors",
     )
     save_file(_optimizer_tensors(parameters, optimizer), partial / "optimizer.safetensors")
-    (partial / "state.json").write_text(json.dumps({"step": step, **state}), encoding="utf-8")
+    saved = {"step": step, **state, "identity": identity}
+    (partial / "state.json").write_text(json.dumps(saved), encoding="utf-8")
     shutil.rmtree(final, ignore_errors=True)
     partial.rename(final)
     for old in sorted(folder.glob("checkpoint-*"))[:-KEEP]:
@@ -55,7 +59,10 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    identity: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     """Restore the newest checkpoint into model and optimizer.
 
@@ -65,12 +72,19 @@ def load_checkpoint(
         Its ``state``, or ``None`` when the run folder has no checkpoint.
 
     Raises:
-        CustosError: If the checkpoint belongs to another adapter shape.
+        CustosError: If the folder holds a run of another identity (what differs is named), or
+            parameters of another shape.
     """
     checkpoints = sorted(folder.glob("checkpoint-*"))
     if not checkpoints:
         return None
     newest = checkpoints[-1]
+    state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+    if (held := state.pop("identity", None)) != identity:
+        raise CustosError(
+            f"{folder}: holds another run ({_difference(held, identity)}); choose another "
+            "run.output"
+        )
     parameters = trainable(model)
     weights = load_file(newest / "adapter.safetensors")
     shapes = {name: tensor.shape for name, tensor in weights.items()}
@@ -87,8 +101,14 @@ def load_checkpoint(
                     key: moments[f"{name}.{key}"].to("cpu" if key == "step" else parameter.device)
                     for key in ("step", "exp_avg", "exp_avg_sq")
                 }
-    state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
     return state
+
+
+def _difference(held: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> str:
+    if held is None:
+        return "its checkpoints do not say of which recipe and data"
+    keys = [key for key in {**held, **wanted} if held.get(key) != wanted.get(key)]
+    return f"of other {', '.join(keys)}"
 
 
 def _optimizer_tensors(

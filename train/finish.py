@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from judging.calibration import (
 )
 from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
-from judging.fingerprint import file_sha256, package_versions
+from judging.fingerprint import package_versions
 from judging.judge import CALIBRATION_FILE, Judge, calibration_key
 from judging.rows import atomic_write, write_json
 from judging.tasks import get_task
@@ -36,10 +36,19 @@ from train.loop import BEST, Progress
 from train.recipe import Recipe
 
 
-def write_judge(recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progress) -> None:
+def write_judge(
+    recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progress, sha256: Mapping[str, str]
+) -> None:
     """Write the best adapter, its card, the resolved recipe and the learning curve.
 
     Adapter weights are stored in the precision they are served in.
+
+    Args:
+        recipe: Validated recipe.
+        backbone: What was trained on.
+        rows: Training rows.
+        progress: Of the finished run.
+        sha256: Hash of every file when it was read, by path.
     """
     folder = recipe.run.output
     weights = load_file(folder / BEST / ADAPTER_FILE)
@@ -63,7 +72,13 @@ def write_judge(recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progre
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     with atomic_write(folder / "recipe.yaml") as file:
-        yaml.safe_dump(_provenance(recipe), file, sort_keys=False)
+        provenance = {
+            "sha256": dict(sha256),
+            "backbone_version": backbone.version,
+            "packages": package_versions(),
+        }
+        resolved = {**recipe.model_dump(mode="json"), "provenance": provenance}
+        yaml.safe_dump(resolved, file, sort_keys=False)
     plot_learning_curve(progress.history, folder / "learning_curve.png")
     write_json(folder / "history.json", progress.history)
 
@@ -131,7 +146,7 @@ def write_model_card(folder: Path, recipe: Recipe, report: dict[str, Any], scrip
         f"accelerate launch train/{script} --config {folder}/recipe.yaml",
         "```",
         "",
-        f"Seed {recipe.run.seed}; data hashes and versions in `recipe.yaml`: "
+        f"Seed {recipe.run.seed}; hashes of its files and versions in `recipe.yaml`: "
         + ", ".join(f"{k} {v}" for k, v in resolved["provenance"]["packages"].items())
         + ".",
         "",
@@ -148,16 +163,6 @@ def _card_line(name: str, metrics: dict[str, Any]) -> str:
         return f"{entry['value']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]"
 
     return f"| {name} | {cell('accuracy')} | {cell('kappa')} | {cell('ece')} |"
-
-
-def _provenance(recipe: Recipe) -> dict[str, Any]:
-    return {
-        **recipe.model_dump(mode="json"),
-        "provenance": {
-            "data_sha256": {str(path): file_sha256(path) for path in recipe.files},
-            "packages": package_versions(),
-        },
-    }
 
 
 def announce(folder: Path, report: dict[str, Any] | None) -> None:

@@ -51,6 +51,7 @@ class Trainer:
         rows: Training rows.
         val: Validation rows.
         objective: What to minimise.
+        identity: What the result depends on; a folder that holds another run is not resumed.
         watched: Further rows to score with every validation, by name (an earlier task's).
     """
 
@@ -63,9 +64,10 @@ class Trainer:
         rows: Rows,
         val: Rows,
         objective: Objective,
+        identity: Mapping[str, Any],
         watched: Mapping[str, Rows] | None = None,
     ) -> None:
-        self.recipe, self.watched = recipe, watched or {}
+        self.recipe, self.identity, self.watched = recipe, identity, watched or {}
         self.rows, self.val, self.objective = rows, val, objective
         self.pad_id = backbone.tokenizer.pad_token_id
         self.accelerator = accelerator_for(recipe)
@@ -104,7 +106,7 @@ class Trainer:
     def fit(self) -> Progress:
         """Train to the end, resuming from the run folder's newest checkpoint if there is one."""
         run, folder = self.recipe.run, self.recipe.run.output
-        state = load_checkpoint(folder, self.unwrapped, self.optimizer.optimizer)
+        state = load_checkpoint(folder, self.unwrapped, self.optimizer.optimizer, self.identity)
         if state:
             self.progress = Progress(**state)
             self.console.print(f"resuming {folder} at step {self.progress.step}")
@@ -271,6 +273,7 @@ class Trainer:
                 self.unwrapped,
                 self.optimizer.optimizer,
                 {k: v for k, v in self.progress.__dict__.items() if k != "step"},
+                self.identity,
             )
         self.accelerator.wait_for_everyone()
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from judging.adapters import ALL_MODULES, Module
+from judging.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.errors import CustosError
 
 RECIPES = Path(__file__).parent.parent / "recipes"
@@ -104,13 +104,14 @@ class Recipe(Section):
     optim: OptimSection
     run: RunSection
     provenance: dict[str, Any] | None = None
-    """Data hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
+    """File hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every data file it reads."""
-        data = self.data
-        return (*data.train, data.val, *(path for path in (data.cal, data.test) if path))
+        """Every file it reads, but the backbone's."""
+        data, init = self.data, self.adapter.init
+        optional = (data.cal, data.test, init and init / ADAPTER_FILE)
+        return (*data.train, data.val, *(path for path in optional if path))
 
 
 R = TypeVar("R", bound=Section)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich.console import Console
 
-from judging.adapters import add_adapter, load_adapter
-from judging.backbones import Backbone, load_backbone
-from judging.card import CARD_FILE, JudgeCard
-from judging.embedded import text_version
+from judging.backbones import load_backbone
 from judging.encoder import Encoder
 from judging.errors import CustosError, Missing
+from judging.fingerprint import file_sha256
 from judging.types import LabelledExample
+from train.adapter import adapted_model, with_shape_of_init
 from train.batches import Rows
 from train.data import load_splits
 from train.finish import announce, calibrate, report_test, write_judge, write_model_card
+from train.identity import run_identity
 from train.loop import Trainer, accelerator_for
 from train.objectives import Objective
 from train.recipe import R, Recipe, load_recipe
@@ -47,8 +47,9 @@ def run_stage(
         encode: Turns examples into rows.
         trainer_class: The loop, with what it watches.
     """
-    run = recipe.run
-    splits = prepare(load_splits(recipe.data))
+    run, splits = recipe.run, prepare(load_splits(recipe.data))
+    recipe = with_shape_of_init(recipe)
+    sha256 = {str(path): file_sha256(path) for path in recipe.files}
     accelerator = accelerator_for(recipe)
     dtype: Literal["bfloat16", "float32"] = "bfloat16" if run.precision == "bf16" else "float32"
     backbone = load_backbone(recipe.backbone, dtype=dtype, device=accelerator.device)
@@ -61,11 +62,12 @@ def run_stage(
     }
     objective = objective_for(rows)
     adapted = backbone.with_model(adapted_model(recipe, backbone))
-    trainer = trainer_class(recipe, adapted, rows, val, objective, watched)
+    identity = run_identity(recipe, backbone.version, sha256)
+    trainer = trainer_class(recipe, adapted, rows, val, objective, identity, watched)
     progress = trainer.fit()
     if not accelerator.is_main_process:
         return
-    write_judge(recipe, backbone, rows, progress)
+    write_judge(recipe, backbone, rows, progress, sha256)
     report = None
     if "cal" in splits:
         calibrate(run.output, splits["cal"])
@@ -73,35 +75,6 @@ def run_stage(
         report = report_test(run.output, splits["test"], command, run.seed)
         write_model_card(run.output, recipe, report, script.name)
     announce(run.output, report)
-
-
-def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
-    """The backbone's model with the recipe's trainable adapter, fresh or from an earlier run.
-
-    Adapters change the text tower alone, so an earlier run may have had another vision tower.
-
-    Raises:
-        CustosError: If the earlier run's adapter was trained on other text weights.
-    """
-    adapter = recipe.adapter
-    if adapter.init:
-        card = adapter.init / CARD_FILE
-        if card.is_file():
-            trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
-            if text_version(trained_on) != text_version(backbone.version):
-                raise CustosError(
-                    f"adapter.init={adapter.init}: trained on version {trained_on}, which has "
-                    f"other text weights than version {backbone.version} of {backbone.name}"
-                )
-        return load_adapter(backbone.model, adapter.init, trainable=True)
-    return add_adapter(
-        backbone.model,
-        r=adapter.r,
-        alpha=adapter.alpha,
-        dropout=adapter.dropout,
-        modules=adapter.modules,
-        seed=recipe.run.seed,
-    )
 
 
 def stage_main(

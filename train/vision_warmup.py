@@ -41,6 +41,7 @@ from judging.backbones import Backbone, load_backbone
 from judging.errors import CustosError
 from judging.rows import write_json
 from train.checkpoint import load_checkpoint, save_checkpoint
+from train.identity import run_identity
 from train.loop import learning_rate
 from train.recipe import OptimSection, RunSection, Section, load_recipe
 from train.vision_tower import EqualPictures
@@ -162,8 +163,9 @@ class Warmup:
         """
         run, console = self.recipe.run, Console()
         folder = run.output
-        state = load_checkpoint(folder, self.trained, self.optimizer) or {"step": 0, "history": []}
-        step, history = int(state["step"]), state["history"]
+        identity = run_identity(self.recipe, self.backbone.version, {})
+        state = load_checkpoint(folder, self.trained, self.optimizer, identity)
+        step, history = (int(state["step"]), state["history"]) if state else (0, [])
         losses: list[Tensor] = []
         started = time.monotonic()
         while step < self.total_steps:
@@ -182,7 +184,8 @@ class Warmup:
                 console.print(history[-1])
                 started = time.monotonic()
             if step % run.save_every == 0 or last:
-                save_checkpoint(folder, step, self.trained, self.optimizer, {"history": history})
+                progress = {"history": history}
+                save_checkpoint(folder, step, self.trained, self.optimizer, progress, identity)
         weights = {name: p.detach().bfloat16() for name, p in self.tower.state_dict().items()}
         save_file(weights, folder / VISION_FILE, metadata={"format": "pt"})
         write_json(folder / "history.json", history)

@@ -14,6 +14,7 @@ from judging.encoder import Encoder
 from judging.types import LabelledExample
 from train.batches import Rows
 from train.hieval_stage1 import Stage1Recipe
+from train.identity import run_identity
 from train.loop import Trainer
 from train.objectives import FocalObjective
 
@@ -75,7 +76,8 @@ def trainer(
         dropout=adapter.dropout,
         seed=recipe.run.seed,
     )
-    return Trainer(recipe, backbone.with_model(adapted), rows, val_rows, objective)
+    identity = run_identity(recipe, backbone.version, {})
+    return Trainer(recipe, backbone.with_model(adapted), rows, val_rows, objective, identity)
 
 
 def encoded(backbone: Backbone, rows: list[LabelledExample]) -> Rows:

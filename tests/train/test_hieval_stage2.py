@@ -25,8 +25,8 @@ from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import examples, write_split
 from train import hieval_stage2
+from train.adapter import adapted_model
 from train.recipe import parse_recipe
-from train.stage import adapted_model
 
 REPOSITORY = Path(__file__).parents[2]
 LABELS = (
@@ -111,7 +111,8 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     history = json.loads((run / "history.json").read_text(encoding="utf-8"))
     assert all("stage1_accuracy" in entry for entry in history if "val_nll" in entry)
     resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
-    assert {Path(path).stem for path in resolved["provenance"]["data_sha256"]} >= {"qs", "qs_val"}
+    read = {Path(path).stem for path in resolved["provenance"]["sha256"]}
+    assert read >= {"train", "val", "cal", "test", "qs", "qs_val", "adapter_model"}
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
     assert {"score_accuracy", "type_accuracy"} <= report["metrics"].keys()
 

@@ -53,6 +53,8 @@ def test_a_killed_run_ends_as_a_whole_one(
         patch.setattr(vision_warmup, "save_checkpoint", save_and_die)
         _warmup(tmp_path / "broken").fit()
     assert _warmup(tmp_path / "broken").fit() == measured
+    with pytest.raises(CustosError, match=r"holds another run \(of other optim.lr\)"):
+        _warmup(tmp_path / "broken", lr=1e-4).fit()
     expected, found = (load_file(tmp_path / run / VISION_FILE) for run in ("whole", "broken"))
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
 
