@@ -31,14 +31,18 @@ from evaluation.report import without_nan
 from evaluation.trial import grade_examples
 from judging import Judge, LabelledExample
 from judging.errors import CustosError
+from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256
 from judging.rows import atomic_write, read_records, write_json
-from train.loop import selection_key
-from train.recipe import RECIPES
+from train.hieval_stage1 import Stage1Recipe
+from train.hieval_stage2 import Stage2Recipe
+from train.recipe import RECIPES, Recipe, parse_recipe
 
 TRAIN = Path(__file__).parent
-RECIPE_OF = {1: "ablation_qs.yaml", 2: "ablation_ea.yaml"}
+RECIPE_OF: dict[int, tuple[type[Recipe], str]] = {
+    1: (Stage1Recipe, "ablation_qs.yaml"),
+    2: (Stage2Recipe, "ablation_ea.yaml"),
+}
 COLUMNS = ("quick score", "S-Acc", "A-Acc")
-BEFORE = "quick score before"
 
 
 @dataclass(frozen=True)
@@ -68,64 +72,90 @@ FULL = {cell.stage: cell for cell in reversed(CELLS) if not cell.overrides}
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
 """Cell to what every seed measured."""
 
+Tests = Mapping[int, Sequence[LabelledExample]]
+"""Test rows by stage."""
 
-def run_cell(
-    cell: Cell, seed: int, recipes: Path, test: Sequence[LabelledExample], out: Path
-) -> dict[str, Any]:
+
+def run_cell(cell: Cell, seed: int, recipes: Path, tests: Tests, out: Path) -> dict[str, Any]:
     """Train and measure one cell with one seed, or read what an earlier run measured.
 
     Args:
         cell: What to change.
         seed: Seed of adapter, order and negatives.
         recipes: Folder of the two recipes.
-        test: Test examples of the cell's stage.
+        tests: What to measure on.
         out: Folder of the ablation.
 
     Returns:
-        ``seed``, ``n``, ``COLUMNS``, the quick score before stage 2 and the seconds it took.
-        After stage 2 the quick score is what the chosen adapter keeps of stage 1.
+        ``seed``, what ``measure_cell`` measures, ``made_from`` and the seconds it took.
 
     Raises:
-        CustosError: If training fails; the message names its log.
+        CustosError: If training fails (the message names its log), or the cell was measured with
+            another recipe, other data or other test rows.
     """
     folder = out / cell.name.replace(" ", "_") / str(seed)
-    measured = folder / "cell.json"
-    if measured.is_file():
-        found: dict[str, Any] = json.loads(measured.read_text(encoding="utf-8"))
-        return found
-    started = time.monotonic()
     overrides = [*cell.overrides, f"run.seed={seed}", f"run.output={folder}"]
     if cell.stage == 2:
         overrides.append(f"adapter.init={out / FULL[1].name / str(seed)}")
+    kind, name = RECIPE_OF[cell.stage]
+    key = _key(parse_recipe(kind, recipes / name, overrides), tests, cell.stage)
+    measured = folder / "cell.json"
+    if measured.is_file():
+        found: dict[str, Any] = json.loads(measured.read_text(encoding="utf-8"))
+        if found.get("made_from") != key:
+            raise CustosError(
+                f"{folder}: measured with another recipe, other data, test rows or packages; "
+                "choose another --out"
+            )
+        return found
+    started = time.monotonic()
     script = TRAIN / f"hieval_stage{cell.stage}.py"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log.txt"
     with log.open("a", encoding="utf-8") as file:
-        recipe = recipes / RECIPE_OF[cell.stage]
-        command = [sys.executable, str(script), "--config", str(recipe), *overrides]
+        command = [sys.executable, str(script), "--config", str(recipes / name), *overrides]
         done = subprocess.run(command, check=False, stdout=file, stderr=subprocess.STDOUT)
     if done.returncode:
         raise CustosError(f"{cell.name}, seed {seed}: training failed, see {log}")
-    verdicts = grade_examples(Judge.load(str(folder)), test)
-    accuracy = measure(gather(test, verdicts, label_set(test, verdicts)))
-    found = {"seed": seed, "n": accuracy["accuracy"]["n"], **dict.fromkeys((*COLUMNS, BEFORE))}
-    if cell.stage == 1:
-        found["quick score"] = accuracy["accuracy"]["value"]
-    else:
-        found["S-Acc"] = accuracy["score_accuracy"]["value"]
-        found["A-Acc"] = accuracy["type_accuracy"]["value"]
-        found |= _stage1_kept(folder / "history.json")
+    found = {"seed": seed, **measure_cell(folder, tests, cell.stage), "made_from": key}
     found["seconds"] = round(time.monotonic() - started, 1)
     write_json(measured, without_nan(found))
     return found
 
 
-def _stage1_kept(history: Path) -> dict[str, float]:
-    """Accuracy on the earlier stage's test at the start and of the adapter that was chosen."""
-    entries = json.loads(history.read_text(encoding="utf-8"))
-    validated = [entry for entry in entries if "val_nll" in entry]
-    best = max(validated, key=selection_key)
-    return {BEFORE: validated[0]["stage1_accuracy"], "quick score": best["stage1_accuracy"]}
+def measure_cell(folder: Path, tests: Tests, stage: int) -> dict[str, Any]:
+    """What a finished run scores on the test rows of its stage and of those before it.
+
+    Returns:
+        ``COLUMNS`` (``None`` where the stage has none) and ``n``, the items of its own stage.
+    """
+    judge = Judge.load(str(folder))
+    judge.card = None  # A second stage without replay is asked what it was not trained on.
+    found: dict[str, Any] = dict.fromkeys(COLUMNS)
+    for own in range(1, stage + 1):
+        verdicts = grade_examples(judge, tests[own])
+        scores = measure(gather(tests[own], verdicts, label_set(tests[own], verdicts)))
+        found["n"] = scores["accuracy"]["n"]
+        if own == 1:
+            found["quick score"] = scores["accuracy"]["value"]
+        else:
+            found["S-Acc"] = scores["score_accuracy"]["value"]
+            found["A-Acc"] = scores["type_accuracy"]["value"]
+    return found
+
+
+def _key(recipe: Recipe, tests: Tests, stage: int) -> str:
+    """What a cell is made from; files that are missing are left to training to name."""
+    rows = [row for own in range(1, stage + 1) for row in tests[own]]
+    return digest(
+        {
+            "recipe": recipe.model_dump(mode="json"),
+            "files": {str(path): file_sha256(path) for path in recipe.files if path.is_file()},
+            "tests": [row.model_dump(mode="json") for row in rows],
+            "pictures": [picture_sha256(image) for row in rows for image in row.images],
+            "packages": package_versions(),
+        }
+    )
 
 
 def render(results: Results, command: str) -> str:
@@ -148,16 +178,16 @@ def render(results: Results, command: str) -> str:
                 direction = _direction(ours, theirs)
                 effects.append((cell.name, column, _mean(ours), number(theirs), direction))
     counts = {stage: results[cell.name][0]["n"] for stage, cell in FULL.items()}
-    before = _mean([run[BEFORE] for run in results[FULL[2].name]])
     minutes = sum(run["seconds"] for runs in results.values() for run in runs) / 60
     return f"""\
 # Ablation over {len(results[CELLS[0].name])} seeds
 
 {table(("", *COLUMNS), levels)}
 
-Mean, standard deviation and [95 % t-interval] over seeds. Quick score on {counts[1]} items of the \
-first stage, after the second stage too (before it: {before}); S-Acc and A-Acc on {counts[2]} \
-items. Published: HiEval's Table 6, another backbone on other data. {minutes:.0f} minutes in all.
+Mean, standard deviation and [95 % t-interval] over seeds. Quick score on the same {counts[1]} \
+items of the first stage throughout, {FULL[1].name}'s being what every second stage starts from; \
+S-Acc and A-Acc on {counts[2]} items. Published: HiEval's Table 6, another backbone on other data. \
+{minutes:.0f} minutes in all.
 
 ## What leaving out or changing does
 
@@ -219,8 +249,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for seed in range(given.seeds):
             for cell in CELLS:
                 console.print(f"{cell.name}, seed {seed}")
-                found = run_cell(cell, seed, given.recipes, tests[cell.stage], given.out)
-                results[cell.name].append(found)
+                results[cell.name].append(run_cell(cell, seed, given.recipes, tests, given.out))
     except CustosError as error:
         Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
         sys.exit(2)

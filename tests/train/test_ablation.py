@@ -11,10 +11,12 @@ import pytest
 import yaml
 from scipy import stats
 
+from judging import Judge, LabelledExample
+from judging.rows import read_records
 from tests.train.made_up import examples, write_split
 from tests.train.test_hieval_stage2 import _analysed as analysed
 from train import ablation
-from train.ablation import BEFORE, CELLS, COLUMNS, FULL, render
+from train.ablation import CELLS, COLUMNS, FULL, measure_cell, render
 
 
 def _results(**shifts: float) -> dict[str, list[dict[str, Any]]]:
@@ -28,7 +30,6 @@ def _results(**shifts: float) -> dict[str, list[dict[str, Any]]]:
                 "quick score": base + shifts.get(cell.name, 0) + wobble,
                 "S-Acc": None if cell.stage == 1 else base + shifts.get(cell.name, 0) + wobble,
                 "A-Acc": None if cell.stage == 1 else base,
-                BEFORE: None if cell.stage == 1 else 0.9,
             }
             for seed, (base, wobble) in enumerate([(0.8, 0.0), (0.7, 0.01), (0.9, -0.01)])
         ]
@@ -50,7 +51,7 @@ def test_directions_are_paired_by_seed() -> None:
     assert _line(page, "all negatives", "S-Acc").endswith("| - | better |")
     assert _line(page, "hardest negatives", "S-Acc").endswith("| - | within noise |")
     assert _line(page, "no focal loss", "quick score").endswith("| -0.013 | within noise |")
-    assert "Quick score on 100 items" in page and "24 minutes" in page
+    assert "Quick score on the same 100 items" in page and "24 minutes" in page
 
 
 def test_intervals_are_students() -> None:
@@ -85,7 +86,7 @@ def _recipes(folder: Path, backbone: str) -> list[str]:
         "ablation_ea.yaml": {
             "data": {"train": [ea], "val": ea},
             "adapter": {"dropout": 0.0},
-            "replay": {"train": [qs], "val": qs_test},
+            "replay": {"train": [qs]},
         },
     }
     for name, own in stages.items():
@@ -94,7 +95,10 @@ def _recipes(folder: Path, backbone: str) -> list[str]:
 
 
 def test_a_cell_is_trained_once_and_keeps_what_it_measured(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     cells = tuple(cell for cell in CELLS if cell.name in ("HiEval-QS", "HiEval-EA"))
     monkeypatch.setattr(ablation, "CELLS", cells)
@@ -105,8 +109,21 @@ def test_a_cell_is_trained_once_and_keeps_what_it_measured(
     [quick], [full] = found["HiEval-QS"], found["HiEval-EA"]
     assert quick["n"] == 6 and quick["S-Acc"] is None
     assert full["n"] == 12 and 0 <= full["A-Acc"] <= 1
+    # After either stage the quick score is of the same rows, replayed task or not.
+    tests = {
+        stage: [row for _, row in read_records(tmp_path / name, LabelledExample)]
+        for stage, name in ((1, "qs_test.jsonl"), (2, "ea_test.jsonl"))
+    }
+    judge = Judge.load(str(out / "HiEval-EA" / "0"))
+    said = [verdict.label for verdict in judge.grade([row.request() for row in tests[1]])]
+    right = sum(label == row.label for label, row in zip(said, tests[1], strict=True))
+    assert full["quick score"] == pytest.approx(right / 6)
+    forgetful = out / "HiEval-EA" / "0" / "judge.json"
+    described = json.loads(forgetful.read_text(encoding="utf-8"))
+    del described["tasks"]["hieval-qs"]
+    forgetful.write_text(json.dumps(described), encoding="utf-8")
+    assert measure_cell(forgetful.parent, tests, 2)["quick score"] == full["quick score"]
     # Stage 2 began where stage 1 of its seed ended.
-    assert full[BEFORE] == pytest.approx(quick["quick score"])
     card = (out / "HiEval-EA" / "0" / "recipe.yaml").read_text(encoding="utf-8")
     assert yaml.safe_load(card)["adapter"]["init"] == str(out / "HiEval-QS" / "0")
 
@@ -117,6 +134,15 @@ def test_a_cell_is_trained_once_and_keeps_what_it_measured(
     monkeypatch.setattr(subprocess, "run", never)
     ablation.main(arguments)
     assert (out / "ablation.md").read_text(encoding="utf-8") == page
+    # Nothing measured on other rows is passed off as this.
+    with pytest.raises(SystemExit):
+        ablation.main([*arguments, "--limit", "5"])
+    assert f"{out / 'HiEval-QS' / '0'}: measured with another recipe" in capsys.readouterr().err
+    recipe = tmp_path / "ablation_ea.yaml"
+    recipe.write_text(recipe.read_text(encoding="utf-8") + "\nloss: {unlikelihood: 0.7}\n")
+    with pytest.raises(SystemExit):
+        ablation.main(arguments)
+    assert f"{out / 'HiEval-EA' / '0'}: measured with another" in capsys.readouterr().err
 
 
 def test_a_failed_cell_names_its_log(
