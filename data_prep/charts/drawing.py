@@ -202,7 +202,7 @@ def _pie(axes: Axes, scene: Scene, style: Style) -> Places:
     axes.set_xlim(-1.3, 1.3)
     axes.set_ylim(-1.3, 1.3)
     axes.set_aspect("equal")
-    angle, total = float(style.turn), sum(scene.values[0])
+    angle, total = 90.0, sum(scene.values[0])  # from the top: slices have an order
     places: Places = []
     ring = 0.55 if style.framed else None
     palette = PALETTES[style.palette]

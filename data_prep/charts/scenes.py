@@ -127,8 +127,8 @@ def _positions(rng: Random, count: int) -> tuple[str, ...]:
 
 
 def _coloured_shapes(rng: Random, count: int) -> tuple[str, ...]:
-    """Names like ``red circles`` that differ in colour."""
-    colours = rng.sample(COLOURS, count)
+    """Names like ``red circles`` that differ in colour, in an order that a caption can keep."""
+    colours = sorted(rng.sample(COLOURS, count))
     return tuple(f"{colour} {rng.choice(SHAPES)}" for colour in colours)
 
 

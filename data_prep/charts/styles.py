@@ -47,7 +47,7 @@ class Style:
     marker: str
     legend: Literal["upper left", "upper right", "upper center"]
     turn: int
-    """Start angle of pies and lie of polygons, degrees."""
+    """Lie of polygons, degrees."""
     layout: int
     """Seed of places that carry no meaning."""
 
