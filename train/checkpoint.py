@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,22 @@ KEEP = 2
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """Trainable parameters by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+@contextmanager
+def whole_folder(final: Path) -> Iterator[Path]:
+    """A folder to write into that appears as ``final`` when the block ends without an error."""
+    partial = final.parent / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+
+
+def best_folder(folder: Path, step: int) -> Path:
+    """Where a run keeps the adapter that was best when so many steps were done."""
+    return folder / f"best-{step:06d}"
 
 
 def save_checkpoint(
@@ -40,20 +57,15 @@ def save_checkpoint(
         state: JSON-able progress (best score, history, ...).
         identity: Of the run (:func:`~train.identity.run_identity`).
     """
-    final = folder / f"checkpoint-{step:06d}"
-    partial = folder / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     parameters = trainable(model)
-    save_file(
-        {name: p.detach().contiguous() for name, p in parameters.items()},
-        partial / "adapter.safetensors",
-    )
-    save_file(_optimizer_tensors(parameters, optimizer), partial / "optimizer.safetensors")
     saved = {"step": step, **state, "identity": identity}
-    (partial / "state.json").write_text(json.dumps(saved), encoding="utf-8")
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
+    with whole_folder(folder / f"checkpoint-{step:06d}") as partial:
+        save_file(
+            {name: p.detach().contiguous() for name, p in parameters.items()},
+            partial / "adapter.safetensors",
+        )
+        save_file(_optimizer_tensors(parameters, optimizer), partial / "optimizer.safetensors")
+        (partial / "state.json").write_text(json.dumps(saved), encoding="utf-8")
     for old in sorted(folder.glob("checkpoint-*"))[:-KEEP]:
         shutil.rmtree(old)
 

@@ -32,7 +32,8 @@ from judging.rows import atomic_write, write_json
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.batches import Rows
-from train.loop import BEST, Progress
+from train.checkpoint import best_folder
+from train.loop import Progress
 from train.recipe import Recipe
 
 
@@ -51,12 +52,13 @@ def write_judge(
         sha256: Hash of every file when it was read, by path.
     """
     folder = recipe.run.output
-    weights = load_file(folder / BEST / ADAPTER_FILE)
+    best = best_folder(folder, int(progress.best["step"]))
+    weights = load_file(best / ADAPTER_FILE)
     if recipe.run.precision == "bf16":
         weights = {name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}
     save_file(weights, folder / f".{ADAPTER_FILE}.partial", metadata={"format": "pt"})
     (folder / f".{ADAPTER_FILE}.partial").rename(folder / ADAPTER_FILE)
-    config = json.loads((folder / BEST / "adapter_config.json").read_text(encoding="utf-8"))
+    config = json.loads((best / "adapter_config.json").read_text(encoding="utf-8"))
     # Not the cache path of the machine it was trained on.
     write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name})
     backbone.processor.image_processor.save_pretrained(folder)

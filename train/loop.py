@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import shutil
 import time
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,11 +26,18 @@ from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch
 from judging.packing import shared_rows
 from train.batches import Row, Rows
-from train.checkpoint import load_checkpoint, save_checkpoint, trainable
+from train.checkpoint import (
+    best_folder,
+    load_checkpoint,
+    save_checkpoint,
+    trainable,
+    whole_folder,
+)
 from train.objectives import Objective
 from train.recipe import OptimSection, Recipe
 
-BEST = "best"
+PICTURED_AT_ONCE = 256
+"""Rows whose encoded pictures are held at once while they are scored."""
 
 
 @dataclass
@@ -36,6 +47,8 @@ class Progress:
     step: int = 0
     best: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    """Of the steps since the last entry that gave one."""
 
 
 class Trainer:
@@ -81,6 +94,8 @@ class Trainer:
         self.console = Console(quiet=not self.accelerator.is_main_process)
         if recipe.run.gradient_checkpointing:
             backbone.model.activation_checkpointing_enable()
+            # Inputs need no gradient: the frozen vision tower would be back-propagated for nothing.
+            backbone.model.disable_input_require_grads()
         model = self.model_class(backbone.model)
         self.parameters = list(trainable(model).values())
         optimizer = torch.optim.AdamW(
@@ -88,15 +103,15 @@ class Trainer:
         )
         self.model, self.optimizer = self.accelerator.prepare(model, optimizer)
         self.progress = Progress()
-        self.steps_per_epoch = len(self._epoch(0))
-        if self.steps_per_epoch == 0:
+        # Epochs of whole questions may differ by some steps: windows end where a question does.
+        lengths = [len(self._epoch(epoch)) for epoch in range(recipe.optim.epochs)]
+        self.epoch_ends = list(accumulate(lengths))
+        if self.epoch_ends[-1] == 0:
             raise CustosError(
                 f"{len(rows)} training rows do not fill one step of "
                 f"optim.batch_size={recipe.optim.batch_size}"
             )
-        self.total_steps = min(
-            self.steps_per_epoch * recipe.optim.epochs, recipe.optim.max_steps or 10**12
-        )
+        self.total_steps = min(self.epoch_ends[-1], recipe.optim.max_steps or 10**12)
 
     @property
     def unwrapped(self) -> Any:
@@ -115,28 +130,24 @@ class Trainer:
             self.console.print("one CPU thread: set OMP_NUM_THREADS (accelerate launch sets 1)")
         board = SummaryWriter(str(folder / "tensorboard")) if self._main else None
         epoch, steps = -1, []
-        window_loss, window_start = [], time.monotonic()
         if self.progress.step == 0:
             self._validate(board)
+        timed_from, started = self.progress.step, time.monotonic()
         while self.progress.step < self.total_steps:
-            if self.progress.step // self.steps_per_epoch != epoch:
-                epoch = self.progress.step // self.steps_per_epoch
-                steps = self._epoch(epoch)
-            window_loss.append(self._step(steps[self.progress.step % self.steps_per_epoch]))
+            if (now := bisect_right(self.epoch_ends, self.progress.step)) != epoch:
+                epoch, steps = now, self._epoch(now)
+            from_end = self.progress.step - self.epoch_ends[epoch]
+            self.progress.losses.append(self._step(steps[from_end]))
             self.progress.step += 1
             step, last = self.progress.step, self.progress.step == self.total_steps
             if step % run.log_every == 0 or last:
-                loss = torch.stack(window_loss).mean().item()
-                rate = (
-                    len(window_loss)
-                    * self.recipe.optim.batch_size
-                    / (time.monotonic() - window_start)
-                )
-                self._log(board, loss, rate)
-                window_loss, window_start = [], time.monotonic()
+                rows = (step - timed_from) * self.recipe.optim.batch_size
+                self._log(board, rows / (time.monotonic() - started))
+                timed_from, started = step, time.monotonic()
             if step % run.eval_every == 0 or last:
+                paused = time.monotonic()
                 self._validate(board)
-                window_start = time.monotonic()
+                started += time.monotonic() - paused
             if step % run.save_every == 0 or last:
                 self._save()
         return self.progress
@@ -155,33 +166,46 @@ class Trainer:
             whole_questions=optim.whole_questions,
         )
 
-    def _step(self, micro_batches: list[list[Row]]) -> torch.Tensor:
-        """One optimizer step; returns the mean loss of this process's share, detached."""
-        accelerator = self.accelerator
+    def _step(self, micro_batches: list[list[Row]]) -> float:
+        """One optimizer step; returns the mean loss of this process's share.
+
+        Rows that together weigh nothing change nothing and have a loss of 0.
+
+        Raises:
+            CustosError: If the loss or the gradient is not finite.
+        """
+        accelerator, step = self.accelerator, self.progress.step
         # Dropout depends on seed, step and rank alone, so a resumed run repeats it.
-        set_seed(self.recipe.run.seed * 1_000_003 + self.progress.step, device_specific=True)
+        set_seed(dropout_seed(self.recipe.run.seed, step, accelerator.process_index))
         denominator = sum(self.objective.denominator(rows) for rows in micro_batches)
+        if denominator == 0:
+            return 0.0
         mine = micro_batches[accelerator.process_index :: accelerator.num_processes]
         total = torch.zeros((), device=accelerator.device)
         self.model.train()
         for index, rows in enumerate(mine):
             last = index == len(mine) - 1
             with accelerator.no_sync(self.model) if not last else nullcontext():
-                outputs = self.run(rows)
-                loss = self.objective.loss_sum(outputs, rows, self.progress.step) / denominator
+                outputs = self.run(rows, self.model)
+                loss = self.objective.loss_sum(outputs, rows, step) / denominator
                 # Wrappers average gradients over processes; the step wants their sum.
                 accelerator.backward(loss * accelerator.num_processes)
             total += loss.detach()
-        accelerator.clip_grad_norm_(self.parameters, self.recipe.optim.max_grad_norm)
+        mean = total.item() * accelerator.num_processes
+        norm = float(accelerator.clip_grad_norm_(self.parameters, self.recipe.optim.max_grad_norm))
+        if not math.isfinite(mean + norm):
+            raise CustosError(
+                f"step {step + 1}: loss {mean} and gradient norm {norm} are not finite; "
+                f"lower optim.lr={self.recipe.optim.lr}"
+            )
         for group in self.optimizer.param_groups:
-            group["lr"] = self._lr(self.progress.step)
+            group["lr"] = self._lr(step)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        total *= accelerator.num_processes
-        return total
+        return mean
 
-    def run(self, rows: Sequence[Row]) -> torch.Tensor:
-        """One forward pass of the wrapped model over rows; what the objective reads."""
+    def run(self, rows: Sequence[Row], model: Any) -> torch.Tensor:
+        """One forward pass over rows, with the wrapped model or without its wrapper."""
         prompts = self.rows.prompts(rows)
         views = len(prompts) // len(rows)
         batch = forest_batch(
@@ -193,7 +217,7 @@ class Trainer:
         )
         with self.accelerator.autocast():
             inputs = self.objective.inputs(rows)
-            outputs: torch.Tensor = self.model(
+            outputs: torch.Tensor = model(
                 batch.to(self.accelerator.device),
                 **{name: tensor.to(self.accelerator.device) for name, tensor in inputs.items()},
             )
@@ -211,7 +235,8 @@ class Trainer:
         if not best or selection_key(scores) > selection_key(best):
             self.progress.best = {"step": self.progress.step, **scores}
             if self._main:
-                self.unwrapped.backbone.save_pretrained(str(self.recipe.run.output / BEST))
+                with whole_folder(best_folder(self.recipe.run.output, self.progress.step)) as new:
+                    self.unwrapped.backbone.save_pretrained(str(new))
         for name, value in scores.items():
             if board:
                 board.add_scalar(name, value, self.progress.step)
@@ -242,18 +267,23 @@ class Trainer:
         for index in mine:
             by_rubric.setdefault(rows.rows[index].rubric, []).append(index)
         for indices in by_rubric.values():
-            prompts = rows.prompts([rows.rows[i] for i in indices])
-            with accelerator.autocast():
-                scores = engine.score(prompts, rows.rows[indices[0]].tree)
-            if len(prompts) > len(indices):
-                scores = scores.view(len(indices), -1, scores.shape[1])
-            found += zip(indices, scores.tolist(), strict=True)
+            pictured = any(rows.rows[i].prompts is None for i in indices)
+            size = PICTURED_AT_ONCE if pictured else len(indices)
+            for start in range(0, len(indices), size):
+                some = indices[start : start + size]
+                prompts = rows.prompts([rows.rows[i] for i in some])
+                with accelerator.autocast():
+                    scores = engine.score(prompts, rows.rows[some[0]].tree)
+                if len(prompts) > len(some):
+                    scores = scores.view(len(some), -1, scores.shape[1])
+                found += zip(some, scores.tolist(), strict=True)
         if accelerator.num_processes > 1:
             found = gather_object(found)
         return [np.array(row) for _, row in sorted(found)]
 
-    def _log(self, board: SummaryWriter | None, loss: float, rate: float) -> None:
-        step = self.progress.step
+    def _log(self, board: SummaryWriter | None, rate: float) -> None:
+        step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()
+        self.progress.losses = []
         self.progress.history.append({"step": step, "train_loss": loss})
         remaining = (self.total_steps - step) * self.recipe.optim.batch_size / rate
         self.console.print(
@@ -275,6 +305,9 @@ class Trainer:
                 {k: v for k, v in self.progress.__dict__.items() if k != "step"},
                 self.identity,
             )
+            kept = best_folder(self.recipe.run.output, int(self.progress.best["step"]))
+            for old in set(self.recipe.run.output.glob("best-*")) - {kept}:
+                shutil.rmtree(old)  # no checkpoint to resume from knows of it any more
         self.accelerator.wait_for_everyone()
 
     def _print_first_row(self) -> None:
@@ -296,6 +329,11 @@ class Trainer:
 def selection_key(scores: dict[str, float]) -> tuple[float, float]:
     """What the best adapter has most of: accuracy, then likelihood."""
     return scores.get("val_accuracy", 0.0), -scores["val_nll"]
+
+
+def dropout_seed(seed: int, step: int, rank: int) -> int:
+    """A seed of 32 bits, as many as NumPy takes, of its own for every step and process."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
 
 
 def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file
 
 from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, recipe, trainer
-from train.checkpoint import load_checkpoint, save_checkpoint, trainable
-from train.loop import Trainer
+from train import loop
+from train.batches import Row, Rows
+from train.checkpoint import best_folder, trainable
+from train.loop import Trainer, dropout_seed
 
 
 def _losses(trained: Trainer) -> list[float]:
@@ -45,7 +46,9 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
     assert validated[-1]["val_nll"] < 0.1
     best = max(validated, key=lambda entry: (entry["val_accuracy"], -entry["val_nll"]))
     assert progress.best == best
-    assert (tmp_path / "best" / "adapter_model.safetensors").is_file()
+    [kept] = tmp_path.glob("best-*")
+    assert kept == best_folder(tmp_path, int(best["step"]))
+    assert (kept / "adapter_model.safetensors").is_file()
 
 
 def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
@@ -59,73 +62,6 @@ def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
     }
     assert moved == set(trainable(learner.unwrapped))
     assert all("lora_" in name and "language_model" in name for name in moved)
-
-
-class _KilledError(Exception):
-    pass
-
-
-def _kill_after_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    save = Trainer._save
-
-    def save_and_die(self: Trainer) -> None:
-        save(self)
-        if self.progress.step == step:
-            raise _KilledError
-
-    monkeypatch.setattr(Trainer, "_save", save_and_die)
-
-
-@pytest.mark.parametrize("killed_at", [4, 8])
-def test_resuming_is_exact(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
-) -> None:
-    """Twelve steps at a stretch, or killed within the first or the second epoch."""
-    options: dict[str, Any] = {
-        "adapter__dropout": 0.2,
-        "optim__weight_decay": 0.01,
-        "run__save_every": 4,
-        "run__eval_every": 3,
-    }
-    data = examples(6 * 8)
-    whole = trainer(recipe(tmp_path / "whole", **options), small, data)
-    whole.fit()
-
-    broken = recipe(tmp_path / "broken", **options)
-    with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        _kill_after_saving(patch, killed_at)
-        trainer(broken, small, data).fit()
-    torch.manual_seed(12345)  # a new process starts with other random state
-    resumed = trainer(broken, small, data)
-    resumed.fit()
-
-    assert whole.progress.step == resumed.progress.step == 12
-    assert whole.progress.history == resumed.progress.history
-    assert whole.progress.best == resumed.progress.best
-    for file in ("adapter.safetensors", "optimizer.safetensors"):
-        expected = load_file(tmp_path / "whole" / "checkpoint-000012" / file)
-        found = load_file(tmp_path / "broken" / "checkpoint-000012" / file)
-        assert expected.keys() == found.keys()
-        assert all(torch.equal(expected[name], found[name]) for name in expected)
-    best = [load_file(tmp_path / run / "best" / "adapter_model.safetensors")
-            for run in ("whole", "broken")]  # fmt: skip
-    assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
-
-
-def test_dropout_is_at_work(small: str, tmp_path: Path) -> None:
-    """Or the test above would prove little."""
-    runs = []
-    for dropout in (0.0, 0.2):
-        settings = recipe(tmp_path / str(dropout), adapter__dropout=dropout, optim__max_steps=2)
-        runs.append(trainer(settings, small, examples(16)).fit().history)
-    assert runs[0] != runs[1]
-
-
-def test_a_finished_run_is_not_run_again(small: str, tmp_path: Path) -> None:
-    settings = recipe(tmp_path, optim__max_steps=2)
-    first = trainer(settings, small, examples(16)).fit()
-    second = trainer(settings, small, examples(16)).fit()
-    assert second.history == first.history
 
 
 def _step_with_sgd(learner: Trainer, micro_batches: list[list[int]]) -> dict[str, torch.Tensor]:
@@ -164,6 +100,8 @@ def test_accumulation_equals_one_large_batch(tiny_folder: str, tmp_path: Path) -
 
 
 def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    data = [example(i, images=(picture,) if i == 2 else ()) for i in range(8)]
     steps = [
         _step_with_sgd(
             trainer(
@@ -175,7 +113,7 @@ def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> N
                     run__gradient_checkpointing=checkpointing,
                 ),
                 small,
-                examples(8),
+                data,
             ),
             [[0, 1, 2, 3], [4, 5, 6, 7]],
         )
@@ -183,6 +121,68 @@ def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> N
     ]
     for name, gradient in steps[0].items():
         torch.testing.assert_close(steps[1][name], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_gradient_checkpointing_leaves_the_vision_tower_out(small: str, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    settings = recipe(tmp_path, run__gradient_checkpointing=True)
+    learner = trainer(settings, small, [example(i, images=(picture,)) for i in range(8)])
+    [patches] = [m for n, m in learner.unwrapped.named_modules() if n.endswith("patch_embed")]
+    found: list[bool] = []
+    patches.register_forward_hook(lambda *given: found.append(given[-1].requires_grad))
+    learner._step([learner.rows.rows[:4], learner.rows.rows[4:]])
+    assert found
+    assert not any(found)
+
+
+def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) -> None:
+    seeds = {dropout_seed(0, step, rank) for step in range(500) for rank in range(4)}
+    assert len(seeds) == 2000
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    for seed in (4295, -1, 2**40):
+        learner = trainer(recipe(tmp_path / str(seed), run__seed=seed), small, examples(16))
+        learner._step(learner._epoch(0)[0])
+
+
+def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> None:
+    data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
+    learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
+    before = {name: p.detach().clone() for name, p in trainable(learner.unwrapped).items()}
+    rows = learner.rows.rows
+    assert learner._step([rows[:4], rows[4:8]]) == 0
+    assert all(torch.equal(p, before[n]) for n, p in trainable(learner.unwrapped).items())
+    assert learner._step([rows[:4], rows[8:12]]) > 0
+    assert not all(torch.equal(p, before[n]) for n, p in trainable(learner.unwrapped).items())
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path), small, examples(16))
+    for name, parameter in trainable(learner.unwrapped).items():
+        if "lora_B" in name:
+            parameter.data.fill_(float("inf"))
+    learner.progress.step = 6
+    with pytest.raises(CustosError, match=r"^step 7: loss nan and gradient norm nan are not"):
+        learner._step(learner._epoch(0)[0])
+
+
+def test_pictures_are_scored_some_at_a_time(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    data = [example(i, images=(picture,) if i % 2 else ()) for i in range(7)]
+    learner = trainer(recipe(tmp_path), small, examples(16), data)
+    expected = learner.score(learner.val)
+    held: list[int] = []
+    prompts = Rows.prompts
+
+    def count(self: Rows, rows: list[Row]) -> Any:
+        held.append(len(rows))
+        return prompts(self, rows)
+
+    monkeypatch.setattr(Rows, "prompts", count)
+    monkeypatch.setattr(loop, "PICTURED_AT_ONCE", 3)
+    np.testing.assert_allclose(learner.score(learner.val), expected, rtol=1e-5, atol=1e-5)
+    assert held == [3, 3, 1]
 
 
 @pytest.mark.parametrize(
@@ -222,41 +222,3 @@ def test_more_processes_than_micro_batches(
     monkeypatch.setattr(Accelerator, "num_processes", 3)
     with pytest.raises(CustosError, match="holds 2 micro-batches .* fewer than the 3 processes"):
         trainer(recipe(tmp_path), small, examples(16))
-
-
-def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.AdamW(model.parameters())
-    model(torch.ones(1, 3)).sum().backward()
-    optimizer.step()
-    for step in (1, 2, 30):
-        save_checkpoint(tmp_path, step, model, optimizer, {"best": {}}, {})
-    (tmp_path / ".checkpoint-000031.partial").mkdir()  # as a kill would leave it
-    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == [
-        "checkpoint-000002",
-        "checkpoint-000030",
-    ]
-    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".pt", ".bin", ".pkl")]
-    other = torch.nn.Linear(3, 2)
-    fresh = torch.optim.AdamW(other.parameters())
-    assert load_checkpoint(tmp_path, other, fresh, {}) == {"step": 30, "best": {}}
-    assert torch.equal(other.weight, model.weight)
-    assert torch.equal(fresh.state[other.weight]["exp_avg"],
-                       optimizer.state[model.weight]["exp_avg"])  # fmt: skip
-
-
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    save_checkpoint(tmp_path, 1, model, torch.optim.AdamW(model.parameters()), {}, {})
-    other = torch.nn.Linear(3, 2, bias=False)
-    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
-        load_checkpoint(tmp_path, other, torch.optim.AdamW(other.parameters()), {})
-    wider = torch.nn.Linear(4, 2)
-    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
-        load_checkpoint(tmp_path, wider, torch.optim.AdamW(wider.parameters()), {})
-
-
-def test_no_checkpoint(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.AdamW(model.parameters())
-    assert load_checkpoint(tmp_path / "none", model, optimizer, {}) is None

@@ -1,0 +1,209 @@
+"""A killed run ends as if it had never been killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from judging.errors import CustosError
+from tests.train.made_up import example, examples, recipe, trainer
+from train import batches
+from train.batches import Row
+from train.checkpoint import best_folder, load_checkpoint, save_checkpoint, whole_folder
+from train.loop import Trainer
+
+
+class _KilledError(Exception):
+    pass
+
+
+def _kill_after_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    save = Trainer._save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        if self.progress.step == step:
+            raise _KilledError
+
+    monkeypatch.setattr(Trainer, "_save", save_and_die)
+
+
+@pytest.mark.parametrize("killed_at", [4, 8])
+def test_resuming_is_exact(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
+) -> None:
+    """Twelve steps at a stretch, or killed within the first or the second epoch."""
+    options: dict[str, Any] = {
+        "adapter__dropout": 0.2,
+        "optim__weight_decay": 0.01,
+        "run__save_every": 4,
+        "run__eval_every": 3,
+        "run__log_every": 3,  # an entry after the resume holds losses from before it
+    }
+    data = examples(6 * 8)
+    whole = trainer(recipe(tmp_path / "whole", **options), small, data)
+    whole.fit()
+
+    broken = recipe(tmp_path / "broken", **options)
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        _kill_after_saving(patch, killed_at)
+        trainer(broken, small, data).fit()
+    torch.manual_seed(12345)  # a new process starts with other random state
+    resumed = trainer(broken, small, data)
+    resumed.fit()
+
+    assert whole.progress.step == resumed.progress.step == 12
+    assert whole.progress.history == resumed.progress.history
+    assert whole.progress.best == resumed.progress.best
+    for file in ("adapter.safetensors", "optimizer.safetensors"):
+        expected = load_file(tmp_path / "whole" / "checkpoint-000012" / file)
+        found = load_file(tmp_path / "broken" / "checkpoint-000012" / file)
+        assert expected.keys() == found.keys()
+        assert all(torch.equal(expected[name], found[name]) for name in expected)
+    step = int(whole.progress.best["step"])
+    best = [load_file(best_folder(tmp_path / run, step) / "adapter_model.safetensors")
+            for run in ("whole", "broken")]  # fmt: skip
+    assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
+
+
+def test_dropout_is_at_work(small: str, tmp_path: Path) -> None:
+    """Or the test above would prove little."""
+    runs = []
+    for dropout in (0.0, 0.2):
+        settings = recipe(tmp_path / str(dropout), adapter__dropout=dropout, optim__max_steps=2)
+        runs.append(trainer(settings, small, examples(16)).fit().history)
+    assert runs[0] != runs[1]
+
+
+def test_a_finished_run_is_not_run_again(small: str, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, optim__max_steps=2)
+    first = trainer(settings, small, examples(16)).fit()
+    second = trainer(settings, small, examples(16)).fit()
+    assert second.history == first.history
+
+
+def test_epochs_of_whole_questions_may_differ_in_steps(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every step of every epoch once, also when the run is killed in a late epoch."""
+    monkeypatch.setattr(batches, "_WINDOW", 1)
+    data = [example(i, question="Which" + "?" * (int(i**0.5) % 7)) for i in range(60)]
+    settings = recipe(
+        tmp_path,
+        optim__epochs=5,
+        optim__whole_questions=True,
+        optim__micro_batch_size=8,
+        run__save_every=3,
+    )
+    seen: list[list[str]] = []
+
+    def train(killed_at: int | None) -> None:
+        learner = trainer(settings, small, data)
+        lengths = [len(learner._epoch(epoch)) for epoch in range(5)]
+        assert len(set(lengths)) > 1, "or this proves nothing"
+        assert learner.total_steps == sum(lengths)
+
+        def step(micro_batches: list[list[Row]]) -> float:
+            if learner.progress.step == killed_at:
+                raise _KilledError
+            seen.append([row.example.id for rows in micro_batches for row in rows])
+            return 1.0
+
+        monkeypatch.setattr(learner, "_step", step)
+        monkeypatch.setattr(learner, "measure", lambda rows: {"nll": 1.0})
+        if killed_at is None:
+            learner.fit()
+            plan = [step for epoch in range(5) for step in learner._epoch(epoch)]
+            wanted = [[row.example.id for rows in step for row in rows] for step in plan]
+            assert seen == wanted
+        else:
+            with pytest.raises(_KilledError):
+                learner.fit()
+            del seen[killed_at // 3 * 3 :]  # what the newest checkpoint does not know of
+
+    train(killed_at=32)
+    train(killed_at=None)
+
+
+def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps 3 and 6 are best in turn; the checkpoint of step 4 still finds step 3's adapter."""
+    settings = recipe(
+        tmp_path, optim__epochs=4, optim__max_steps=8, run__eval_every=3, run__save_every=4
+    )
+    validate = Trainer._validate
+
+    def validate_and_die(self: Trainer, board: Any) -> None:
+        validate(self, board)
+        if self.progress.step == 6:
+            raise _KilledError
+
+    monkeypatch.setattr(Trainer, "measure", lambda self, rows: {"nll": -self.progress.step})
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(Trainer, "_validate", validate_and_die)
+        trainer(settings, small, examples(16)).fit()
+    resumed = trainer(settings, small, examples(16))
+    state = load_checkpoint(
+        tmp_path, resumed.unwrapped, resumed.optimizer.optimizer, resumed.identity
+    )
+    assert state is not None
+    assert (state["step"], state["best"]["step"]) == (4, 3)
+    at_three, at_six = (load_file(best_folder(tmp_path, step) / "adapter_model.safetensors")
+                        for step in (3, 6))  # fmt: skip
+    assert any(not torch.equal(at_three[name], at_six[name]) for name in at_three)
+    resumed.fit()
+    assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        with whole_folder(tmp_path / "best-1") as folder:
+            (folder / "a").write_text(text)
+        assert (tmp_path / "best-1" / "a").read_text() == text
+    with pytest.raises(_KilledError), whole_folder(tmp_path / "best-1") as folder:
+        (folder / "a").write_text("trunc")
+        raise _KilledError
+    assert (tmp_path / "best-1" / "a").read_text() == "new"
+
+
+def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    for step in (1, 2, 30):
+        save_checkpoint(tmp_path, step, model, optimizer, {"best": {}}, {})
+    (tmp_path / ".checkpoint-000031.partial").mkdir()  # as a kill would leave it
+    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == [
+        "checkpoint-000002",
+        "checkpoint-000030",
+    ]
+    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".pt", ".bin", ".pkl")]
+    other = torch.nn.Linear(3, 2)
+    fresh = torch.optim.AdamW(other.parameters())
+    assert load_checkpoint(tmp_path, other, fresh, {}) == {"step": 30, "best": {}}
+    assert torch.equal(other.weight, model.weight)
+    assert torch.equal(fresh.state[other.weight]["exp_avg"],
+                       optimizer.state[model.weight]["exp_avg"])  # fmt: skip
+
+
+def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+    save_checkpoint(tmp_path, 1, model, torch.optim.AdamW(model.parameters()), {}, {})
+    other = torch.nn.Linear(3, 2, bias=False)
+    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
+        load_checkpoint(tmp_path, other, torch.optim.AdamW(other.parameters()), {})
+    wider = torch.nn.Linear(4, 2)
+    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
+        load_checkpoint(tmp_path, wider, torch.optim.AdamW(wider.parameters()), {})
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    assert load_checkpoint(tmp_path / "none", model, optimizer, {}) is None
