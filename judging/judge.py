@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,18 @@ SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
 WINDOW = 512  # requests read ahead, to fill batches of like length
 
 
+class Standing(IntEnum):
+    """How well a judge knows a rubric; the more the better."""
+
+    NONE = 0
+    """It does not take the task."""
+    OTHER_RUBRIC = 1
+    """It was trained for the task, under other rubrics."""
+    ZERO_SHOT = 2
+    TRAINED = 3
+    CALIBRATED = 4
+
+
 class Judge:
     """Grades requests with a backbone and, unless zero-shot, an adapter and its calibration.
 
@@ -50,6 +63,8 @@ class Judge:
         calibration: CalibrationSet | None = None,
     ) -> None:
         self.name = name
+        self.folder: Path | None = None
+        """Run folder that it was loaded from."""
         self.backbone = backbone
         self.engine = engine
         self.card = card
@@ -103,6 +118,7 @@ class Judge:
             CustosError: If the calibration is damaged or belongs to another judge.
         """
         judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
+        judge.folder = folder
         if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
             judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
         return judge
@@ -116,6 +132,16 @@ class Judge:
     def tasks(self) -> tuple[str, ...]:
         """Tasks it was trained for; every task when zero-shot."""
         return tuple(self.card.tasks) if self.card else task_names()
+
+    def standing(self, task: str, rubric: str) -> Standing:
+        """How well it knows a rubric, to choose among judges."""
+        if task not in self.tasks:
+            return Standing.NONE
+        if self.calibration and f"{task}/{rubric}" in self.calibration.rubrics:
+            return Standing.CALIBRATED
+        if self.card is None:
+            return Standing.ZERO_SHOT
+        return Standing.TRAINED if rubric in self.card.tasks[task] else Standing.OTHER_RUBRIC
 
     @property
     def identity(self) -> str:
@@ -201,18 +227,21 @@ class Judge:
         import numpy as np
 
         task = get_task(requests[0].task)
-        presented = [
-            shown
-            for index, request in enumerate(requests)
-            for shown in presentations(index, request, task, self.encoder)
-        ]
-        readings = self._read(presented, task, task.rubric(requests[0]), requests[0].mode)
-        return np.array(
-            [
-                list(_log(merged(task, [one.passed for one in readings[index]])).values())
-                for index in range(len(requests))
+        # Pictures are encoded here and heavy: no more of them at once than when grading.
+        size = WINDOW if any(request.images for request in requests) else len(requests)
+        rows = []
+        for start in range(0, len(requests), size):
+            presented = [
+                shown
+                for index, request in enumerate(requests[start : start + size])
+                for shown in presentations(index, request, task, self.encoder)
             ]
-        )
+            readings = self._read(presented, task, task.rubric(requests[0]), requests[0].mode)
+            rows += [
+                list(_log(merged(task, [one.passed for one in own])).values())
+                for _, own in sorted(readings.items())
+            ]
+        return np.array(rows)
 
     def _grade_window(
         self,

@@ -131,7 +131,8 @@ class TextTrainer(Trainer):
         ]
         sums = []
         for batch in batches[accelerator.process_index :: accelerator.num_processes]:
-            loss = self.objective.loss_sum(self.run(batch), batch, self.progress.step)
+            outputs = self.run(batch, self.unwrapped)  # the wrapper waits for every process
+            loss = self.objective.loss_sum(outputs, batch, self.progress.step)
             sums.append((loss.item(), self.objective.denominator(batch)))
         if accelerator.num_processes > 1:
             sums = gather_object(sums)

@@ -20,11 +20,12 @@ from judging.generation import Sampling
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.tiny import brute_force, reference_model, save_picture
+from tests.train import made_up
 from tests.train.made_up import write_split
 from train import truthful_judge
 from train.batches import Rows
 from train.recipe import parse_recipe
-from train.text import TextModel, TextObjective, answer_tokens, text_layout
+from train.text import TextModel, TextObjective, TextTrainer, answer_tokens, text_layout
 
 PAIR = get_task("truthful-pair")
 
@@ -149,6 +150,25 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     [verdict] = judge.grade([_pair(7).request()], sampling=Sampling(4, 0.0))
     assert verdict.label in ("A", "B", "None")
     assert verdict.passes[0].critique
+
+
+def test_validation_does_not_wait_for_other_processes(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distributed wrapper's forward does, and processes may have unequally many batches."""
+
+    class Waiting(torch.nn.Module):
+        def forward(self, *given: Any, **named: Any) -> None:
+            raise AssertionError("would wait")
+
+    rows = Rows([_pair(i) for i in range(8)], Encoder(backbone), text_layout)
+    recipe = made_up.recipe(tmp_path)
+    adapted = add_adapter(load_backbone(backbone.name, dtype="float32").model, r=4, alpha=8)
+    learner = TextTrainer(recipe, backbone.with_model(adapted), rows, rows, TextObjective(), {})
+    expected = learner.measure(rows)
+    monkeypatch.setattr(TextTrainer, "unwrapped", learner.unwrapped)
+    monkeypatch.setattr(learner, "model", Waiting())
+    assert learner.measure(rows) == expected
 
 
 def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
