@@ -29,7 +29,7 @@ from evaluation.position import order_effects
 from evaluation.report import without_nan
 from evaluation.run import load_run, save_run
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.fingerprint import digest, file_sha256
+from judging.fingerprint import digest, file_sha256, picture_sha256
 from judging.rows import atomic_write, read_records, write_json
 from judging.types import LabelledExample
 
@@ -236,8 +236,9 @@ def _key(
     return digest(
         {
             "pairs": [example.model_dump(mode="json") for example in examples],
-            "task": paradigm.task,
-            "judge": [judge.identity, judge.calibration.id if judge.calibration else None],
+            "pictures": [picture_sha256(image) for one in examples for image in one.images],
+            "mode": paradigm.mode,
+            "judge": sorted({judge.fingerprint(_request(one, paradigm)) for one in examples}),
             **settings,
         }
     )
@@ -258,6 +259,7 @@ def _measured(
         started = time.perf_counter()
         verdicts = judge_pairs(judge, examples, paradigm, Sampling(critique_tokens))
         seconds = time.perf_counter() - started
+        (cell / CELL).unlink(missing_ok=True)  # Never beside verdicts that it does not speak of.
         save_run(cell, examples, verdicts)
         done = {"key": key, "seconds_per_pair": seconds / len(examples)}
         write_json(cell / CELL, done)

@@ -18,6 +18,7 @@ from evaluation.paradigm_tables import PUBLISHED_PARADIGMS, render_paradigms
 from evaluation.paradigms import PARADIGMS, draw_label, order_by_reward, order_by_score, ordered
 from judging import CustosError, Judge, Verdict
 from judging.generation import Sampling
+from judging.tasks.truthful import TruthfulPureLabel
 from judging.types import LabelledExample
 from tests.conftest import Folders
 
@@ -168,6 +169,40 @@ def test_the_command_resumes_cell_by_cell(
     shown = capsys.readouterr().out
     for figure in ("0.721", "0.558", "0.575", "0.884", "TruthfulJudge, published"):
         assert figure in shown
+
+
+def test_a_cell_is_of_its_instructions_and_pictures(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = tmp_path / "river.png"
+    picture.write_bytes(b"green")
+    pairs = [_pair(i).model_copy(update={"images": (str(picture),)}) for i in range(2)]
+
+    def key() -> str:
+        return paradigms._key(Judge.load(folder), pairs, PARADIGMS["pure-label"], tokens=3)
+
+    before = key()
+    assert key() == before
+    picture.write_bytes(b"brown")
+    repainted = key()
+    assert repainted != before
+    monkeypatch.setattr(TruthfulPureLabel, "instruction", lambda self, rubric: "Which is better?")
+    assert key() not in (before, repainted)
+
+
+def test_a_cell_that_was_cut_off_is_not_taken_for_done(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, paradigm = [_pair(0), _pair(1)], PARADIGMS["pure-label"]
+    paradigms._measured(judge, pairs, paradigm, tmp_path, 3)
+
+    def killed(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paradigms, "save_run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        paradigms._measured(judge, pairs[:1], paradigm, tmp_path, 3)
+    assert not (tmp_path / "cell.json").exists()
 
 
 def test_published_figures_are_the_papers() -> None:
