@@ -6,6 +6,7 @@ python -m benchmarks.charthal_folds --graded eval.json --out runs/charthal [key.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from evaluation.outcomes import Outcomes, gather
 from evaluation.report import without_nan
 from evaluation.statistics import Floats, mcnemar_p
 from judging.errors import CustosError
+from judging.fingerprint import digest
 from judging.judge import Judge
 from judging.rows import atomic_write, read_records, write_json, write_records
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED
@@ -94,7 +96,8 @@ def predict_out_of_fold(
 ) -> list[Verdict]:
     """Verdict on every example by a judge that saw none of its figure's.
 
-    A fold whose verdicts lie in ``out`` already is not trained again.
+    A fold whose verdicts lie in ``out`` already is not trained again; folds of other items or
+    settings are refused.
 
     Args:
         examples: Scored items.
@@ -102,10 +105,15 @@ def predict_out_of_fold(
         train: Trains in a fold's folder, given overrides of the recipe.
         overrides: As on a training script's command line.
         seed: Deals the folds.
+
+    Raises:
+        CustosError: If ``out`` holds folds of other items, overrides or another seed.
     """
     from rich.progress import track
 
     fold_of = deal(examples, FOLDS, seed)
+    items = [example.model_dump(mode="json") for example in examples]
+    _claim(out, digest({"items": items, "overrides": list(overrides), "seed": seed}))
     verdicts: dict[str, Verdict] = {}
     for fold in track(range(FOLDS), "folds", console=Console(stderr=True)):
         folder = out / f"fold-{fold + 1}"
@@ -122,6 +130,19 @@ def predict_out_of_fold(
             write_records(folder / "verdicts.jsonl", done)
         verdicts |= {verdict.id: verdict for verdict in done}
     return [verdicts[example.id] for example in examples]
+
+
+def _claim(out: Path, made_from: str) -> None:
+    """Keep a folder to the folds of one set of items, overrides and seed."""
+    claim = out / "folds.json"
+    held = json.loads(claim.read_text(encoding="utf-8")) if claim.is_file() else None
+    if held is None and not any(out.glob("fold-*")):
+        write_json(claim, {"made_from": made_from})
+    elif held != {"made_from": made_from}:
+        raise CustosError(
+            f"{out}: holds folds of other items, overrides or another seed, whose judges may have "
+            "seen what is held out now; choose another --out"
+        )
 
 
 def train_fold(folder: Path, overrides: Sequence[str]) -> Judge:

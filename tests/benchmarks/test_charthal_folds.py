@@ -105,6 +105,35 @@ def test_every_item_is_judged_by_one_that_never_saw_its_figure(
     assert seen == []  # nothing is trained twice
 
 
+@pytest.mark.parametrize("change", ["seed", "items", "overrides", "unknown"])
+def test_folds_of_another_run_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    """With another deal, a fold's old judge has seen figures that are held out now."""
+    trained = []
+
+    def train(folder: Path, overrides: Sequence[str]) -> Judge:
+        trained.append(folder)
+        return Reader()
+
+    path, out = made_up(tmp_path), tmp_path / "out"
+    command = ["--graded", str(path), "--out", str(out)]
+    main(command, train)
+    trained.clear()
+    if change == "seed":
+        command += ["--seed", "1"]
+    elif change == "items":  # the same ids, other responses
+        path.write_text(path.read_text().replace("It is 12.", "It is 13."))
+    elif change == "overrides":
+        command += ["optim.epochs=3"]
+    else:
+        (out / "folds.json").unlink()
+    with pytest.raises(SystemExit):
+        main(command, train)
+    assert f"error: {out}: holds folds of other items" in capsys.readouterr().err
+    assert trained == []
+
+
 def test_a_judge_no_better_than_the_cell_is_said_not_to_be(tmp_path: Path) -> None:
     examples = load_graded(made_up(tmp_path))
     verdicts = [
