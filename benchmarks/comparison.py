@@ -34,7 +34,7 @@ def compare_graded(
     Raises:
         CustosError: If an id is missing or repeated, or no item is scored on both sides.
     """
-    a, b = _by_id(benchmark.scores(first), "A"), _by_id(benchmark.scores(second), "B")
+    a, b = (scored_by_id(benchmark.scores(rows)) for rows in (first, second))
     facets = {str(row.get(benchmark.item_id, "")): benchmark.facets_of(row) for row in first}
     shared = [key for key in a if key in b]
     if not shared:
@@ -73,11 +73,16 @@ def compare_graded(
     }
 
 
-def _by_id(scores: Sequence[ItemScore], side: str) -> dict[str, ItemScore]:
+def scored_by_id(scores: Sequence[ItemScore]) -> dict[str, ItemScore]:
+    """The items with a score, by id.
+
+    Raises:
+        CustosError: If an id is missing or repeated.
+    """
     found: dict[str, ItemScore] = {}
     for number, score in enumerate(scores, 1):
         if not score.id or score.id in found:
             fault = f"id '{score.id}' occurs twice" if score.id else "has no id"
-            raise CustosError(f"file {side} item {number}: {fault}: items are matched by id")
+            raise CustosError(f"item {number}: {fault}: items are matched by id")
         found[score.id] = score
     return {key: score for key, score in found.items() if score.value is not None}

@@ -8,6 +8,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +29,18 @@ M = TypeVar("M", bound=BaseModel)
 FILE_SUFFIXES = (*ROW_SUFFIXES, ".tsv")
 _PICTURE_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")
 """How JPEG, PNG, GIF and WebP files begin in base 64."""
+
+
+@contextmanager
+def rows_of(path: Path) -> Iterator[None]:
+    """Put a file's name before what is found wrong with its rows in the block.
+
+    For work on rows alone: ``read_file`` names its file by itself.
+    """
+    try:
+        yield
+    except CustosError as error:
+        raise CustosError(f"{path}: {error}") from None
 
 
 def read_file(path: Path) -> Iterator[Row]:

@@ -56,12 +56,12 @@ def read_responses(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
         CustosError: If a row has no id of its own or no response.
     """
     found: dict[str, str] = {}
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         key = str(row.get(benchmark.item_id, ""))
         response = row.get("response")
         if not key or key in found or not isinstance(response, str):
-            fault = "occurs twice" if key in found else "lacks an id or a response"
-            raise CustosError(f"item '{key}' {fault}")
+            fault = f"'{key}' occurs twice" if key in found else "or field 'response' is missing"
+            raise CustosError(f"row {number}: field '{benchmark.item_id}' {fault}")
         found[key] = response
     return found
 

@@ -101,21 +101,27 @@ def table(
     Example: custos bench table charthal --graded gpt.eval.json --html report.html
     """
     from benchmarks.base import get_benchmark
-    from benchmarks.files import read_file, read_run
+    from benchmarks.files import read_file, read_run, rows_of
+    from benchmarks.people import human_scores
     from benchmarks.report import about, build_table, paper_tables, render_html, render_markdown
 
     benchmark = get_benchmark(name)
-    rows = [
-        benchmark.with_images(row, graded.parent, graded.with_name(f"{graded.stem}-images"))
-        for row in read_file(graded)
-    ]
+    rows = list(read_file(graded))
     if not rows:
         raise CustosError(f"{graded}: no items")
-    said = list(read_file(people)) if people else []
-    try:
+    pictures = graded.with_name(f"{graded.stem}-images")
+    with rows_of(graded):
+        rows = [benchmark.with_images(row, graded.parent, pictures) for row in rows]
+        benchmark.scores(rows)
+    said: list[dict[str, Any]] = []
+    if people is not None:
+        said = list(read_file(people))
+        if not said:
+            raise CustosError(f"{people}: no items")
+        with rows_of(people):
+            human_scores(benchmark, rows, said)
+    with rows_of(graded):
         result = build_table(benchmark, rows, said, random_sample, read_run(graded))
-    except CustosError as error:
-        raise CustosError(f"{graded}: {error}") from None
     if json_out is not None:
         write_json(json_out, result)
     if markdown_out is not None:
@@ -151,11 +157,15 @@ def compare(
     Example: custos bench compare charthal gpt.eval.json qwen.eval.json
     """
     from benchmarks.base import get_benchmark
-    from benchmarks.comparison import compare_graded
-    from benchmarks.files import read_file
+    from benchmarks.comparison import compare_graded, scored_by_id
+    from benchmarks.files import read_file, rows_of
     from benchmarks.report import interval_cells
 
-    result = compare_graded(get_benchmark(name), list(read_file(a)), list(read_file(b)))
+    benchmark, rows = get_benchmark(name), {path: list(read_file(path)) for path in (a, b)}
+    for path, own in rows.items():
+        with rows_of(path):
+            scored_by_id(benchmark.scores(own))
+    result = compare_graded(benchmark, rows[a], rows[b])
     if json_out is not None:
         write_json(json_out, result)
     shown = Table(result["metric"], "value", "95 % interval", "n")
@@ -184,11 +194,13 @@ def lal(
 
     Example: custos bench lal --results logits.json --json lal.json
     """
-    from benchmarks.files import read_file
+    from benchmarks.files import read_file, rows_of
     from evaluation.option_logits import measure_lal
     from evaluation.report import without_nan
 
-    measured = without_nan(measure_lal(list(read_file(results))))
+    rows = list(read_file(results))
+    with rows_of(results):
+        measured = without_nan(measure_lal(rows))
     if json_out is not None:
         write_json(json_out, measured)
     console = _console()

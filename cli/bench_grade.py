@@ -71,23 +71,32 @@ def grade(
     Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
     Time and cost go into OUT.run.json, where custos bench table finds them.
 
-    Example: custos bench grade charthal --responses gpt.response.json --judge runs/charthal
-    --out gpt.eval.json
+    Example: custos bench grade charthal --responses gpt.response.json
+    --judge runs/charthal/fold-1/judge --out gpt.eval.json
     """
     from benchmarks.base import get_benchmark, join_responses
-    from benchmarks.files import check_ids, check_output, read_file, run_file, write_graded
+    from benchmarks.files import (
+        check_ids,
+        check_output,
+        read_file,
+        rows_of,
+        run_file,
+        write_graded,
+    )
     from cli.grade import fill_showing, partial_of, read_saved, show_problems
 
     benchmark = get_benchmark(name)
     check_output(out, responses)
     pictures = out.with_name(f"{out.stem}-images")
     rows = list(read_file(responses))
-    if items is not None:
-        rows = join_responses(benchmark.load(items, pictures), rows, benchmark.item_id)
-    rows = [benchmark.with_images(row, responses.parent, pictures) for row in rows]
-    if benchmark.keyed:
-        check_ids(rows)
-    asked = [benchmark.requests(row) for row in rows]
+    official = benchmark.load(items, pictures) if items is not None else None
+    with rows_of(responses):
+        if official is not None:
+            rows = join_responses(official, rows, benchmark.item_id)
+        rows = [benchmark.with_images(row, responses.parent, pictures) for row in rows]
+        if benchmark.keyed:
+            check_ids(rows)
+        asked = [benchmark.requests(row) for row in rows]
     if rubric_file is not None:
         asked = _reworded(asked, name, rubric_file)
 

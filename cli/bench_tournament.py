@@ -24,7 +24,10 @@ def tournament(
     ],
     judge: Annotated[
         str,
-        typer.Option(help="Judge of pairs: run folder, backbone, or URL of a chat server."),
+        typer.Option(
+            help="Judge of pairs: run folder, backbone, or the URL of custos serve or, with "
+            "--model, of an OpenAI-compatible server."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="JSONL file for the verdicts on the matches.")],
     model: Annotated[str | None, typer.Option(help="Model to ask on that server.")] = None,
@@ -54,7 +57,7 @@ def tournament(
     --responses qwen=qwen.json --judge runs/truthful --out matches.jsonl
     """
     from benchmarks.base import get_benchmark
-    from benchmarks.files import read_file
+    from benchmarks.files import read_file, rows_of
     from benchmarks.matches import agreement, pair_up, rank, read_responses
     from benchmarks.report import interval_cells
     from cli.grade import fill_showing, partial_of, read_saved, show_problems
@@ -65,7 +68,9 @@ def tournament(
         who, separator, file = given.partition("=")
         if not separator or who in said:
             raise CustosError(f"--responses '{given}': expected MODEL=FILE, a model only once")
-        said[who] = read_responses(benchmark, read_file(Path(file)))
+        rows = list(read_file(Path(file)))
+        with rows_of(Path(file)):
+            said[who] = read_responses(benchmark, rows)
     matches = pair_up(
         benchmark,
         benchmark.load(items, out.with_name(f"{out.stem}-images")),

@@ -73,7 +73,8 @@ def grade(
     """Grade every row of a file, one verdict per row in the same order.
 
     Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
-    Rows that cannot be judged are listed in OUT.errors.jsonl.
+    Rows that cannot be judged are listed in OUT.errors.jsonl; where that is all of them, the exit
+    status is 1.
 
     Example: custos grade --judge runs/qs --in answers.jsonl --out verdicts.jsonl
     """
@@ -107,6 +108,9 @@ def grade(
     partial.unlink()
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
     typer.echo(f"{num_rows} rows graded ({counted or 'none'}): {out}")
+    if (num_rows or refused) and statuses.keys() <= {"judge_error", "unparsed"}:
+        typer.echo(f"error: {source}: no row got a verdict", err=True)
+        raise typer.Exit(1)
 
 
 def check_rows(source: Path, strict: bool) -> tuple[int, dict[int, str]]:

@@ -24,7 +24,10 @@ def load(
         int, typer.Option(min=1, help="Rows of one call, as our own client sends many.")
     ] = 1,
     overload: Annotated[
-        float, typer.Option(min=1.0, help="Rows per second in the flood, as a multiple.")
+        float,
+        typer.Option(
+            min=1.0, help="Rows per second in the flood, as a multiple of what the clients got."
+        ),
     ] = 5.0,
     seconds: Annotated[float, typer.Option(min=1.0, help="Length of the flood.")] = 30.0,
 ) -> None:

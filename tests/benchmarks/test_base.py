@@ -275,5 +275,5 @@ def test_files_that_cannot_be_compared() -> None:
     one = get_benchmark("truthfulvqa")
     with pytest.raises(CustosError, match="share no scored item"):
         compare_graded(one, truthful("AB"), truthful("AB", 5))
-    with pytest.raises(CustosError, match="file B item 2: id '0' occurs twice"):
+    with pytest.raises(CustosError, match="item 2: id '0' occurs twice"):
         compare_graded(one, truthful("AB"), truthful("A") * 2)

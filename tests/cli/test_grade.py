@@ -103,6 +103,15 @@ def test_bad_rows_are_reported_by_number_and_listed(run: Run, tmp_path: Path) ->
     assert not (tmp_path / "out.jsonl.errors.jsonl").exists()
 
 
+@pytest.mark.parametrize("bad", ["{", row(references=[])], ids=["no request", "refused"])
+def test_a_file_without_a_single_verdict_fails(run: Run, tmp_path: Path, bad: Any) -> None:
+    result = run([bad, bad])
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == f"error: {tmp_path / 'in.jsonl'}: no row got a verdict"
+    assert len(read(tmp_path / "out.jsonl.errors.jsonl")) == 2
+    assert run([bad, row()]).exit_code == 0
+
+
 def test_only_the_first_bad_rows_are_shown(run: Run, tmp_path: Path) -> None:
     result = run(["{"] * 25)
     assert result.stderr.count("not valid JSON") == 10
