@@ -61,12 +61,12 @@ class Rows:
         self.encoder, self.views = encoder, views
         layout = layout or LabelLayout()
         self.rows: list[Row] = []
-        for number, example in enumerate(examples, 1):
+        for example in examples:
             try:
                 prompts = self._encode(example)
                 tree, target = layout(get_task(example.task), example, encoder)
             except CustosError as error:
-                raise CustosError(f"training row {number} (id '{example.id}'): {error}") from None
+                raise CustosError(f"row '{example.id}': {error}") from None
             task = get_task(views(example)[0].task)
             self.rows.append(
                 Row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from judging.encoder import read_image
 from judging.errors import CustosError, Missing
 from judging.rows import read_records
 from judging.tasks import get_task
@@ -71,8 +72,31 @@ def _hold_out(
 def _read(path: Path, limit: int | None) -> list[LabelledExample]:
     if not path.is_file():
         raise Missing(f"{path}: no such split; make it with 'custos prep'")
-    rows = [record for _, record in read_records(path, LabelledExample)]
+    rows = [
+        row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
+        for number, row in read_records(path, LabelledExample)
+    ]
     return rows[:limit]
+
+
+def check_rows(rows: Iterable[LabelledExample]) -> None:
+    """Check rows of ``cal`` and ``test`` before training, not after it.
+
+    Raises:
+        CustosError: If a task cannot judge a row, does not declare its label, or a picture cannot
+            be read; the message names the row.
+    """
+    readable: set[str] = set()
+    for row in rows:
+        try:
+            task = get_task(row.task)
+            task.check(row)
+            task.target(row)
+            for source in set(row.images) - readable:
+                read_image(source)
+                readable.add(source)
+        except CustosError as error:
+            raise CustosError(f"row '{row.id}': {error}") from None
 
 
 def _needing_a_model(rows: Iterable[LabelledExample]) -> Iterable[LabelledExample]:

@@ -132,5 +132,5 @@ def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> N
 )
 def test_bad_rows_are_named(backbone: Backbone, fields: dict[str, object], message: str) -> None:
     bad = [*examples(2), example(7, **fields)]
-    with pytest.raises(CustosError, match=rf"^training row 3 \(id '7'\): .*{message}"):
+    with pytest.raises(CustosError, match=rf"^row '7': .*{message}"):
         Rows(bad, Encoder(backbone))

@@ -7,7 +7,7 @@ import pytest
 
 from judging.errors import CustosError
 from tests.train.made_up import example, examples, write_split
-from train.data import load_splits
+from train.data import check_rows, load_splits
 from train.recipe import DataSection
 
 
@@ -88,3 +88,25 @@ def test_a_bad_row_is_named(tmp_path: Path) -> None:
     path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
     with pytest.raises(CustosError, match=r"bad\.jsonl row 1: field 'label': Field required"):
         load_splits(_section(tmp_path, train=[str(path)]))
+
+
+def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "bare.jsonl"
+    lines = [example(i, id="").model_dump_json(exclude={"id"}) for i in range(2)]
+    path.write_text("\n\n".join(lines), encoding="utf-8")
+    splits = load_splits(_section(tmp_path, val=path))
+    assert [row.id for row in splits["val"]] == [f"{path} row 1", f"{path} row 3"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"label": "Partial"}, "field 'label': 'Partial' is not one of Correct, Wrong"),
+        ({"references": ()}, "field 'references'"),
+        ({"images": ("none.png",)}, "'none.png' is not a readable picture"),
+    ],
+)
+def test_rows_that_a_judge_cannot_take(fields: dict[str, Any], message: str) -> None:
+    check_rows(examples(3))
+    with pytest.raises(CustosError, match=rf"^row '7': .*{message}"):
+        check_rows([*examples(3), example(7, **fields)])

@@ -107,6 +107,21 @@ def test_a_class_without_rows(
     assert "class 'Wrong' has 0 training examples" in _fails(capsys, recipe)
 
 
+def test_bad_rows_are_named_before_anything_is_trained(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = write_recipe(tmp_path, small)
+    bad = example(7, label="Partial")
+    for split in ("val", "cal", "test"):
+        path = tmp_path / f"{split}.jsonl"
+        kept = path.read_text(encoding="utf-8")
+        write_split(path, [*examples(3), bad])
+        where = "split 'val'" if split == "val" else str(path)
+        assert f"error: {where}: row '7': field 'label': 'Partial' is" in _fails(capsys, recipe)
+        path.write_text(kept, encoding="utf-8")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_mistyped_key(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = write_recipe(tmp_path, small)
     line = _fails(capsys, recipe, "optim.learning_rate=1e-3")
