@@ -127,7 +127,8 @@ def plot_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
     """Draw loss and held-out accuracy over training steps.
 
     Args:
-        history: Entries with ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy``.
+        history: Entries with ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and
+            the ``NAME_accuracy`` of an earlier stage that was watched.
         path: PNG file to write.
 
     Raises:
@@ -140,6 +141,9 @@ def plot_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
             _curve(losses, history, "val_nll", "validation NLL", BLUE, "o"),
             _curve(accuracy, history, "val_accuracy", "validation accuracy", GREEN, "o"),
         ]
+        watched = {key for entry in history for key in entry if key.endswith("_accuracy")}
+        for key in sorted(watched - {"val_accuracy"}):
+            _curve(accuracy, history, key, f"{key.removesuffix('_accuracy')} kept", ORANGE, "s")
         if not any(drawn):
             raise ValueError("history has no train_loss, val_nll or val_accuracy to draw")
         losses.set_ylabel("loss")

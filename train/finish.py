@@ -13,8 +13,10 @@ import yaml
 from rich.console import Console
 from safetensors.torch import load_file, save_file
 
+from evaluation.markdown import table, with_interval
 from evaluation.pictures import plot_learning_curve
 from evaluation.report import write_report
+from evaluation.statistics import wilson_interval
 from evaluation.trial import summary_table, try_judge
 from judging.adapters import ADAPTER_FILE
 from judging.backbones import Backbone
@@ -126,8 +128,41 @@ def report_test(
     return report
 
 
-def write_model_card(folder: Path, recipe: Recipe, report: dict[str, Any], script: str) -> None:
-    """Write the run's README from what was measured, nothing else."""
+def watched_table(progress: Progress, sizes: Mapping[str, int]) -> list[str]:
+    """Accuracy on each earlier stage's rows before training and with the adapter chosen.
+
+    Args:
+        progress: Of the finished run.
+        sizes: Rows of every earlier stage watched, by name.
+
+    Returns:
+        Lines of Markdown with 95 % Wilson intervals; none where nothing was watched.
+    """
+
+    def cell(name: str, entry: Mapping[str, float]) -> str:
+        rate, n = entry[f"{name}_accuracy"], sizes[name]
+        return with_interval({"value": rate, **wilson_interval(rate * n, n)._asdict()})
+
+    start = next(entry for entry in progress.history if "val_nll" in entry)
+    rows = [(name, n, cell(name, start), cell(name, progress.best)) for name, n in sizes.items()]
+    if not rows:
+        return []
+    said = "Validation rows of earlier stages, before this one and after (95 % Wilson intervals):"
+    return [said, "", table(("", "n", "accuracy before", "after"), rows), ""]
+
+
+def write_model_card(
+    folder: Path, recipe: Recipe, report: dict[str, Any], script: str, watched: Sequence[str]
+) -> None:
+    """Write the run's README from what was measured, nothing else.
+
+    Args:
+        folder: Run folder.
+        recipe: Its recipe.
+        report: Of the test split.
+        script: File name of the training script.
+        watched: Lines on what was watched beside.
+    """
     resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
     lines = [
@@ -144,6 +179,7 @@ def write_model_card(folder: Path, recipe: Recipe, report: dict[str, Any], scrip
         _card_line("this judge", report["metrics"]),
         *(_card_line(name, metrics) for name, metrics in report["baselines"].items()),
         "",
+        *watched,
         "```",
         f"accelerate launch train/{script} --config {folder}/recipe.yaml",
         "```",

@@ -18,6 +18,12 @@ from train.recipe import Recipe, Section
 from train.replay import ReplaySection, replay_sample
 from train.stage import Splits, run_stage, stage_main
 
+EMBEDDED = (
+    "custos prep charts --out runs/demo/charts --rows 540 --val 60 --cal 0 --test 0 && "
+    "custos prep synthetic --worlds open --rows 7000 --out runs/demo/data && "
+    "accelerate launch train/hieval_stage2.py --config recipes/embedded/demo_ea.yaml"
+)
+
 
 class JointSection(Section):
     """``L_MLE + lambda * 1[error] * L_UL`` (HiEval section 3.2)."""
@@ -77,7 +83,7 @@ def with_replay(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Command line."""
-    stage_main(Stage2Recipe, train, Path(__file__), argv)
+    stage_main(Stage2Recipe, train, Path(__file__), argv, EMBEDDED)
 
 
 if __name__ == "__main__":

@@ -117,13 +117,19 @@ class Recipe(Section):
 R = TypeVar("R", bound=Section)
 
 
-def load_recipe(kind: type[R], script: Path, argv: Sequence[str] | None = None) -> R:
+def load_recipe(
+    kind: type[R],
+    script: Path,
+    argv: Sequence[str] | None = None,
+    folder: Path = RECIPES,
+) -> R:
     """Read a recipe from the command line of a training script.
 
     Args:
         kind: Recipe model of the script.
         script: The script's path; without ``--config`` the recipe of the same name is used.
         argv: Arguments; default those of the process.
+        folder: Where the recipe of the same name lies.
 
     Raises:
         CustosError: If the file is missing, or a key is unknown or out of range (named).
@@ -133,7 +139,7 @@ def load_recipe(kind: type[R], script: Path, argv: Sequence[str] | None = None) 
         description=f"Train with a recipe. Example: accelerate launch train/{script.name} "
         f"--config recipes/embedded/demo.yaml optim.lr=1e-4 run.output=runs/try",
     )
-    parser.add_argument("--config", type=Path, default=RECIPES / f"{script.stem}.yaml")
+    parser.add_argument("--config", type=Path, default=folder / f"{script.stem}.yaml")
     parser.add_argument("overrides", nargs="*", metavar="key.path=value")
     arguments = parser.parse_args(argv)
     return parse_recipe(kind, arguments.config, arguments.overrides)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +17,15 @@ from judging.fingerprint import file_sha256
 from judging.types import LabelledExample
 from train.adapter import adapted_model, with_shape_of_init
 from train.batches import Rows
-from train.data import load_splits
-from train.finish import announce, calibrate, report_test, write_judge, write_model_card
+from train.data import check_rows, load_splits
+from train.finish import (
+    announce,
+    calibrate,
+    report_test,
+    watched_table,
+    write_judge,
+    write_model_card,
+)
 from train.identity import run_identity
 from train.loop import Trainer, accelerator_for
 from train.objectives import Objective
@@ -50,16 +58,20 @@ def run_stage(
     run, splits = recipe.run, prepare(load_splits(recipe.data))
     recipe = with_shape_of_init(recipe)
     sha256 = {str(path): file_sha256(path) for path in recipe.files}
+    for name in ("cal", "test"):
+        with _naming(str(getattr(recipe.data, name))):
+            check_rows(splits.get(name, []))
     accelerator = accelerator_for(recipe)
     dtype: Literal["bfloat16", "float32"] = "bfloat16" if run.precision == "bf16" else "float32"
     backbone = load_backbone(recipe.backbone, dtype=dtype, device=accelerator.device)
     encoder = Encoder(backbone, run.response_budget)
-    rows, val = encode(splits["train"], encoder), encode(splits["val"], encoder)
-    watched = {
-        name.removeprefix("watch:"): encode(examples, encoder)
-        for name, examples in splits.items()
-        if name.startswith("watch:")
-    }
+    encoded: dict[str, Rows] = {}
+    for name, examples in splits.items():
+        if name not in ("cal", "test"):
+            with _naming(f"split '{name}'"):
+                encoded[name] = encode(examples, encoder)
+    rows, val = encoded.pop("train"), encoded.pop("val")
+    watched = {name.removeprefix("watch:"): others for name, others in encoded.items()}
     objective = objective_for(rows)
     adapted = backbone.with_model(adapted_model(recipe, backbone))
     identity = run_identity(recipe, backbone.version, sha256)
@@ -73,8 +85,17 @@ def run_stage(
         calibrate(run.output, splits["cal"])
     if "test" in splits:
         report = report_test(run.output, splits["test"], command, run.seed)
-        write_model_card(run.output, recipe, report, script.name)
+        sizes = {name: len(others) for name, others in watched.items()}
+        write_model_card(run.output, recipe, report, script.name, watched_table(progress, sizes))
     announce(run.output, report)
+
+
+@contextmanager
+def _naming(split: str) -> Iterator[None]:
+    try:
+        yield
+    except CustosError as error:
+        raise CustosError(f"{split}: {error}") from None
 
 
 def stage_main(

@@ -1,6 +1,6 @@
 """Warm up a random vision tower: each visual token learns to be the embedding of a caption token.
 
-accelerate launch train/vision_warmup.py --config recipes/embedded/vision_warmup.yaml
+accelerate launch train/vision_warmup.py [--config RECIPE] [key.path=value ...]
 
 The language model is not run. Its input embeddings say what visual tokens must look like for it to
 read a picture as a line of text, such as ``bar: A 3, B 7, C 5``. Before its last block the tower
@@ -43,7 +43,7 @@ from judging.rows import write_json
 from train.checkpoint import load_checkpoint, save_checkpoint
 from train.identity import run_identity
 from train.loop import learning_rate
-from train.recipe import OptimSection, RunSection, Section, load_recipe
+from train.recipe import RECIPES, OptimSection, RunSection, Section, load_recipe
 from train.vision_tower import EqualPictures
 
 VISION_FILE = "vision.safetensors"
@@ -358,7 +358,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Command line."""
     console = Console()
     try:
-        recipe = load_recipe(WarmupRecipe, Path(__file__), argv)
+        recipe = load_recipe(WarmupRecipe, Path(__file__), argv, RECIPES / "embedded")
         Warmup(recipe).fit()
     except CustosError as error:
         Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)

@@ -110,6 +110,8 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
 
     history = json.loads((run / "history.json").read_text(encoding="utf-8"))
     assert all("stage1_accuracy" in entry for entry in history if "val_nll" in entry)
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert f"| stage1 | 6 | {history[0]['stage1_accuracy']:.3f} [" in card
     resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
     read = {Path(path).stem for path in resolved["provenance"]["sha256"]}
     assert read >= {"train", "val", "cal", "test", "qs", "qs_val", "adapter_model"}

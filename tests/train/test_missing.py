@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.train.made_up import examples, write_split
-from train import bradley_terry, hieval_stage1, truthful_judge
+from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
 from train.recipe import RECIPES
 
-SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1)
+SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1, hieval_stage2)
 
 
 def _fails(script: object, argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -39,6 +39,8 @@ def test_a_missing_backbone_is_named(
 ) -> None:
     split = write_split(tmp_path / "rows.jsonl", examples(4))
     given = [f"data.train=[{split}]", f"data.val={split}", "data.cal=null", "data.test=null"]
+    if script is hieval_stage2:
+        given += ["adapter.init=null", "replay.train=[]", "replay.val=null"]
     said = _fails(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
     assert said.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
     assert "without it: custos prep" in said
@@ -46,13 +48,14 @@ def test_a_missing_backbone_is_named(
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_runs_instead_is_there(script: object) -> None:
-    prep, train = script.EMBEDDED.split(" && ")  # type: ignore[attr-defined]
-    folder = Path(shlex.split(prep)[-1])
+    *preps, train = script.EMBEDDED.split(" && ")  # type: ignore[attr-defined]
     recipe = RECIPES.parent / shlex.split(train)[-1]
     text = recipe.read_text(encoding="utf-8")
-    assert f"{folder}/train.jsonl" in text
     assert "backbone: embedded" in text
-    assert prep in text.replace("\n# ", " ") or script is not truthful_judge
+    for prep in preps:
+        words = shlex.split(prep)
+        assert f"{words[words.index('--out') + 1]}/train.jsonl" in text
+        assert prep in text.replace("\n# ", " ") or script is not truthful_judge
 
 
 def test_a_typing_mistake_offers_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_a_label_alone_and_a_missing_critique(backbone: Backbone) -> None:
     plain = _pair(1, task="truthful-pure-label", critique=None, mode="score")
     tokens = answer_tokens(get_task("truthful-pure-label"), plain, encoder)
     assert backbone.tokenizer.decode(tokens) == "B<|im_end|>"
-    with pytest.raises(CustosError, match=r"row 1 \(id '1'\): field 'critique': .* trains on one"):
+    with pytest.raises(CustosError, match=r"row '1': field 'critique': .* trains on one"):
         Rows([_pair(1, critique=None)], encoder, text_layout)
 
 

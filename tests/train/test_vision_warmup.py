@@ -73,3 +73,9 @@ def test_the_loss_falls_where_features_near_the_captions_embeddings(
     assert losses[2] > 2 * losses[0]
     with pytest.raises(CustosError, match="does not fit into 3 visual tokens"):
         warmup._loss(exact[:3], targets)
+
+
+def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        vision_warmup.main(["pictures.train=0"])
+    assert "embedded/vision_warmup.yaml: key 'pictures.train'" in capsys.readouterr().err
