@@ -150,6 +150,8 @@ class Caller:
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
         limits = httpx.Limits(max_connections=None)  # waiting for one would count as the server's
+        self.gate = asyncio.Semaphore(server.concurrency)
+        """For callers with more to ask than the server's settings allow at once."""
         self._http = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
 
     async def __aenter__(self) -> Self:

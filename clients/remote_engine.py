@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from clients.chat import Answer, Caller, RequestRefused, Server
+from clients.chat import Answer, Caller, RequestRefused, Server, ServerRefusal
 from clients.messages import Message, content
 from clients.words import Token, after, label_masses
 from judging.errors import CustosError, RowsFailed, Unparsed
@@ -98,25 +98,32 @@ class RemoteEngine:
         """
 
         async def draw(caller: Caller, row: int) -> Generated:
-            drawn = await self._draw(caller, prompts[row], stop, seeds[row], sampling)
+            return await self._draw(caller, prompts[row], stop, seeds[row], sampling)
+
+        texts = self._each(prompts, draw)
+        # Only now: whoever listens may ask this engine for scores, which starts an event loop.
+        for row, drawn in enumerate(texts):
             if on_text:
                 on_text(row, drawn.text)
-            return drawn
-
-        return self._each(prompts, draw)
+        return texts
 
     def _each(self, prompts: Sequence[Any], ask: Callable[[Caller, int], Awaitable[T]]) -> list[T]:
-        """Ask for every prompt, never more at once than the server's settings allow."""
+        """Ask for every prompt.
+
+        Raises:
+            RowsFailed: If some rows got no answer.
+            CustosError: If none got one, and not because they were refused: the server is down.
+        """
         answers: dict[int, T] = {}
         errors: dict[int, CustosError] = {}
-        gate = asyncio.Semaphore(self.server.concurrency)
 
         async def one(caller: Caller, row: int) -> None:
-            async with gate:
-                try:
-                    answers[row] = await ask(caller, row)
-                except (RequestRefused, Unparsed) as error:
-                    errors[row] = error
+            try:
+                answers[row] = await ask(caller, row)
+            except ServerRefusal:
+                raise
+            except CustosError as error:
+                errors[row] = error
 
         async def every() -> None:
             async with Caller(self.server) as caller, asyncio.TaskGroup() as group:
@@ -127,6 +134,9 @@ class RemoteEngine:
             asyncio.run(every())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
+        faults = [e for e in errors.values() if not isinstance(e, (RequestRefused, Unparsed))]
+        if faults and not answers:
+            raise faults[0]
         if errors:
             raise RowsFailed(errors)
         return [answers[row] for row in range(len(prompts))]
@@ -144,8 +154,9 @@ class RemoteEngine:
             slots = list(await asyncio.gather(*asked))
         else:
             ids = [*prompt.prefix_ids, *prompt.suffix_ids]
-            body = {"prompt": [[*ids, *path] for path in paths], "logprobs": 1, **settings}
-            answer = await caller.post("completions", _json(body), Completions, "prompt")
+            async with caller.gate:
+                body = {"prompt": [[*ids, *path] for path in paths], "logprobs": 1, **settings}
+                answer = await caller.post("completions", _json(body), Completions, "prompt")
             slots = [choice.by_token_id() for choice in answer.choices]
         try:
             return [sum(slots[slot][token] for slot, token in path) for path in tree.paths]
@@ -193,8 +204,10 @@ class RemoteEngine:
             settings["return_token_ids"] = True
         choice: _TextChoice | _ChatChoice
         if self.posterior == "exact" and not prompt.vision:
-            body = {"prompt": [*prompt.prefix_ids, *prompt.suffix_ids], **settings}
-            choice = (await caller.post("completions", _json(body), Completions, "text")).choices[0]
+            async with caller.gate:
+                body = {"prompt": [*prompt.prefix_ids, *prompt.suffix_ids], **settings}
+                written = await caller.post("completions", _json(body), Completions, "text")
+            choice = written.choices[0]
         else:
             choice = (await self._chat(caller, prompt, settings)).choices[0]
         text = choice.said.partition(stop)[0]
@@ -231,11 +244,13 @@ class RemoteEngine:
         begun = self.tokenizer.decode(prompt.answer_ids)
         if begun:
             turns.append(Message(role="assistant", text=begun))
-        messages = [{"role": one.role, "content": content(one)} for one in turns]
-        body = {"messages": messages, **settings}
         if begun and self.posterior == "exact":
-            body |= {"add_generation_prompt": False, "continue_final_message": True}
-        return await caller.post("chat/completions", _json(body), ChatAnswer, "prompt")
+            continued = {"add_generation_prompt": False, "continue_final_message": True}
+            settings = {**settings, **continued}
+        async with caller.gate:  # a body holds its pictures: only those on their way are made
+            messages = [{"role": one.role, "content": content(one)} for one in turns]
+            body = _json({"messages": messages, **settings})
+            return await caller.post("chat/completions", body, ChatAnswer, "prompt")
 
 
 class _TextLogprobs(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from judging.backbones import Backbone, load_backbone
 from judging.calibration import Calibration, CalibrationSet
 from judging.generation import Sampling
 from judging.tasks import get_task
-from tests.clients.fake_server import FakeServer, Say
+from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.model_server import ModelServer
 from tests.conftest import Folders
 from tests.judging.made_up import ask
@@ -138,6 +139,63 @@ def test_texts_are_told_and_counted(
         assert len(found.tokens) == SHORT.max_new_tokens
 
 
+def test_whoever_hears_a_text_may_ask_for_scores(
+    fake: FakeServer, backbone: Backbone, here: Judge
+) -> None:
+    fake.answer = ModelServer(backbone)
+    there = remote_judge(server(fake), backbone.name)
+    given = there.encoder.encode([(get_task("truthful-pair"), pair())] * 2)
+    tree = there.encoder.tree(("A", "B"))
+    heard = []
+    texts = there.engine.generate(
+        *(given, there.encoder, "</critique>", [0, 1], SHORT),
+        on_text=lambda row, text: heard.append((row, text, there.engine.score(given, tree))),
+    )
+    assert [(row, text) for row, text, _ in heard] == [(0, texts[0].text), (1, texts[1].text)]
+    expected = here.engine.score(given, tree)
+    for _, _, scores in heard:
+        assert scores.numpy() == pytest.approx(expected.numpy(), abs=1e-3)
+
+
+def test_slots_of_pictures_keep_to_the_concurrency(
+    fake: FakeServer, backbone: Backbone, picture: str
+) -> None:
+    fake.answer = ModelServer(backbone)
+    there = remote_judge(server(fake, concurrency=2), backbone.name)
+    answer = fake.answer
+
+    def slowly(seen: Seen) -> Say:
+        said = answer(seen)
+        assert isinstance(said, Say)
+        return replace(said, delay=0.02)
+
+    fake.answer, fake.most_in_flight = slowly, 0
+    [verdict] = there.grade([pair(images=(picture,))])
+    assert verdict.status == "scored"
+    assert fake.most_in_flight == 2
+
+
+def test_a_row_without_an_answer_does_not_fail_the_others(
+    fake: FakeServer, backbone: Backbone, here: Judge
+) -> None:
+    model = ModelServer(backbone)
+    fake.answer = model
+    there = remote_judge(server(fake, tries=1), backbone.name)
+    requests = [ask("right " * 100, id="1"), ask(id="2")]
+    [long, _] = there.encoder.encode([(get_task(one.task), one) for one in requests])
+
+    def hangs_up(seen: Seen) -> Say | str:
+        is_long = len(seen.body["prompt"][0]) >= len(long.prefix_ids + long.suffix_ids)
+        return RESET if is_long else model(seen)
+
+    fake.answer = hangs_up
+    lost, found = there.grade(requests)
+    assert (lost.status, lost.label) == ("judge_error", None)
+    assert_same(found, *here.grade([requests[1]]))
+    with pytest.raises(CustosError, match="1 try"):
+        list(there.grade([requests[0]]))
+
+
 def test_a_run_keeps_its_card_and_calibration(
     fake: FakeServer, backbone: Backbone, here: Judge, tmp_path: Path
 ) -> None:
@@ -150,6 +208,7 @@ def test_a_run_keeps_its_card_and_calibration(
     card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/all",)}, 1024)
     (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
     judge = Judge.load(str(folder), device="cpu")
+    assert judge.folder == folder
     bias = {"Correct": 2.0, "Partial": 0.0, "Wrong": -2.0}
     fitted = Calibration(temperature=1.5, bias=bias, n=9, nll_before=1, nll_after=1)
     calibration = CalibrationSet(judge=judge.identity, rubrics={"hieval-qs/plain/all": fitted})
