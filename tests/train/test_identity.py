@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,10 +20,10 @@ from train.loop import Progress, Trainer
 
 
 def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
-    def identity(**overrides: object) -> dict[str, object]:
+    def identity(**overrides: Any) -> dict[str, Any]:
         return run_identity(recipe(tmp_path, **overrides), "v1", {"a": "1"})
 
-    same = {"run__output": "elsewhere", "run__log_every": 7, "run__save_every": 9}
+    same: dict[str, Any] = {"run__output": "elsewhere", "run__log_every": 7, "run__save_every": 9}
     assert identity(**same) == identity()
     assert json.loads(json.dumps(identity())) == identity(), "it survives a file"
     signed = recipe(tmp_path).model_copy(update={"provenance": {"packages": {}}})
