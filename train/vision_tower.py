@@ -39,7 +39,7 @@ class Runs:
         )
 
 
-Block = Callable[[Any, Tensor, Runs, Tensor, Tensor], Tensor]
+Block = Callable[[Any, Tensor, Runs, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class EqualPictures:
@@ -54,7 +54,7 @@ class EqualPictures:
         self.tower = tower
         self.block: Block = torch.compile(_block, dynamic=False) if compiled else _block
 
-    def __call__(self, pixel_values: Tensor, grid_thw: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, pixel_values: Tensor, grid_thw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Run the tower.
 
         Args:
@@ -62,9 +62,10 @@ class EqualPictures:
             grid_thw: ``[pictures, 3]``, every row the same.
 
         Returns:
-            ``[pictures, tokens, hidden]``, as the tower's own ``pooler_output``, and what comes
-            into the last block, the patches of a token side by side: ``[pictures, tokens, merge^2 *
-            width]``.
+            ``[pictures, tokens, hidden]``, as the tower's own ``pooler_output``; what comes into
+            the last block, the patches of a token side by side: ``[pictures, tokens, merge^2 *
+            width]``; and where the first head of that block looks: ``[pictures, tokens, tokens]``,
+            rows sum to 1.
         """
         tower, merge = self.tower, self.tower.spatial_merge_size
         if not bool((grid_thw == grid_thw[0]).all()):
@@ -89,21 +90,27 @@ class EqualPictures:
         for number, block in enumerate(tower.blocks):
             before_last = hidden
             runs = whole if number in tower.fullatt_block_indexes else window
-            hidden = self.block(block, hidden, runs, cos, sin)
+            hidden, looks = self.block(block, hidden, runs, cos, sin)
         in_order, pictures = windows.argsort(), (len(grid_thw), -1)
         merged = tower.merger(hidden)[in_order].unflatten(0, pictures)
         middle = before_last.unflatten(0, (-1, merge**2)).flatten(1)[in_order]
-        return merged, middle.unflatten(0, pictures)
+        by_token = looks.unflatten(2, (-1, merge**2)).sum(3).unflatten(1, (-1, merge**2)).mean(2)
+        in_order = in_order[: by_token.shape[1]]  # the same in every picture
+        return merged, middle.unflatten(0, pictures), by_token[:, in_order][:, :, in_order]
 
 
-def _block(block: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor) -> Tensor:
-    attended = _attend(block.attn, block.norm1(hidden), runs, cos, sin)
+def _block(
+    block: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor
+) -> tuple[Tensor, Tensor]:
+    attended, looks = _attend(block.attn, block.norm1(hidden), runs, cos, sin)
     hidden = hidden + attended
-    mixed: Tensor = hidden + block.mlp(block.norm2(hidden))
-    return mixed
+    return hidden + block.mlp(block.norm2(hidden)), looks
 
 
-def _attend(attention: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor) -> Tensor:
+def _attend(
+    attention: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Attended patches, and the first head's weights ``[runs, length, length]`` in float32."""
     heads = attention.num_heads
     query, key, value = attention.qkv(hidden).unflatten(-1, (3, heads, -1)).unbind(1)
     query, key = apply_rotary_pos_emb_vision(query, key, cos, sin)
@@ -117,6 +124,6 @@ def _attend(attention: Any, hidden: Tensor, runs: Runs, cos: Tensor, sin: Tensor
     scores = (query @ key.transpose(-1, -2)).float() * attention.scaling
     if runs.padding:
         scores = scores.masked_fill(~runs.padding[1], -torch.inf)
-    mixed = (scores.softmax(-1).to(value.dtype) @ value).transpose(1, 2).flatten(0, 1).flatten(-2)
-    projected: Tensor = attention.proj(mixed[runs.padding[2]] if runs.padding else mixed)
-    return projected
+    weights = scores.softmax(-1)
+    mixed = (weights.to(value.dtype) @ value).transpose(1, 2).flatten(0, 1).flatten(-2)
+    return attention.proj(mixed[runs.padding[2]] if runs.padding else mixed), weights[:, 0]

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from data_prep.charts.scenes import Scene, diagonal_range
+from data_prep.charts.scenes import NAME, VALUES, Fact, Scene, diagonal_range
 from data_prep.charts.styles import NAMED, PALETTES, Style
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 Point = npt.NDArray[np.float64]
 """``[2]``, or ``[N, 2]`` for many."""
-Fact = Literal["name", "first value", "second value"]
-NAME: Fact = "name"
-VALUES: tuple[Fact, Fact] = ("first value", "second value")
-"""By column."""
 
 DPI = 100
 TOP = 10

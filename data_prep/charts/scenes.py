@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Literal
 
+Fact = Literal["name", "first value", "second value"]
+NAME: Fact = "name"
+VALUES: tuple[Fact, Fact] = ("first value", "second value")
+"""By column."""
 View = Mapping[str, int]
 """Values by item name, in the order drawn; what one question is about."""
 
@@ -83,9 +88,17 @@ class Scene:
 
         Several columns follow the kind, and every item then has one value for each.
         """
+        return "".join(text for text, _, _ in self.caption())
+
+    def caption(self) -> list[tuple[str, int, Fact | None]]:
+        """The line of :meth:`describe` in pieces: text, item, and what of it the text tells."""
         head = self.kind if len(self.columns) == 1 else f"{self.kind} {' '.join(self.columns)}"
-        rows = zip(self.names, *self.values, strict=True)
-        return f"{head}: {', '.join(' '.join(map(str, row)) for row in rows)}"
+        pieces: list[tuple[str, int, Fact | None]] = [(f"{head}:", -1, None)]
+        for item, (name, *values) in enumerate(zip(self.names, *self.values, strict=True)):
+            pieces += [(",", -1, None)] if item else []
+            pieces.append((f" {name}", item, NAME))
+            pieces += [(f" {v}", item, fact) for v, fact in zip(values, VALUES, strict=False)]
+        return pieces
 
 
 def draw_scene(rng: Random, kind: Kind) -> Scene:

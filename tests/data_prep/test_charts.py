@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from data_prep.charts import captioned, draw, generate, plan, plan_twins
-from data_prep.charts.drawing import NAME, VALUES, render
+from data_prep.charts.drawing import render
 from data_prep.charts.export import write_charts
 from data_prep.charts.factory import PlannedRow, _draw_task
 from data_prep.charts.forms import FORMS, STEPS
 from data_prep.charts.operations import GENERAL, operations_for, twin_operations_for
 from data_prep.charts.questions import QUESTION_FORMS
 from data_prep.charts.responses import ERROR_TYPES, score_of
-from data_prep.charts.scenes import KINDS, Scene, draw_scene
+from data_prep.charts.scenes import KINDS, NAME, VALUES, Scene, draw_scene
 from data_prep.charts.styles import SIZES, draw_style
 from data_prep.generic import load_generic
 from data_prep.splits import SPLITS
@@ -298,6 +298,18 @@ def test_items_stand_where_something_is_drawn(kind: str) -> None:
             assert 0 <= y < pixels.shape[0]
             around = pixels[max(0, int(y) - 14) : int(y) + 14, max(0, int(x) - 14) : int(x) + 14]
             assert np.ptp(around) > 30, "nothing but paper there"
+
+
+def test_captions_come_in_pieces_that_name_what_they_tell() -> None:
+    for number in range(2 * len(KINDS)):
+        scene = captioned(6, number).scene
+        facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
+        told = {(item, fact): text for text, item, fact in scene.caption() if fact}
+        assert told == {
+            (item, fact): f" {value}"
+            for fact, values in facts.items()
+            for item, value in enumerate(values)
+        }
 
 
 # Files.

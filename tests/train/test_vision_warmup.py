@@ -13,7 +13,7 @@ from judging.backbones import Backbone
 from judging.errors import CustosError
 from train import vision_warmup
 from train.checkpoint import save_checkpoint
-from train.vision_warmup import VISION_FILE, Warmup, WarmupRecipe
+from train.vision_warmup import VISION_FILE, Warmup, WarmupRecipe, _tokens_at
 
 
 def _warmup(folder: Path, **optim: Any) -> Warmup:
@@ -57,6 +57,29 @@ def test_a_killed_run_ends_as_a_whole_one(
         _warmup(tmp_path / "broken", lr=1e-4).fit()
     expected, found = (load_file(tmp_path / run / VISION_FILE) for run in ("whole", "broken"))
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+
+
+def test_a_picture_says_where_each_token_of_its_caption_is_shown(
+    embedded: Backbone, tmp_path: Path
+) -> None:
+    warmup = _warmup(tmp_path)
+    for picture in warmup.train:
+        texts = [warmup.backbone.tokenizer.decode([token]) for token in picture.targets]
+        for text, sources in zip(texts, picture.sources, strict=True):
+            shown = {fact for source in sources for fact in picture.facts[source]}
+            assert (
+                not text.strip(" ").isalnum()
+                or not sources
+                or any(text.strip() in (fact or "") for fact in shown)
+            )
+        assert sum(map(bool, picture.sources)) > len(texts) // 3
+    one = warmup.train[0]
+    at = _tokens_at(one, (0, 0))
+    looks = torch.full((1, 64, 64), 1e-4)
+    astray = warmup._astray(looks, [one], [(0, 0)])
+    for token, sources in enumerate(one.sources):
+        looks[0, token, [at[source] for source in sources[:1]]] = 1.0
+    assert warmup._astray(looks, [one], [(0, 0)]) < 0.01 < 5 < astray
 
 
 def test_the_loss_falls_where_features_near_the_captions_embeddings(
