@@ -42,7 +42,7 @@ class AsyncJudgeClient:
 
     Args:
         url: Of the service, as ``custos serve`` prints it.
-        judge: Which judge there; default the first that takes a request's task.
+        judge: Which judge there; default the one that knows a request's rubric best.
         api_key: Access key.
         concurrency: Most requests at once, spread over ``CALLS`` calls.
         deadline: Seconds that one try of a call may take.
@@ -204,15 +204,19 @@ class JudgeClient:
         return cards
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Digest of the card of the judge that takes a request.
+        """Digest of the cards of the judges that may take a request.
 
         Raises:
             CustosError: If there is none.
         """
-        for card in self.judges:
-            if request.task in card["tasks"] and self._judge in (None, card["name"]):
-                return digest(card)
-        raise CustosError(f"field 'task': no judge at {self.name} takes '{request.task}'")
+        able = [
+            card
+            for card in self.judges
+            if request.task in card["tasks"] and self._judge in (None, card["name"])
+        ]
+        if not able:
+            raise CustosError(f"field 'task': no judge at {self.name} takes '{request.task}'")
+        return digest({"judges": able})
 
 
 def _failed(request: JudgeRequest, error: CustosError) -> Verdict:

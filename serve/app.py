@@ -21,6 +21,7 @@ from serve.errors import ApiError, add_error_handling
 from serve.middleware import Bodies, Envelope, Keys, WhenOpen, request_id
 from serve.schemas import describe_task, openapi, served_tasks
 from serve.service import Service, Timing
+from serve.visitors import Visitors
 
 logger = logging.getLogger("custos.serve")
 
@@ -52,14 +53,19 @@ class Health(BaseModel):
 
 
 def create_app(
-    service: Service, *, keys: Sequence[str] = (), aliases: Mapping[str, str] | None = None
+    service: Service,
+    *,
+    keys: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    only_local: bool = False,
 ) -> FastAPI:
     """Build the service's app.
 
     Args:
         service: What the routes share; closed with the app.
-        keys: Access keys; with none, every route is open.
+        keys: Access keys; with none, every route is open, but not to pages of other sites.
         aliases: A model name that chat clients cannot change, to the model that answers under it.
+        only_local: Without keys, answer only under this machine's own names.
     """
 
     @asynccontextmanager
@@ -77,7 +83,10 @@ def create_app(
     add_error_handling(app)
     app.add_middleware(Bodies, limits=service.limits)
     app.add_middleware(WhenOpen, service=service)
-    app.add_middleware(Keys, keys=keys)
+    if keys:
+        app.add_middleware(Keys, keys=keys)
+    else:
+        app.add_middleware(Visitors, only_local=only_local)
     app.add_middleware(Envelope, metrics=service.metrics)
 
     @app.post("/judge", response_model=Verdict | Verdicts)

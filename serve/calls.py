@@ -12,8 +12,9 @@ from fastapi import Request
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
-from judging import JudgeRequest
-from serve.checks import check_requests, parse_request
+from judging import CustosError, JudgeRequest
+from judging.panel import best_judge
+from serve.checks import checked_requests, parse_request, refusal
 from serve.errors import ApiError
 from serve.limits import Limits
 
@@ -85,10 +86,10 @@ def parse_call(body: bytes, service: Service) -> Call:
     is_list = "requests" in decoded
     rows = _rows(decoded, service.limits) if is_list else [decoded]
     prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
-    requests = tuple(
-        _parse(row, service, prefix) for row, prefix in zip(rows, prefixes, strict=True)
+    requests = checked_requests(
+        [parse_request(row, prefix) for row, prefix in zip(rows, prefixes, strict=True)],
+        *(prefixes, service.limits, service.remote_images),
     )
-    check_requests(requests, prefixes, service.limits)
     judges = (
         _judge_of(request, named, service, prefix)
         for request, prefix in zip(requests, prefixes, strict=True)
@@ -104,25 +105,21 @@ def parse_one(body: bytes, service: Service) -> tuple[JudgeRequest, str]:
     """
     decoded = decode_object(body)
     named = _named_judge(decoded.pop("judge", None), service)
-    request = _parse(decoded, service, "")
-    check_requests([request], [""], service.limits)
+    (request,) = checked_requests(
+        [parse_request(decoded, "")], [""], service.limits, service.remote_images
+    )
     return request, _judge_of(request, named, service, "")
 
 
-def _parse(row: Any, service: Service, prefix: str) -> JudgeRequest:
-    request = parse_request(row, prefix)
-    if not (service.remote_images and request.images):
-        return request
-    images = service.remote_images.fetched(request.images, f"{prefix}images")
-    # A copy keeps which fields the client has set.
-    return request.model_copy(update={"images": images})
-
-
 def _judge_of(request: JudgeRequest, named: str | None, service: Service, prefix: str) -> str:
-    name = named or service.judge_for(request.task, prefix)
-    if request.task not in service.judges[name].tasks:
-        raise ApiError(422, f"judge '{name}' does not take '{request.task}'", f"{prefix}task")
-    return name
+    if named is None:
+        try:
+            return best_judge(service.judges, request)
+        except CustosError as error:
+            raise refusal(error, prefix) from None
+    if request.task not in service.judges[named].tasks:
+        raise ApiError(422, f"judge '{named}' does not take '{request.task}'", f"{prefix}task")
+    return named
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from judging.tasks import get_task
 from serve.errors import ApiError
 from serve.images import num_pixels
 from serve.limits import MAX_SEED, Limits
+from serve.remote_images import RemoteImages
 
 FRAME_TOKENS = 40
 """Turn markers, headings and the label tree."""
@@ -40,15 +41,27 @@ def parse_request(row: Any, prefix: str) -> JudgeRequest:
         raise ApiError(422, message, (prefix + path).rstrip(".") or "body") from None
 
 
-def check_requests(
-    requests: Sequence[JudgeRequest], prefixes: Sequence[str], limits: Limits
-) -> None:
+def checked_requests(
+    requests: Sequence[JudgeRequest],
+    prefixes: Sequence[str],
+    limits: Limits,
+    remote_images: RemoteImages | None,
+) -> tuple[JudgeRequest, ...]:
     """Check that each request suits its task, and that its texts and pictures are within limits.
+
+    Args:
+        requests: Of one call.
+        prefixes: As for :func:`parse_request`, of each.
+        limits: Bounds.
+        remote_images: Where pictures may be fetched from, once all else is known to be right;
+            without, only data URLs are taken.
+
+    Returns:
+        The requests, their pictures fetched.
 
     Raises:
         ApiError: 422 naming the field.
     """
-    pixels = 0
     for request, prefix in zip(requests, prefixes, strict=True):
         _check_task(request, prefix)
         _check_texts(request, prefix, limits)
@@ -57,18 +70,55 @@ def check_requests(
         field = f"{prefix}images"
         if len(request.images) > limits.images:
             raise ApiError(422, f"more than {limits.images} pictures", field)
-        pixels += sum(num_pixels(source, field, limits) for source in request.images)
+    pictures = checked_pictures(
+        [(one.images, f"{prefix}images") for one, prefix in zip(requests, prefixes, strict=True)],
+        limits,
+        remote_images,
+    )
+    return tuple(
+        # A copy keeps which fields the client has set.
+        request if own == request.images else request.model_copy(update={"images": own})
+        for request, own in zip(requests, pictures, strict=True)
+    )
+
+
+def checked_pictures(
+    pictures: Sequence[tuple[tuple[str, ...], str]],
+    limits: Limits,
+    remote_images: RemoteImages | None,
+) -> list[tuple[str, ...]]:
+    """Fetch the pictures of a call and measure them.
+
+    Args:
+        pictures: Groups of them, not too many, each with its path in the body.
+        limits: Bounds on their pixels.
+        remote_images: As for :func:`checked_requests`.
+
+    Raises:
+        ApiError: 422 naming the group.
+    """
+    fields = [field for _, field in pictures]
+    groups = remote_images.fetched(pictures) if remote_images else [own for own, _ in pictures]
+    pixels = 0
+    for own, field in zip(groups, fields, strict=True):
+        pixels += sum(num_pixels(source, field, limits) for source in own)
         if pixels > limits.call_pixels:
             raise ApiError(422, f"more than {limits.call_pixels:,} pixels in one call", field)
+    return groups
 
 
 def _check_task(request: JudgeRequest, prefix: str) -> None:
     try:
         get_task(request.task).check(request)
     except CustosError as error:
-        named = NAMED_FIELD.fullmatch(str(error))
-        path, message = named.groups() if named else ("", str(error))
-        raise ApiError(422, message, (prefix + path).rstrip(".") or "body") from None
+        raise refusal(error, prefix) from None
+
+
+def refusal(error: CustosError, prefix: str) -> ApiError:
+    """422 for what a task says against a request, naming the field."""
+    named = NAMED_FIELD.fullmatch(str(error))
+    path, message = named.groups() if named else ("", str(error))
+    return ApiError(422, message, (prefix + path).rstrip(".") or "body")
 
 
 def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
@@ -16,8 +17,12 @@ from judging import CustosError
 from serve.errors import ApiError
 
 SECONDS = 10.0
+"""Longest silence of a host."""
+CALL_SECONDS = 30.0
+"""Longest that all pictures of a call may take."""
 TYPES = ("image/jpeg", "image/png", "image/webp")
-NAT64 = ipaddress.ip_network("64:ff9b::/96")
+HIDING_IPV4 = [ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
+"""IPv6 networks whose addresses hold one of IPv4, which may be an inner one."""
 
 Resolve = Callable[[str, int], Sequence[str]]
 
@@ -31,10 +36,28 @@ def is_public(address: str) -> bool:
     """Whether an address is one of the open internet, in no disguise."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address) and (
-        ip.ipv4_mapped or ip.sixtofour or ip.teredo or ip in NAT64
+        ip.ipv4_mapped or ip.sixtofour or ip.teredo or any(ip in net for net in HIDING_IPV4)
     ):
         return False
     return ip.is_global and not ip.is_multicast
+
+
+@dataclass
+class _Budget:
+    """What the pictures of a call may still take."""
+
+    num_bytes: int
+    until: float
+
+    def spend(self, num_bytes: int, field: str) -> None:
+        """Take from it.
+
+        Raises:
+            ApiError: 422 if it is used up.
+        """
+        self.num_bytes -= num_bytes
+        if self.num_bytes < 0 or time.monotonic() > self.until:
+            raise ApiError(422, "the call's pictures are too large, or too slow to come", field)
 
 
 class RemoteImages:
@@ -45,7 +68,7 @@ class RemoteImages:
 
     Args:
         hosts: ``NAME`` or ``NAME:PORT``.
-        max_bytes: Most bytes of one picture.
+        max_bytes: Most bytes of all pictures of a call.
         resolve: From name and port to addresses.
         is_allowed: Whether an address may be connected to.
         trust: Certificates to trust.
@@ -76,22 +99,33 @@ class RemoteImages:
             trust_env=False,
         )
 
-    def fetched(self, images: Sequence[str], field: str) -> tuple[str, ...]:
-        """Pictures with https addresses replaced by data URLs.
+    def fetched(self, pictures: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
+        """Replace https addresses by data URLs; none is looked up unless all are allowed.
+
+        Args:
+            pictures: Groups of a call's pictures, each with its path in the body.
 
         Raises:
-            ApiError: 422 naming the field.
+            ApiError: 422 naming the group.
         """
-        return tuple(
-            self._fetch(source, field) if source.startswith("https:") else source
-            for source in images
-        )
+        for images, field in pictures:
+            for source in images:
+                if _is_remote(source) and _parts(source)[1] not in self.places:
+                    raise ApiError(422, "pictures are not fetched from this address", field)
+        budget = _Budget(self.max_bytes, time.monotonic() + CALL_SECONDS)
+        return [
+            tuple(
+                self._fetch(source, field, budget) if _is_remote(source) else source
+                for source in images
+            )
+            for images, field in pictures
+        ]
 
-    def _fetch(self, address: str, field: str) -> str:
+    def _fetch(self, address: str, field: str, budget: _Budget) -> str:
         parts, place = _parts(address)
-        if place not in self.places:
-            raise ApiError(422, "pictures are not fetched from this address", field)
+        assert place
         host, port = place
+        budget.spend(0, field)
         failed = ApiError(422, "the picture could not be fetched", field)
         try:
             found = self._resolve(host, port)
@@ -105,22 +139,20 @@ class RemoteImages:
                 headers={"Host": parts.netloc},
                 extensions={"sni_hostname": host},
             ) as answer:
-                return self._data_url(answer, field)
+                return self._data_url(answer, field, budget)
         except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError):
             raise failed from None
 
-    def _data_url(self, answer: httpx.Response, field: str) -> str:
+    def _data_url(self, answer: httpx.Response, field: str, budget: _Budget) -> str:
         if answer.is_redirect:
             raise ApiError(422, "the picture has moved; redirects are not followed", field)
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if answer.status_code != 200 or kind not in TYPES:
             raise ApiError(422, "there is no JPEG, PNG or WebP picture at this address", field)
-        until = time.monotonic() + SECONDS
         content = bytearray()
         for chunk in answer.iter_bytes():
             content += chunk
-            if len(content) > self.max_bytes or time.monotonic() > until:
-                raise ApiError(422, "the picture is too large, or too slow to come", field)
+            budget.spend(len(chunk), field)
         return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
@@ -140,6 +172,10 @@ def _parts(address: str) -> tuple[SplitResult, tuple[str, int] | None]:
         return parts, (parts.hostname.rstrip("."), parts.port or 443)
     except ValueError:
         return urlsplit(""), None
+
+
+def _is_remote(source: str) -> bool:
+    return source.startswith("https:")
 
 
 def _is_address(host: str) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from judging import Judge, JudgeRequest
+from judging import CustosError, Judge, JudgeRequest
 from serve.errors import ApiError
 
 logger = logging.getLogger("custos.serve")
@@ -244,30 +244,46 @@ class Scheduler:
         return window
 
     def _scores(self, lane: deque[Job]) -> list[Job]:
-        """A window of the lane: its oldest job, those that ask the same, the next oldest, ..."""
+        """A window of the lane: its oldest job, those that ask the same, the next oldest, ...
+
+        Those that were not the oldest take half of it at most: no crowd of kin can keep a job
+        waiting for more than twice its turn.
+        """
         # Half of what waits, so that callers come back with more while the other half is graded.
         half = max(self.window_tokens // WINDOW_BATCHES, self._tokens_waiting // 2)
         most = min(half, self.window_tokens)
-        asking: dict[Any, list[Job]] = {}
+        kin = self._kin(lane)
+        window: dict[int, Job] = {}
+        tokens = kin_tokens = 0
+        for oldest in lane:
+            if id(oldest) in window:
+                continue
+            if window and tokens + oldest.tokens > most:
+                break
+            window[id(oldest)] = oldest
+            tokens += oldest.tokens
+            for job in kin.get(_asked(oldest), ()):
+                if id(job) not in window:
+                    kin_tokens += job.tokens
+                    if kin_tokens > most // 2 or tokens + job.tokens > most:
+                        break
+                    window[id(job)] = job
+                    tokens += job.tokens
+        left = [job for job in lane if id(job) not in window]
+        lane.clear()
+        lane.extend(left)
+        return list(window.values())
+
+    def _kin(self, lane: deque[Job]) -> dict[Any, list[Job]]:
+        """The older jobs of a lane by what they ask."""
+        kin: dict[Any, list[Job]] = {}
         tokens = 0
         for job in lane:
             if tokens > KIN_WINDOWS * self.window_tokens:
                 break
             tokens += job.tokens
-            asked = job.request and (job.request.question, job.request.images)
-            asking.setdefault(asked, []).append(job)
-        window: list[Job] = []
-        tokens = 0
-        for job in (job for jobs in asking.values() for job in jobs):
-            tokens += job.tokens
-            if window and tokens > most:
-                break
-            window.append(job)
-        taken = set(map(id, window))
-        left = [job for job in lane if id(job) not in taken]
-        lane.clear()
-        lane.extend(left)
-        return window
+            kin.setdefault(_asked(job), []).append(job)
+        return kin
 
     def _run(self, window: list[Job]) -> None:
         start = time.monotonic()
@@ -278,6 +294,9 @@ class Scheduler:
         finally:
             with self._changed:
                 self._running = [job for job in self._running if job not in window]
+        window = [job for job in window if job.ended_at]  # others had been dropped
+        if not window:
+            return
         seconds = time.monotonic() - start
         tokens = sum(job.tokens for job in window)
         if window[0].kind == "score":
@@ -296,6 +315,10 @@ class Scheduler:
             return
         except ApiError as error:
             results = [error]
+        except CustosError as error:  # of all alike, as when the model's server is down
+            for job in window:
+                logger.warning("request %s: %s", job.request_id, error)
+            results = [error] * len(window)
         except Exception as error:
             if len(window) > 1:
                 logger.warning("%d requests failed together; trying halves", len(window))
@@ -350,6 +373,10 @@ class Scheduler:
         """Call a function on the event loop, unless that has ended."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *values)
+
+
+def _asked(job: Job) -> Any:
+    return job.request and (job.request.question, job.request.images)
 
 
 def _settle_each(jobs: Sequence[Job], results: Sequence[Any]) -> None:

@@ -149,7 +149,7 @@ def _judge_bodies(
     tasks: list[str], service: Service
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     requests = [task_schema(get_task(name), service.limits) for name in tasks]
-    judge = {"enum": list(service.judges), "description": "Default: the first that takes the task."}
+    judge = {"enum": list(service.judges), "description": "Default: the best for the rubric."}
     single = [
         {**request, "properties": {**request["properties"], "judge": judge}} for request in requests
     ]

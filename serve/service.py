@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from serve.cache import VerdictCache, cache_key
-from serve.checks import check_requests, estimated_tokens
+from serve.checks import estimated_tokens
 from serve.completion import Completion, Message, complete
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.limits import Limits
 from serve.metrics import Metrics
 from serve.middleware import request_id
+from serve.outcomes import completion_of, verdict_of
 from serve.remote_images import RemoteImages
 from serve.scheduler import WINDOW_BATCHES, Job, Scheduler
 
@@ -74,6 +75,7 @@ class Service:
         log_contents: bool = False,
     ) -> None:
         self.judges: Mapping[str, Judge] = {}
+        self.token_counters: Mapping[str, Callable[[str], int]] = {}
         self.limits = limits or Limits()
         self.remote_images = remote_images
         self.log_contents = log_contents
@@ -94,6 +96,7 @@ class Service:
         """
         if not judges:
             raise CustosError("a service needs at least one judge")
+        self.token_counters = {name: judge.encoder.counter() for name, judge in judges.items()}
         self.judges = judges
         if self.state == "starting":
             self.state = "ready"
@@ -112,33 +115,6 @@ class Service:
         except ApiError:
             self._counters["rejected"] += 1
             raise
-
-    def judge_for(self, task: str, prefix: str = "") -> str:
-        """Name of the first judge that takes a task.
-
-        Args:
-            task: Task name.
-            prefix: As for :meth:`check`.
-
-        Raises:
-            ApiError: 422 if there is none.
-        """
-        for name, judge in self.judges.items():
-            if task in judge.tasks:
-                return name
-        raise ApiError(422, f"no judge here takes '{task}'", f"{prefix}task")
-
-    def check(self, request: JudgeRequest, prefix: str = "") -> None:
-        """Apply to a request the limits and the validation of ``POST /judge``.
-
-        Args:
-            request: Made by the caller from what a client sent.
-            prefix: Path of the request in the body, to put before a field's name: ``requests.3.``.
-
-        Raises:
-            ApiError: 4xx naming the field.
-        """
-        check_requests([request], [prefix], self.limits)
 
     async def grade(
         self,
@@ -185,7 +161,7 @@ class Service:
             if key and key in known:
                 verdict = known[key].model_copy(update={"id": request.id})
             else:
-                verdict = _verdict(next(graded))
+                verdict = verdict_of(next(graded))
                 if key and verdict.status != "judge_error":
                     fresh[key] = verdict
             self.metrics.count_verdict(name, verdict)
@@ -208,7 +184,7 @@ class Service:
         async with aclosing(self._pieces(job, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
-        verdict = _verdict(job)
+        verdict = verdict_of(job)
         self.metrics.count_verdict(judge, verdict)
         yield verdict
 
@@ -233,7 +209,7 @@ class Service:
             deadline: As for :meth:`grade`.
 
         Raises:
-            ApiError: As :meth:`grade`, and 422 if the conversation is too long.
+            ApiError: As :meth:`grade`, and as :func:`serve.outcomes.completion_of`.
         """
         model = self.judges[judge]
         size = sum(len(message.text.encode(errors="replace")) for message in messages)
@@ -248,7 +224,7 @@ class Service:
         async with aclosing(self._pieces(job, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
-        yield job.future.result()
+        yield completion_of(job)
 
     def queue(self) -> QueueState:
         """What waits and runs now, and what happened since the start."""
@@ -358,21 +334,6 @@ class Service:
             return {}
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._cache_thread, self._cache.get, keys)
-
-
-def _verdict(job: Job) -> Verdict:
-    """What a finished job came to."""
-    assert job.request
-    if error := job.future.exception():
-        if isinstance(error, ApiError):
-            raise error
-        return Verdict(
-            id=job.request.id,
-            status="judge_error",
-            message=f"internal error; the log has it under request {job.request_id}",
-        )
-    verdict: Verdict = job.future.result()
-    return verdict
 
 
 def _window_tokens(judge: Judge) -> int:

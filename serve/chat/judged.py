@@ -9,12 +9,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
-from judging import Judge, JudgeRequest, Verdict
+from fastapi.concurrency import run_in_threadpool
+
+from judging import JudgeRequest, Verdict
 from judging.types import ReferenceMode, score_of
 from serve.chat.contract import Contract, Layout
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
-from serve.checks import NAMED_FIELD
+from serve.checks import NAMED_FIELD, checked_requests
 from serve.errors import ApiError
 from serve.service import Service
 
@@ -40,11 +42,11 @@ def is_probe(asked: ChatRequest) -> bool:
     return len(asked.messages) == 1 and asked.messages[0].text.strip(" .!?").lower() in PROBES
 
 
-async def greeting(asked: ChatRequest, judge: Judge, model: str) -> Reply:
+async def greeting(asked: ChatRequest, service: Service, judge: str, model: str) -> Reply:
     """What a probe is told."""
     text = f"Hello, this is {model}."
     yield Piece(text)
-    yield Ending("stop", len(judge.encoder.data(asked.text)), len(judge.encoder.data(text)))
+    yield await _ending("stop", service, judge, asked.text, text)
 
 
 def understand(asked: ChatRequest, contract: Contract, service: Service) -> Asked:
@@ -63,9 +65,6 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
     layout, fields = contract.read(asked.turns[0].text, asked.system)
     references, reference_mode = _references(layout, fields.get("reference", ""))
     is_pair = "response_a" in fields
-    images = asked.turns[0].images
-    if service.remote_images:
-        images = service.remote_images.fetched(images, "images")
     mode: Literal["score", "critique"] = "score"
     if "{critique}" in contract.reply and not asked.wants_json:
         mode = "critique"
@@ -78,11 +77,11 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
         responses=(
             (fields["response_a"], fields["response_b"]) if is_pair else (fields["response"],)
         ),
-        images=images,
+        images=asked.turns[0].images,
         mode=mode,
         seed=asked.seed or 0,
     )
-    service.check(request)
+    (request,) = checked_requests([request], [""], service.limits, service.remote_images)
     return Asked(contract, layout, request, asked.wants_json, asked.text)
 
 
@@ -116,12 +115,16 @@ async def judged(
     for piece in _around_label(asked, verdict, tail if text else head + tail):
         text += piece.text
         yield piece
-    encoder = service.judges[judge].encoder
-    yield Ending(
-        "length" if verdict.status == "truncated" else "stop",
-        len(encoder.data(asked.prompt)),
-        len(encoder.data(text)),
-    )
+    reason: Literal["stop", "length"] = "length" if verdict.status == "truncated" else "stop"
+    yield await _ending(reason, service, judge, asked.prompt, text)
+
+
+async def _ending(
+    reason: Literal["stop", "length"], service: Service, judge: str, prompt: str, text: str
+) -> Ending:
+    """The end of a reply. Counting a long prompt takes a second: another thread does it."""
+    count = service.token_counters[judge]
+    return Ending(reason, *await run_in_threadpool(lambda: (count(prompt), count(text))))
 
 
 async def _events(

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from serve.calls import decode_object
+from serve.checks import checked_pictures
 from serve.completion import Message
 from serve.errors import ApiError
-from serve.images import num_pixels
 from serve.limits import Limits
 from serve.remote_images import RemoteImages
 
@@ -140,9 +140,8 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     if asked.response_format and asked.response_format.type == "json_schema":
         raise ApiError(422, "only 'text' and 'json_object' are supported", "response_format.type")
     most = 5 * limits.field_chars  # a few fields and what a harness puts around them
-    for number, said in enumerate(asked.messages):
-        if len(said.text) > most:
-            raise ApiError(422, f"longer than {most:,} characters", f"messages.{number}.content")
+    if sum(len(said.text) for said in asked.messages) > most:
+        raise ApiError(422, f"longer than {most:,} characters in all", "messages")
     return asked
 
 
@@ -161,17 +160,17 @@ def conversation(
     """
     if asked.messages[-1].role != "user":
         raise ApiError(422, "expected the user to speak last", "messages")
-    pixels = num_images = 0
-    messages = []
-    for number, said in enumerate(asked.messages):
-        field = f"messages.{number}.content"
-        num_images += len(said.images)
-        if num_images > limits.images:
-            raise ApiError(422, f"more than {limits.images} pictures", field)
-        images = remote_images.fetched(said.images, field) if remote_images else said.images
-        pixels += sum(num_pixels(source, field, limits) for source in images)
-        if pixels > limits.call_pixels:
-            raise ApiError(422, f"more than {limits.call_pixels:,} pixels in one call", field)
-        role: Any = "system" if said.role == "developer" else said.role
-        messages.append(Message(role, said.text, images))
-    return messages
+    if sum(len(said.images) for said in asked.messages) > limits.images:
+        raise ApiError(422, f"more than {limits.images} pictures", "messages")
+    pictures = checked_pictures(
+        [(said.images, f"messages.{place}.content") for place, said in enumerate(asked.messages)],
+        limits,
+        remote_images,
+    )
+    roles: list[Any] = [
+        "system" if said.role == "developer" else said.role for said in asked.messages
+    ]
+    return [
+        Message(role, said.text, images)
+        for role, said, images in zip(roles, asked.messages, pictures, strict=True)
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from judging import CustosError, Judge
+from judging.judge import Standing
 from serve.chat.contract import Contract
 from serve.chat.contracts import CONTRACTS
 from serve.errors import ApiError
@@ -77,12 +78,12 @@ def _named(judges: Mapping[str, Judge]) -> Iterator[tuple[str, Model]]:
         if len(own) > 1:
             yield from ((model.name, model) for model in own)
     for name, judge in judges.items():
-        if judge.card is None:
+        if _writes(judge):
             yield name, Model(name, name, None)
 
 
 def _find(judges: Mapping[str, Judge], name: str) -> Model | None:
-    if name in judges and judges[name].card is None:
+    if name in judges and _writes(judges[name]):
         return Model(name, name, None)
     wanted, _, chosen = name.removeprefix(PREFIX).partition("@")
     if not name.startswith(PREFIX) or wanted not in CONTRACTS:
@@ -92,14 +93,19 @@ def _find(judges: Mapping[str, Judge], name: str) -> Model | None:
     return _model(CONTRACTS[wanted], judge) if judge in own else None
 
 
+def _writes(judge: Judge) -> bool:
+    """Whether free text can be had: from a backbone whose tokens are known here."""
+    return judge.card is None and judge.engine.posterior == "exact"
+
+
 def _judges_of(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
-    """Names of the judges that know the task under a rubric that the harness may ask for."""
-    return [
-        name
+    """Names of the judges that can read some of the harness's rubrics, those of most first."""
+    standings = {
+        name: [judge.standing(contract.task, rubric) for rubric in contract.rubrics]
         for name, judge in judges.items()
-        if contract.task in judge.tasks
-        and (judge.card is None or contract.rubrics & set(judge.card.tasks[contract.task]))
-    ]
+    }
+    able = [name for name, own in standings.items() if max(own) >= Standing.ZERO_SHOT]
+    return sorted(able, key=lambda name: -sum(standings[name]))
 
 
 def _model(contract: Contract, judge: str) -> Model:

@@ -70,6 +70,7 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def chat(request: Request) -> Response:
         """Answer a harness's prompt with a verdict in its own form, or write freely."""
+        service.require_ready()
         body = await request.body()
         asked = await run_in_threadpool(parse_chat, body, service.limits)
         model = models.get(asked.model)
@@ -113,7 +114,7 @@ async def _reply(
         )
         return judge.identity, written(asked, messages, service, model.judge, deadline)
     if is_probe(asked):
-        return "", greeting(asked, judge, model.name)
+        return "", greeting(asked, service, model.judge, model.name)
     understood = await run_in_threadpool(understand, asked, model.contract, service)
     reply = judged(understood, service, model.judge, streamed=bool(asked.stream), deadline=deadline)
     return judge.fingerprint(understood.request), reply

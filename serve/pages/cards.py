@@ -7,7 +7,6 @@ from typing import Any
 
 from judging import Judge
 from judging.errors import CustosError
-from judging.judge import run_folder
 
 MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
 BASELINES = ("containment", "majority_label", "zero_shot")
@@ -21,13 +20,12 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         judge: The judge.
     """
     described = judge.describe()
-    folder = run_folder(judge.name)
     report: dict[str, Any] | None = None
     notes: list[list[str]] = []
-    if folder:
+    if judge.folder:
         try:
-            report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-            notes = _prose((folder / "README.md").read_text(encoding="utf-8"))
+            report = json.loads((judge.folder / "report.json").read_text(encoding="utf-8"))
+            notes = _prose((judge.folder / "README.md").read_text(encoding="utf-8"))
         except (OSError, ValueError, CustosError):
             report = None
     return {

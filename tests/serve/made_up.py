@@ -6,6 +6,8 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
@@ -21,6 +23,9 @@ class FakeJudge(Judge):
     model's last digits do.
     """
 
+    encoder: Any = SimpleNamespace(counter=lambda: lambda text: len(text.split()))
+    folder: Path | None = None
+    engine: Any = SimpleNamespace(posterior="exact")
     CRITIQUE = "Both say little. The first says less."
 
     def __init__(
@@ -44,6 +49,10 @@ class FakeJudge(Judge):
     @property
     def backbone_name(self) -> str:
         return "untrained"
+
+    @property
+    def identity(self) -> str:
+        return self.name
 
     def fingerprint(self, request: JudgeRequest) -> str:
         return f"{self.name}/{request.task}"

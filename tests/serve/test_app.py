@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from judging import CustosError
+from judging import CustosError, Verdict
 from judging.tasks import task_names
 from serve.app import create_app
 from serve.limits import Limits
@@ -218,13 +218,28 @@ def test_a_request_that_breaks_the_judge_is_a_judge_error_without_internals(
     assert client.post("/judge", json=row()).json()["status"] == "scored"
 
 
+def test_what_another_server_says_stays_in_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = FakeJudge()
+    said = "prompt: the server answered 400: secret"
+    monkeypatch.setattr(
+        judge, "_answer", lambda request, _: Verdict(status="judge_error", message=said)
+    )
+    with TestClient(create_app(Service({"a": judge}))) as client:
+        answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-10"})
+    message = answer.json()["message"]
+    assert message == "the judge could not grade this; the log has it under request call-10"
+    assert f"request call-10: {said}" in caplog.text
+
+
 def test_a_fault_of_the_service_is_a_500_without_internals(
     client: TestClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: Service, task: str, prefix: str = "") -> str:
+    def broken(judges: Any, request: Any) -> str:
         raise RuntimeError("secret of /root/.ssh")
 
-    monkeypatch.setattr(Service, "judge_for", broken)
+    monkeypatch.setattr("serve.calls.best_judge", broken)
     answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-8"})
     assert answer.status_code == 500
     assert answer.headers["X-Request-ID"] == "call-8"

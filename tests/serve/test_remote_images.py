@@ -12,6 +12,7 @@ import trustme
 from PIL import Image
 
 from judging import CustosError
+from serve.calls import parse_call
 from serve.chat.contracts import CONTRACTS
 from serve.chat.judged import understand
 from serve.chat.messages import conversation, parse_chat
@@ -20,6 +21,7 @@ from serve.images import num_pixels
 from serve.limits import Limits
 from serve.remote_images import RemoteImages, is_public
 from serve.service import Service
+from tests.serve.made_up import FakeJudge, row
 
 HOST = "images.test"
 
@@ -83,7 +85,7 @@ def fetcher(web: HTTPServer, authority: trustme.CA, name: str = HOST) -> RemoteI
 
 
 def fetch(images: RemoteImages, address: str) -> str:
-    (source,) = images.fetched([address], "requests.2.images")
+    [(source,)] = images.fetched([((address,), "requests.2.images")])
     return source
 
 
@@ -195,6 +197,8 @@ def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
         ["fd00::1"],
         ["::ffff:169.254.169.254"],
         ["64:ff9b::7f00:1"],
+        ["64:ff9b:1::7f00:1"],
+        ["::7f00:1"],
         ["2002:7f00:1::"],
         ["93.184.216.34", "127.0.0.1"],
         [],
@@ -203,6 +207,40 @@ def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
 def test_a_name_that_points_inwards_is_not_connected_to(found: list[str]) -> None:
     images = RemoteImages([HOST], 1000, resolve=lambda host, port: found)
     assert "could not be fetched" in refusal(images, f"https://{HOST}/a.png")
+
+
+def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(f"looked up {host}")
+
+    images = RemoteImages([HOST], 1000, resolve=resolve)
+    allowed = f"https://{HOST}/a.png"
+    with pytest.raises(ApiError, match="not fetched from this address") as caught:
+        images.fetched([((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")])
+    assert caught.value.field == "requests.1"
+    service = Service({"a": FakeJudge()}, remote_images=images)
+    for rows, says in (
+        ([row(images=[allowed] * 9)], "more than 8 pictures"),
+        ([row(images=[allowed]), row(references=[])], "needs it"),
+        ([row(images=[allowed]), row(images=[allowed] * 9)], "more than 8 pictures"),
+    ):
+        with pytest.raises(ApiError, match=says):
+            parse_call(json.dumps({"requests": rows}).encode(), service)
+    parts = [{"type": "image_url", "image_url": {"url": allowed}}]
+    body = {"model": "fake", "messages": [{"role": "user", "content": parts * 3}] * 3}
+    with pytest.raises(ApiError, match="more than 8 pictures"):
+        conversation(parse_chat(json.dumps(body).encode(), Limits()), Limits(), images)
+
+
+def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: trustme.CA) -> None:
+    images = fetcher(web, authority)
+    images.max_bytes = int(2.5 * len(png()))
+    address = f"https://{HOST}:{web.server_port}/a.png"
+    groups = [((address,), f"requests.{number}.images") for number in range(3)]
+    assert len(images.fetched(groups[:2])) == 2
+    with pytest.raises(ApiError, match="too large") as caught:
+        images.fetched(groups)
+    assert caught.value.field == "requests.2.images"
 
 
 def test_public_addresses() -> None:

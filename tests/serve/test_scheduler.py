@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from judging import JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
 from judging.types import Pass
 from serve.limits import Limits
+from serve.scheduler import Job, Scheduler
 from serve.service import Service
 from tests.serve.made_up import FakeJudge, row
 
@@ -128,6 +129,74 @@ def test_a_flood_of_one_question_does_not_hold_up_another() -> None:
         service.close()
 
     asyncio.run(main())
+
+
+def test_crowds_of_kin_take_half_of_a_window_at_most() -> None:
+    judge = FakeJudge()
+    long = "x" * 1000  # a window holds fourteen such rows
+    # Before every quiet row stands one with a crowd of its kin at the back.
+    questions = [f"{kind}{place}" for place in range(10) for kind in ("loud", "quiet")]
+    questions += [f"loud{place}" for place in range(10) for _ in range(14)]
+    rows = [
+        JudgeRequest.model_validate(row(id=f"{name}/{place}", question=f"{name} {long}"))
+        for place, name in enumerate(questions)
+    ]
+
+    async def main() -> None:
+        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
+        await service.grade(rows, ["a"] * len(rows))
+        service.close()
+
+    asyncio.run(main())
+    assert sum(map(len, judge.batches)) == len(rows)
+    quiet = [any("quiet" in name for name in batch) for batch in judge.batches]
+    # At least seven of the oldest go with every window, and twenty were there before the crowds.
+    assert not any(quiet[3:])
+
+
+def test_what_nobody_waits_for_says_nothing_of_the_speed() -> None:
+    windows: list[tuple[str, int]] = []
+
+    async def main() -> None:
+        scheduler = Scheduler(
+            {"a": FakeJudge()},
+            **{"max_requests": 9, "max_tokens": 9999, "window_tokens": 999},
+            on_window=lambda name, count, seconds: windows.append((name, count)),
+        )
+        left, kept = (Job("a", "score", 100, request) for request in requests(2))
+        left.dropped = True
+        scheduler._run([left])
+        await asyncio.to_thread(scheduler._run, [left, kept])
+        await kept.future
+        scheduler.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert windows == [("a", 1)]
+
+
+class Unreachable(FakeJudge):
+    """Its model's server is down."""
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        self.batches.append([request.id for request in requests])
+        raise CustosError("http://10.0.0.7:8001/v1: the server answered 503: secret")
+
+
+def test_a_server_that_is_down_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
+    judge = Unreachable()
+
+    async def main() -> tuple[Verdict, ...]:
+        service = Service({"a": judge})
+        verdicts = await service.grade(requests(8), ["a"] * 8)
+        service.close()
+        return verdicts
+
+    verdicts = asyncio.run(main())
+    assert len(judge.batches) == 1
+    assert {verdict.status for verdict in verdicts} == {"judge_error"}
+    assert "secret" not in str(verdicts)
+    assert "secret" in caplog.text
 
 
 class Writer(FakeJudge):
@@ -278,7 +347,8 @@ def test_places_of_cancelled_calls_are_free() -> None:
     async def main() -> None:
         service = Service({"a": judge}, Limits(queue_requests=8))
         running = asyncio.create_task(service.grade(requests(1), ["a"]))
-        await asyncio.sleep(0.05)
+        while not judge.batches:
+            await asyncio.sleep(0.01)
         for _ in range(5):
             call = asyncio.create_task(service.grade(requests(8), ["a"] * 8))
             await asyncio.sleep(0.01)

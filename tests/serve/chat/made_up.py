@@ -6,7 +6,6 @@ import base64
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,7 +44,6 @@ class KnowingJudge(FakeJudge):
         self.card = JudgeCard(
             backbone="none", backbone_version="none", tasks=known, instructions={}
         )
-        self.encoder: Any = SimpleNamespace(data=str.split)
         self.seen: list[JudgeRequest] = []
 
     def grade(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -206,6 +207,19 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         assert {"custos/qa", "custos/qa@one", "custos/qa@two", "custos/truthful-pair"} <= names
 
 
+def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> None:
+    later, first = KnowingJudge("later"), KnowingJudge("first", ("hieval-qs",))
+    calibration: Any = SimpleNamespace(rubrics={"hieval-qs/plain/any": None})
+    first.calibration = calibration
+    with serving({"later": later, "first": first, "zero": FakeJudge("zero")}) as address:
+        with httpx.Client(base_url=address, timeout=20) as http:
+            assert ask(http, qa("x"))["model"] == "custos/qa@first"
+            names = http.get("/v1/models").json()["data"]
+    roots = {one["id"]: one["root"] for one in names}
+    assert roots["custos/charthal"] == "custos/charthal@later"
+    assert {"custos/qa@first", "custos/qa@later", "custos/qa@zero"} <= roots.keys()
+
+
 @pytest.mark.parametrize(
     ("change", "param", "says"),
     [
@@ -216,7 +230,12 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         ({"tools": [{}]}, "tools", "not supported"),
         ({"messages": []}, "messages", "at least 1"),
         ({"messages": user([{"type": "input_audio"}])}, "messages.0.content.0", "expected tags"),
-        ({"messages": user("a" * 1_000_001)}, "messages.0.content", "longer than"),
+        ({"messages": user("a" * 1_000_001)}, "messages", "longer than"),
+        (
+            {"messages": [{"role": "system", "content": "a" * 400_000}] * 3},
+            "messages",
+            "longer than 1,000,000 characters in all",
+        ),
         ({"messages": user("No marks.")}, "messages", "no prompt of inspect_ai"),
         ({"messages": [*user("a"), *user("b")]}, "messages", "one user message"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, "messages", "one user message"),

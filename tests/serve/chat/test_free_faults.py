@@ -1,0 +1,65 @@
+"""What a client is told when a free text fails, before its first piece and after."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from clients.chat import RequestRefused
+from judging import CustosError
+from judging.errors import RowsFailed
+from tests.serve.chat.made_up import user
+from tests.serve.chat.serving import serving
+from tests.serve.made_up import FakeJudge
+
+URL = "/v1/chat/completions"
+FAULTS = [
+    (CustosError("field 'images': data URL is not a readable picture"), 422, "images: data URL"),
+    (RowsFailed({0: RequestRefused("text: the server answered 400: secret")}), 422, "cannot read"),
+    (CustosError("text: the server answered 503: secret (2 tries)"), 502, "server fails"),
+    (RuntimeError("secret of /root/.ssh"), 500, "internal error"),
+]
+
+
+@pytest.mark.parametrize(("fault", "status", "says"), FAULTS)
+def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, says: str) -> None:
+    begins = False
+
+    def complete(*given: Any) -> None:
+        if begins:
+            given[-1]("Once upon ")
+        raise fault
+
+    monkeypatch.setattr("serve.service.complete", complete)
+    asked = {"model": "plain", "messages": user("Go on.")}
+    headers = {"X-Request-ID": "call-9"}
+    with serving({"plain": FakeJudge("plain")}) as address:
+        with httpx.Client(base_url=address, headers=headers, timeout=20) as http:
+            answers = [http.post(URL, json={**asked, "stream": on}) for on in (False, True)]
+            begins = True
+            streamed = http.post(URL, json={**asked, "stream": True})
+    for answer in answers:
+        assert answer.status_code == status
+        assert says in answer.json()["error"]["message"]
+    assert streamed.status_code == 200
+    *_, last, rest = streamed.text.split("\n\n")
+    assert rest == ""
+    error = json.loads(last.removeprefix("data: "))["error"]
+    assert says in error["message"]
+    for text in (*(answer.text for answer in answers), streamed.text):
+        assert "secret" not in text
+        assert "call-9" in text or says.startswith("images")
+
+
+def test_a_backbone_known_only_by_its_words_is_not_offered_for_free_text() -> None:
+    judge = FakeJudge("far")
+    judge.engine = type("Words", (), {"posterior": "approximate"})()
+    with serving({"far": judge}) as address, httpx.Client(base_url=address) as http:
+        names = {one["id"] for one in http.get("/v1/models").json()["data"]}
+        assert "custos/qa" in names
+        assert "far" not in names
+        answer = http.post(URL, json={"model": "far", "messages": user("Go on.")})
+        assert answer.status_code == 404

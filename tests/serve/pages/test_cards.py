@@ -1,0 +1,24 @@
+"""What the page of judges shows is the report of the very run that is served."""
+
+import json
+import shutil
+from pathlib import Path
+
+from serve.pages.cards import card
+from tests.serve.made_up import FakeJudge
+
+SHIPPED = Path(__file__).parents[3] / "judges" / "embedded-qs"
+
+
+def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
+    report = json.loads((SHIPPED / "report.json").read_text())
+    folder = tmp_path / "embedded-qs"
+    folder.mkdir()
+    (folder / "report.json").write_text(json.dumps({**report, "n": 7}))
+    shutil.copy(SHIPPED / "README.md", folder)
+    judge = FakeJudge("embedded-qs")
+    assert card("qs", judge)["n"] is None  # only its name is that of the shipped one
+    judge.folder = folder
+    shown = card("qs", judge)
+    assert (shown["name"], shown["n"]) == ("qs", 7)
+    assert shown["rows"][0]["name"] == "embedded-qs"

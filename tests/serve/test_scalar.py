@@ -1,0 +1,25 @@
+"""A scalar verdict comes out of the service as the judge gives it."""
+
+import pytest
+
+from judging import Judge, JudgeRequest, Verdict
+from serve.service import Service
+from tests.conftest import Folders
+from tests.serve.sockets import serving
+
+ROWS = [
+    {"task": "truthful-reward", "question": "Is the mill green?", "response": response}
+    for response in ("Yes, it is green.", "No, it is brown.", "Nobody can say so.")
+]
+
+
+def test_a_reward_survives_the_service(tiny_folders: Folders) -> None:
+    judge = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    expected = list(judge.grade([JudgeRequest.model_validate(row) for row in ROWS]))
+    with serving(Service({"tiny": judge})) as client:
+        told = client.post("/judge", json={"requests": ROWS}).json()["verdicts"]
+    found = [Verdict.model_validate(verdict) for verdict in told]
+    assert [one.score for one in found] == [pytest.approx(one.score) for one in expected]
+    assert len({one.score for one in found}) == len(ROWS)
+    # Whoever trains on it may well need more digits than people read.
+    assert all(one.score != round(one.score or 0, 6) for one in found)
