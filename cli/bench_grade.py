@@ -20,12 +20,13 @@ from cli.server_options import (
     PromptPrice,
     api_key,
     prices,
+    service_key,
 )
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.rows import write_json
 
 if TYPE_CHECKING:
-    from cli.grade import Grader
+    from cli.partial import Grader
 
 RUBRICS_OF = "charthal"
 """The benchmark whose rubrics can be replaced."""
@@ -83,7 +84,8 @@ def grade(
         run_file,
         write_graded,
     )
-    from cli.grade import fill_showing, partial_of, read_saved, show_problems
+    from cli.grade import show_problems
+    from cli.partial import fill_showing, locked, partial_of, read_saved
 
     benchmark = get_benchmark(name)
     check_output(out, responses)
@@ -107,38 +109,39 @@ def grade(
     verdicts: list[list[Verdict]] = [[] for _ in rows]
     unfinished = partial_of(out)
     run_file(out).unlink(missing_ok=True)
-    if any(asked):
-        if judge is None:
-            raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
-        grader = load_grader(judge, model, key_env, concurrency, deadline)
-        if rubric_file is not None and not _takes_any_wording(grader):
-            raise CustosError(
-                f"--rubric-file: judge '{grader.name}' was trained under other instructions; use a "
-                "backbone or, with --model, the URL of a server as the judge"
+    with locked(unfinished):
+        if any(asked):
+            if judge is None:
+                raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
+            grader = load_grader(judge, model, key_env, concurrency, deadline)
+            if rubric_file is not None and not _takes_any_wording(grader):
+                raise CustosError(
+                    f"--rubric-file: judge '{grader.name}' was trained under other instructions; "
+                    "use a backbone or, with --model, the URL of a server as the judge"
+                )
+            started, was_stopped = time.perf_counter(), unfinished.exists()
+            fill_showing(unfinished, grader, read, sum(map(len, asked)), batch)
+            for saved in read_saved(unfinished):
+                verdicts[saved.row].append(saved.verdict)
+            seconds = None if was_stopped else time.perf_counter() - started
+            price = prices(prompt_price, completion_price)
+            usage = getattr(grader, "usage", None)
+            write_json(
+                run_file(out),
+                {
+                    "judge": grader.name,
+                    "rubric_file": str(rubric_file) if rubric_file else None,
+                    "requests": sum(map(len, asked)),
+                    "seconds": seconds,
+                    "usage": usage.model_dump() if usage else None,
+                    "cost": _cost(usage, price, was_stopped),
+                    "version": version("custos"),
+                    "command": shlex.join(["custos", *sys.argv[1:]]),
+                },
             )
-        started, was_stopped = time.perf_counter(), unfinished.exists()
-        fill_showing(unfinished, grader, read, sum(map(len, asked)), batch)
-        for saved in read_saved(unfinished):
-            verdicts[saved.row].append(saved.verdict)
-        seconds = None if was_stopped else time.perf_counter() - started
-        price = prices(prompt_price, completion_price)
-        usage = getattr(grader, "usage", None)
-        write_json(
-            run_file(out),
-            {
-                "judge": grader.name,
-                "rubric_file": str(rubric_file) if rubric_file else None,
-                "requests": sum(map(len, asked)),
-                "seconds": seconds,
-                "usage": usage.model_dump() if usage else None,
-                "cost": _cost(usage, price, was_stopped),
-                "version": version("custos"),
-                "command": shlex.join(["custos", *sys.argv[1:]]),
-            },
-        )
-    graded = (benchmark.graded(row, own) for row, own in zip(rows, verdicts, strict=True))
-    write_graded(out, graded, benchmark.keyed)
-    unfinished.unlink(missing_ok=True)
+        graded = (benchmark.graded(row, own) for row, own in zip(rows, verdicts, strict=True))
+        write_graded(out, graded, benchmark.keyed)
+        unfinished.unlink(missing_ok=True)
     unscored = {
         number: verdict.message or verdict.status
         for number, own in enumerate(verdicts, 1)
@@ -160,7 +163,7 @@ def load_grader(
     from clients.judge_client import JudgeClient
 
     if model is None and not source.rstrip("/").endswith("/v1"):
-        key = api_key(key_env)
+        key = service_key(key_env)
         return JudgeClient.connect(source, api_key=key, concurrency=concurrency, deadline=deadline)
     if model is None:
         raise CustosError("--model: name the model to ask on the server")

@@ -60,7 +60,8 @@ def tournament(
     from benchmarks.files import read_file, rows_of
     from benchmarks.matches import agreement, pair_up, rank, read_responses
     from benchmarks.report import interval_cells
-    from cli.grade import fill_showing, partial_of, read_saved, show_problems
+    from cli.grade import show_problems
+    from cli.partial import fill_showing, locked, partial_of, read_saved
 
     benchmark = get_benchmark(name)
     said = {}
@@ -85,10 +86,11 @@ def tournament(
 
     unfinished = partial_of(out)
     grader = load_grader(judge, model, key_env, concurrency, deadline)
-    fill_showing(unfinished, grader, read, len(matches), batch)
-    verdicts = [saved.verdict for saved in read_saved(unfinished)]
-    write_records(out, verdicts)
-    unfinished.unlink()
+    with locked(unfinished):
+        fill_showing(unfinished, grader, read, len(matches), batch)
+        verdicts = [saved.verdict for saved in read_saved(unfinished)]
+        write_records(out, verdicts)
+        unfinished.unlink()
     problems = {
         number: verdict.message or verdict.status
         for number, verdict in enumerate(verdicts, 1)

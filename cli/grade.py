@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TextIO
+from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key, judge_on
-from judging import CustosError, JudgeRequest, LabelledExample, Verdict
-from judging.fingerprint import picture_sha256
+from cli.partial import Grader, fill_showing, locked, partial_of, read_saved
+from cli.server_options import (
+    BaseUrl,
+    Concurrency,
+    Deadline,
+    Engine,
+    KeyEnv,
+    api_key,
+    judge_on,
+    service_key,
+)
+from judging import CustosError, Judge, JudgeRequest, LabelledExample, Verdict
+from judging.panel import Panel
 from judging.rows import atomic_write, read_rows, with_absolute_images, write_records
 from judging.tasks import get_task
 from judging.types import parse_record
@@ -27,42 +32,24 @@ from judging.types import parse_record
 MAX_BAD_ROWS_SHOWN = 10
 OUT_SUFFIXES = (".jsonl", ".parquet")
 
-Read = Callable[[], Iterator[tuple[int, JudgeRequest]]]
-
-
-class Grader(Protocol):
-    """What fills a file with verdicts: a judge of ours, or a chat model as a judge."""
-
-    name: str
-
-    def fingerprint(self, request: JudgeRequest) -> str:
-        """Digest of everything that could change this request's verdict."""
-        ...
-
-    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """One verdict per request, in order."""
-        ...
-
-
-class Saved(BaseModel):
-    """A line of the partial file: a verdict, and what it is a verdict on."""
-
-    row: int
-    key: str
-    verdict: Verdict
-
 
 def grade(
-    judge: Annotated[
-        str,
-        typer.Option(
-            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of "
-            "custos serve."
-        ),
-    ],
     source: Annotated[Path, typer.Option("--in", help="JSONL, JSON or Parquet file of requests.")],
     out: Annotated[Path, typer.Option(help="JSONL or Parquet file for the verdicts.")],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of "
+            "custos serve. Default: for every row the shipped judge that knows its rubric best."
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad row.")] = False,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="Grade again the rows of OUT.partial that could not be judged."
+        ),
+    ] = False,
     batch: Annotated[int, typer.Option(min=1, help="Rows graded between two saves.")] = 256,
     engine: Engine = "tree",
     base_url: BaseUrl = None,
@@ -74,7 +61,7 @@ def grade(
 
     Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
     Rows that cannot be judged are listed in OUT.errors.jsonl; where that is all of them, the exit
-    status is 1.
+    status is 1. With --strict they keep OUT from being written, and OUT.partial stays.
 
     Example: custos grade --judge runs/qs --in answers.jsonl --out verdicts.jsonl
     """
@@ -84,33 +71,59 @@ def grade(
         raise CustosError(f"--out '{out}': that is the input file")
     num_rows, refused = check_rows(source, strict)
     show_problems(source, refused)
-    key = api_key(key_env)
     loaded: Grader
-    if judge.startswith(("http://", "https://")):
+    if judge and judge.startswith(("http://", "https://")):
         from clients.judge_client import JudgeClient
 
+        key = service_key(key_env)
         loaded = JudgeClient.connect(judge, api_key=key, concurrency=concurrency, deadline=deadline)
     else:
-        loaded = judge_on(engine, judge, base_url, key, concurrency, deadline)
+        loaded = load_judge(judge, engine, base_url, key_env, concurrency, deadline)
     partial = partial_of(out)
-    fill_showing(partial, loaded, lambda: read_requests(source), num_rows, batch)
-    failed = {
-        saved.row: saved.verdict.message or "no verdict"
-        for saved in read_saved(partial)
-        if saved.verdict.status == "judge_error"
-    }
-    show_problems(source, failed)
-    write_problems(out.with_name(f"{out.name}.errors.jsonl"), refused | failed)
-    if strict and failed:
-        raise CustosError(f"{len(failed)} rows could not be judged; {out} was not written")
-    statuses = Counter(saved.verdict.status for saved in read_saved(partial))
-    write_verdicts(out, (saved.verdict for saved in read_saved(partial)))
-    partial.unlink()
+    with locked(partial):
+        fill_showing(partial, loaded, lambda: read_requests(source), num_rows, batch, retry_failed)
+        failed = {
+            saved.row: saved.verdict.message or "no verdict"
+            for saved in read_saved(partial)
+            if saved.verdict.status == "judge_error"
+        }
+        show_problems(source, failed)
+        write_problems(out.with_name(f"{out.name}.errors.jsonl"), refused | failed)
+        if strict and failed:
+            raise CustosError(f"{len(failed)} rows could not be judged; {out} was not written")
+        statuses = Counter(saved.verdict.status for saved in read_saved(partial))
+        write_verdicts(out, (saved.verdict for saved in read_saved(partial)))
+        partial.unlink()
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
     typer.echo(f"{num_rows} rows graded ({counted or 'none'}): {out}")
     if (num_rows or refused) and statuses.keys() <= {"judge_error", "unparsed"}:
         typer.echo(f"error: {source}: no row got a verdict", err=True)
         raise typer.Exit(1)
+
+
+def load_judge(
+    judge: str | None,
+    engine: str,
+    base_url: str | None,
+    key_env: str | None,
+    concurrency: int,
+    deadline: float,
+) -> Judge | Panel:
+    """The judge that is asked for, or all shipped ones.
+
+    Raises:
+        CustosError: As :func:`cli.server_options.judge_on`.
+    """
+    key = api_key(key_env)
+
+    def open_one(source: str) -> Judge:
+        return judge_on(engine, source, base_url, key, concurrency, deadline)
+
+    if judge:
+        return open_one(judge)
+    from cli.serve import load, shipped_judges
+
+    return Panel(load({name: name for name in shipped_judges()}, {}, open_one))
 
 
 def check_rows(source: Path, strict: bool) -> tuple[int, dict[int, str]]:
@@ -158,106 +171,6 @@ def _parsed_rows(source: Path) -> Iterator[tuple[int, JudgeRequest | CustosError
             yield row, parsed.request() if isinstance(parsed, LabelledExample) else parsed
         except CustosError as error:
             yield row, error
-
-
-def partial_of(out: Path) -> Path:
-    """Where the verdicts for a file are kept until it is complete."""
-    return out.with_name(f"{out.name}.partial")
-
-
-def fill_showing(partial: Path, judge: Grader, read: Read, total: int, batch: int) -> None:
-    """``fill`` behind a progress bar on standard error."""
-    with _progress() as progress:
-        bar = progress.add_task("grading", total=total)
-        for num_saved in fill(partial, judge, read, batch):
-            progress.update(bar, completed=num_saved)
-
-
-def fill(partial: Path, judge: Grader, read: Read, batch: int) -> Iterator[int]:
-    """Bring a partial file up to one line per request; yield how many it holds as it grows.
-
-    Lines that an earlier run wrote for the same requests and judge are kept, in whole batches, so
-    that every batch is made of the same rows as in a run that was never stopped.
-
-    Args:
-        partial: The partial file.
-        judge: Who grades.
-        read: Starts over each time it is called: row numbers and requests.
-        batch: Requests graded between two saves.
-
-    Raises:
-        CustosError: If another run is filling the same file.
-    """
-    partial.parent.mkdir(parents=True, exist_ok=True)
-    with partial.open("a", encoding="utf-8") as file:
-        _lock(file, partial)
-        num_saved = keep_matching(partial, judge, read, batch)
-        yield num_saved
-        rest = itertools.islice(read(), num_saved, None)
-        while rows := list(itertools.islice(rest, batch)):
-            verdicts = judge.grade([request for _, request in rows])
-            for (row, request), verdict in zip(rows, verdicts, strict=True):
-                saved = Saved(row=row, key=request_key(judge, request), verdict=verdict)
-                file.write(saved.model_dump_json(exclude_unset=True) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-            num_saved += len(rows)
-            yield num_saved
-
-
-def _lock(file: TextIO, partial: Path) -> None:
-    """Hold a file until it is closed; the system lets go of it when the process dies, too."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise CustosError(f"{partial}: another run is writing it; wait for that one") from None
-
-
-def keep_matching(partial: Path, judge: Grader, read: Read, batch: int) -> int:
-    """Cut a partial file after its last whole batch that still holds; return how many lines stay.
-
-    Cut-off or damaged lines, changed rows and another judge's verdicts all end what is kept.
-    """
-    num_kept = end = 0
-    with partial.open("ab+") as file:
-        file.seek(0)
-        for number, (row, request) in enumerate(read(), 1):
-            saved = _parse_saved(file.readline())
-            if saved is None or (saved.row, saved.key) != (row, request_key(judge, request)):
-                break
-            if number % batch == 0:
-                num_kept, end = number, file.tell()
-        file.truncate(end)
-    return num_kept
-
-
-def request_key(judge: Grader, request: JudgeRequest) -> str:
-    """SHA-256 of a request, its pictures' content and the judge that it was put to."""
-    try:
-        get_task(request.task).check(request)
-        fingerprint = judge.fingerprint(request)
-    except CustosError:  # the verdict says the same
-        fingerprint = ""
-    content = {
-        **request.model_dump(),
-        "images": [picture_sha256(source) for source in request.images],
-        "judge": [judge.name, fingerprint],
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def read_saved(partial: Path) -> Iterator[Saved]:
-    """Read back a complete partial file."""
-    with partial.open("rb") as file:
-        for line in file:
-            yield Saved.model_validate_json(line)
-
-
-def _parse_saved(line: bytes) -> Saved | None:
-    try:
-        return Saved.model_validate_json(line) if line.endswith(b"\n") else None
-    except ValidationError:
-        return None
 
 
 def show_problems(source: Path, problems: dict[int, str]) -> None:
@@ -310,13 +223,3 @@ def _parquet_schema(pa: Any) -> Any:
         "passes": pa.list_(one_pass),
     }
     return pa.schema({name: special.get(name, text) for name in Verdict.model_fields})
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )

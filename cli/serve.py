@@ -103,10 +103,16 @@ def serve(
             f"try: curl -s {url(listener)}/judge {key}-H 'Content-Type: application/json' "
             f"-d {shlex.quote(json.dumps(SAMPLE))}"
         )
-        app = create_app(service, keys=keys, aliases=aliases)
+        app = create_app(service, keys=keys, aliases=aliases, only_local=not allow_open)
 
         def open_one(source: str) -> Judge:
-            return judge_on(engine, source, base_url, api_key(key_env), concurrency, deadline)
+            # Two tries and the wait between them fit into the time of those who wait.
+            part = deadline / 3
+            return judge_on(
+                *(engine, source, base_url, api_key(key_env), concurrency, part),
+                tries=2,
+                longest_wait=part,
+            )
 
         run(app, service, listener, lambda: load(sources, aliases, open_one))
 

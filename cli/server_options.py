@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,7 +29,11 @@ ServerUrl = Annotated[
 Writer = Annotated[str, typer.Option(help="Model that writes.")]
 Temperature = Annotated[float | None, typer.Option(min=0, help="Default: the server's own.")]
 KeyEnv = Annotated[
-    str | None, typer.Option(help="Environment variable that holds the server's API key.")
+    str | None,
+    typer.Option(
+        help="Environment variable that holds the server's API key. "
+        "Default: none; for a custos serve, CUSTOS_KEY."
+    ),
 ]
 Concurrency = Annotated[int, typer.Option(min=1, help="Most requests to the server at once.")]
 Deadline = Annotated[float, typer.Option(min=1, help="Seconds one try may take.")]
@@ -51,6 +55,15 @@ def api_key(variable: str | None) -> str:
     return key
 
 
+def service_key(variable: str | None) -> str:
+    """The access key of a ``custos serve``; ``CUSTOS_KEY`` holds it where no variable is named.
+
+    Raises:
+        CustosError: As :func:`api_key`.
+    """
+    return api_key(variable) if variable else os.environ.get("CUSTOS_KEY", "")
+
+
 def prices(prompt: float, completion: float) -> Prices | None:
     """Prices of a million tokens; ``None`` if neither is known."""
     from clients.chat import Prices
@@ -59,9 +72,15 @@ def prices(prompt: float, completion: float) -> Prices | None:
 
 
 def judge_on(
-    engine: str, judge: str, base_url: str | None, key: str, concurrency: int, deadline: float
+    engine: str,
+    judge: str,
+    base_url: str | None,
+    key: str,
+    concurrency: int,
+    deadline: float,
+    **patience: Any,
 ) -> Judge:
-    """Load a judge where ``--engine`` says.
+    """Load a judge where ``--engine`` says; further settings are those of the server there.
 
     Raises:
         CustosError: If it cannot be loaded, or the options do not go together.
@@ -76,7 +95,7 @@ def judge_on(
     from clients.remote_judge import remote_judge, remote_source
 
     model, source = remote_source(judge)
-    server = Server(base_url, model, key, concurrency=concurrency, deadline=deadline)
+    server = Server(base_url, model, key, concurrency=concurrency, deadline=deadline, **patience)
     found = remote_judge(server, source)
     typer.echo(f"{model} at {base_url}: {found.engine.posterior} posterior", err=True)
     return found

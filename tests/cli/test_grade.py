@@ -1,4 +1,3 @@
-import fcntl
 import json
 import os
 import signal
@@ -14,9 +13,11 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from cli.grade import read_requests, request_key, write_verdicts
+from cli.grade import read_requests, write_verdicts
 from cli.main import app
+from cli.partial import locked, request_key
 from judging import Judge, JudgeRequest, Verdict
+from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
 
 Run = Callable[..., Any]
@@ -214,13 +215,86 @@ def test_resuming_grades_only_the_rest(run: Run, judge: FakeJudge, tmp_path: Pat
 
 def test_two_runs_do_not_write_one_file(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
     partial = tmp_path / "out.jsonl.partial"
-    with partial.open("a") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
+    with locked(partial):
         done = run(many(3))
     assert done.exit_code == 2
     assert f"{partial}: another run is writing it" in done.stderr
     assert judge.batches == []
     assert run(None).exit_code == 0
+
+
+def test_no_other_run_begins_while_the_verdicts_are_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile: list[Any] = []
+
+    def slowly(out: Path, verdicts: Any) -> None:
+        if not meanwhile:
+            meanwhile.append(run(None))
+        write_verdicts(out, verdicts)
+
+    monkeypatch.setattr("cli.grade.write_verdicts", slowly)
+    assert run(many(3)).exit_code == 0
+    assert "another run is writing it" in meanwhile[0].stderr
+    assert len(read(tmp_path / "out.jsonl")) == 3
+
+
+def test_an_input_that_grows_meanwhile_is_noticed(
+    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.grade.check_rows", lambda source, strict: (4, {}))
+    result = run(many(5))
+    assert result.exit_code == 2
+    assert "5 verdicts on 4 rows" in result.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_failed_rows_are_tried_again_when_asked(
+    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = judge._answer
+
+    def fail_on_rome(request: JudgeRequest, confidence: float) -> Verdict:
+        if request.response == "Rome":
+            return Verdict(id=request.id, status="judge_error", message="no such picture")
+        return answer(request, confidence)
+
+    rows = many(12)  # the first, fourth, seventh and tenth say Rome
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "_answer", fail_on_rome)
+        assert run(rows, "--strict", "--batch", "4").exit_code == 2
+    judge.batches.clear()
+    assert run(None, "--strict", "--batch", "4").exit_code == 2
+    assert judge.batches == []
+    assert run(None, "--strict", "--batch", "4", "--retry-failed").exit_code == 0
+    assert judge.batches == [["1", "4", "7", "10"]]
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [v["id"] for v in verdicts] == [str(number) for number in range(1, 13)]
+    assert [v["label"] for v in verdicts] == ["Wrong", "Correct", "Correct"] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = {
+        "quick": KnowingJudge("quick", ("hieval-qs",)),
+        "pairs": KnowingJudge("pairs", ("truthful-pair",)),
+    }
+    monkeypatch.setattr("cli.serve.shipped_judges", lambda: list(shipped))
+    monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
+    pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
+    critique = {"task": "hieval-ea", **row()}
+    write(tmp_path / "in.jsonl", [pair, row(), critique, pair])
+    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")]
+    result = CliRunner().invoke(app, ["grade", *files], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [v.get("judge") for v in verdicts] == [
+        *("pairs/truthful-pair", "quick/hieval-qs", None, "pairs/truthful-pair")
+    ]
+    assert verdicts[2]["message"] == "field 'task': no judge here takes 'hieval-ea'"
+    assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
 
 
 def test_every_cut_of_the_partial_file_gives_the_same_result(

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -25,6 +26,19 @@ def test_grade(tmp_path: Path) -> None:
         assert "30 scored" in run("grade", "--judge", url, "--in", source, "--out", out)
     labels = [json.loads(line)["label"] for line in out.read_text().splitlines()]
     assert labels == ["Correct" if response == "Paris" else "Wrong" for response in responses]
+
+
+def test_the_key_comes_from_where_doctor_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(json.dumps(row("Paris")) + "\n")
+    monkeypatch.setenv("CUSTOS_KEY", "a-key-of-sixteen")
+    monkeypatch.setenv("OTHER_KEY", "another-of-sixteen")
+    for key, options in (("a-key-of-sixteen", []), ("another-of-sixteen", ["OTHER_KEY"])):
+        with serving({"fake": FakeJudge()}, keys=(key,)) as url:
+            named = [part for name in options for part in ("--key-env", name)]
+            run("grade", "--judge", url, "--in", source, "--out", out, *named)
 
 
 def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ from cli import serve
 from cli.main import app
 from judging import CustosError
 from judging.card import CARD_FILE
+from tests.serve.made_up import FakeJudge
 
 SERVER = """
 import sys
@@ -101,6 +103,25 @@ def test_other_hosts_are_refused(host: str) -> None:
     result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--host", host])
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: --host '{host}': other machines could call")
+
+
+def test_a_model_server_is_given_up_before_those_who_wait_give_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Any] = []
+
+    def judge_on(*settings: Any, **patience: Any) -> FakeJudge:
+        given.append((settings[-1], patience))
+        return FakeJudge()
+
+    monkeypatch.setattr("cli.serve.judge_on", judge_on)
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load: load())
+    command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
+    result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])
+    assert result.exit_code == 0, result.output
+    [(deadline, patience)] = given
+    tries = patience["tries"]
+    assert tries * deadline + (tries - 1) * patience["longest_wait"] <= 60
 
 
 def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
