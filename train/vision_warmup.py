@@ -5,24 +5,17 @@ accelerate launch train/vision_warmup.py [--config RECIPE] [key.path=value ...]
 The language model is not run. Its input embeddings say what visual tokens must look like for it to
 read a picture as a line of text, such as ``bar: A 3, B 7, C 5``. Before its last block the tower
 also learns to tell names and values, and which item they are of, at the places where they are
-drawn: what a caption is put together from. In its last block one head learns to look there from
-the token that is to repeat it. Without the two the tower learns how captions are laid out, and
-their digits not at all.
+drawn: what a caption is put together from; and at the place of every token of the caption, what
+that token is to say. In its last block one head learns to look from the latter to the former.
+Without these the tower learns how captions are laid out, and their digits not at all.
 """
 
 from __future__ import annotations
 
-import io
-import math
-import multiprocessing
-import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,31 +24,24 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from rich.console import Console
-from rich.progress import track
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from data_prep.charts import Captioned, captioned
-from data_prep.charts.scenes import NAME, VALUES
-from judging.backbones import Backbone, load_backbone
+from judging.backbones import load_backbone
 from judging.errors import CustosError
 from judging.rows import write_json
 from train.checkpoint import load_checkpoint, save_checkpoint
 from train.identity import run_identity
 from train.loop import learning_rate
 from train.recipe import RECIPES, OptimSection, RunSection, Section, load_recipe
+from train.vision_pictures import FACTS, UNSEEN, Picture, Reader, by_size, draw, tokens_at, vary
 from train.vision_tower import EqualPictures
 
 VISION_FILE = "vision.safetensors"
 FILLER = "\n"
 FILLER_WEIGHT = 0.05
 SHARPNESS = 2.0  # digits' embeddings are alike: products differ by 2 of 10
-SHIFT_PIXELS = 6
-TOKEN_PIXELS = 28
-FACTS = ("name", "number", "first value", "second value")
-UNSEEN = -100  # what cross-entropy leaves out
-POOL_FROM = 1000  # pictures; starting processes takes seconds
 MEASURED_AT_ONCE = 32
 
 
@@ -78,51 +64,6 @@ class WarmupRecipe(Section):
     """Compile the tower's blocks: a minute before the first step, half the time of each."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture, the tokens its first visual tokens are to become, and what is to be read where."""
-
-    pixels: NDArray[np.uint8]
-    """``[H, W, 3]``"""
-    kind: str
-    targets: tuple[int, ...]
-    places: tuple[tuple[float, float], ...]
-    """In pixels."""
-    facts: tuple[tuple[str | None, ...], ...]
-    """At each place, in the order of ``FACTS``; ``None`` for what is not to be seen there."""
-    sources: tuple[tuple[int, ...], ...]
-    """For every target, the places that show it."""
-
-
-class Reader(nn.Module):
-    """Tells facts from the patches of a visual token; used in training only.
-
-    Args:
-        width: Features of a token's patches side by side.
-        pictures: Where the possible facts are taken from.
-    """
-
-    def __init__(self, width: int, pictures: Sequence[Picture]) -> None:
-        super().__init__()
-        found = [fact for picture in pictures for fact in picture.facts]
-        self.known = [sorted(set(column) - {None}) for column in zip(*found, strict=True)]
-        self.linear = nn.Linear(width, sum(map(len, self.known)))
-
-    def forward(self, features: Tensor) -> tuple[Tensor, ...]:
-        """Logits ``[N, facts]`` for each of ``FACTS`` from features ``[N, width]``."""
-        logits: Tensor = self.linear(features)
-        return torch.split(logits, [len(known) for known in self.known], dim=-1)
-
-    def targets(self, facts: Sequence[Sequence[str | None]]) -> Tensor:
-        """Class of each fact, ``[N, FACTS]`` int64; ``UNSEEN`` for none or one never met."""
-        return torch.tensor(
-            [
-                [known.index(fact) if fact in known else UNSEEN for known, fact in pairs]
-                for pairs in (zip(self.known, row, strict=True) for row in facts)
-            ]
-        )
-
-
 class Warmup:
     """Trains the vision tower of a backbone on captioned pictures."""
 
@@ -134,8 +75,8 @@ class Warmup:
         self.forward = EqualPictures(self.tower, compiled=recipe.compiled)
         pictures = recipe.pictures
         # Even seeds to train on, odd ones held out.
-        self.train = _draw(self.backbone, pictures.train, 2 * pictures.seed)
-        self.held_out = _draw(self.backbone, pictures.held_out, 2 * pictures.seed + 1)
+        self.train = draw(self.backbone, pictures.train, 2 * pictures.seed)
+        self.held_out = draw(self.backbone, pictures.held_out, 2 * pictures.seed + 1)
         torch.manual_seed(recipe.run.seed)
         width = self.tower.config.hidden_size * self.tower.spatial_merge_size**2
         self.reader = Reader(width, self.train)
@@ -148,7 +89,7 @@ class Warmup:
         self.vocabulary = torch.tensor([self.filler, *(t for t in used if t != self.filler)])
         self.places = {token: place for place, token in enumerate(self.vocabulary.tolist())}
         self.embeddings = self.backbone.model.get_input_embeddings().weight[self.vocabulary]
-        self.by_size = _by_size(self.train)
+        self.by_size = by_size(self.train)
         self.steps_per_epoch = sum(len(g) // recipe.optim.batch_size for g in self.by_size)
         if not self.steps_per_epoch:
             raise CustosError(
@@ -200,7 +141,7 @@ class Warmup:
         pictures = self._batch(step)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(optim, step, self.total_steps)
-        varied, shifts = zip(*(_vary(picture.pixels, rng) for picture in pictures), strict=True)
+        varied, shifts = zip(*(vary(picture.pixels, rng) for picture in pictures), strict=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.recipe.run.precision == "bf16"):
             features, middle, looks = self.forward(*self._patches(varied))
         captions = [
@@ -248,21 +189,22 @@ class Warmup:
         found: list[Tensor] = []
         facts: list[tuple[str | None, ...]] = []
         for tokens, picture, shift in zip(middle, pictures, shifts, strict=True):
-            found.append(tokens[_tokens_at(picture, shift)])
-            facts += picture.facts
+            found += [tokens[tokens_at(picture, shift)], tokens[: len(picture.roles)]]
+            facts += [*picture.facts, *picture.roles]
         return self.reader(torch.cat(found)), self.reader.targets(facts)
 
     def _astray(
         self, looks: Tensor, pictures: Sequence[Picture], shifts: Sequence[tuple[int, int]]
     ) -> Tensor:
         """How little the last block's first head looks where the token to be written is shown."""
-        seen = []
-        for look, picture, shift in zip(looks, pictures, shifts, strict=True):
-            at = _tokens_at(picture, shift)
+        shown = np.zeros(looks.shape, dtype=np.bool_)
+        for number, (picture, shift) in enumerate(zip(pictures, shifts, strict=True)):
+            at = tokens_at(picture, shift)
             for token, sources in enumerate(picture.sources):
-                if sources:
-                    seen.append(look[token, sorted({at[source] for source in sources})].sum())
-        return -(torch.stack(seen) + 1e-6).log().mean()
+                shown[number, token, [at[source] for source in sources]] = True
+        where = torch.from_numpy(shown)
+        seen = (looks * where).sum(-1)[where.any(-1)]
+        return -(seen + 1e-6).log().mean()
 
     def _loss(self, features: Tensor, targets: Sequence[int]) -> Tensor:
         """Cross-entropy over the caption vocabulary plus squared distance to the embeddings."""
@@ -290,7 +232,7 @@ class Warmup:
         whole: dict[str, list[bool]] = {}
         right: list[Tensor] = []
         seen: list[Tensor] = []
-        for group in _by_size(self.held_out):
+        for group in by_size(self.held_out):
             for start in range(0, len(group), MEASURED_AT_ONCE):
                 pictures = group[start : start + MEASURED_AT_ONCE]
                 features, middle, _ = forward(*self._patches([p.pixels for p in pictures]))
@@ -310,84 +252,6 @@ class Warmup:
             "by_kind": {kind: float(np.mean(hits)) for kind, hits in sorted(whole.items())},
             "n": len(self.held_out),
         }
-
-
-def _tokens_at(picture: Picture, shift: tuple[int, int]) -> list[int]:
-    """The visual token over each place of a picture that was shifted to the right and down."""
-    down, across = (size // TOKEN_PIXELS for size in picture.pixels.shape[:2])
-    found = []
-    for x, y in picture.places:
-        column = min(max(int(x + shift[0]) // TOKEN_PIXELS, 0), across - 1)
-        row = min(max(int(y + shift[1]) // TOKEN_PIXELS, 0), down - 1)
-        found.append(row * across + column)
-    return found
-
-
-def _by_size(pictures: Sequence[Picture]) -> list[list[Picture]]:
-    sizes = sorted({picture.pixels.shape for picture in pictures})
-    return [[p for p in pictures if p.pixels.shape == size] for size in sizes]
-
-
-def _draw(backbone: Backbone, count: int, seed: int) -> list[Picture]:
-    return [_picture(backbone, one) for one in track(_drawn(count, seed), "drawing", total=count)]
-
-
-def _drawn(count: int, seed: int) -> Iterator[Captioned]:
-    if count < POOL_FROM:
-        yield from map(partial(captioned, seed), range(count))
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
-        yield from pool.map(partial(captioned, seed), range(count), chunksize=50)
-
-
-def _picture(backbone: Backbone, drawn: Captioned) -> Picture:
-    from PIL import Image
-
-    scene = drawn.scene
-    with Image.open(io.BytesIO(drawn.png)) as picture:
-        pixels = np.asarray(picture.convert("RGB"))
-    facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
-    places = [
-        {"number": place.item, **{fact: facts[fact][place.item] for fact in place.shows}}
-        for place in drawn.places
-    ]
-    encoded = backbone.tokenizer(scene.describe(), return_offsets_mapping=True)
-    told = [piece for piece in scene.caption() for _ in piece[0]]  # by character
-    return Picture(
-        pixels,
-        scene.kind,
-        tuple(encoded["input_ids"]),
-        tuple((place.x, place.y) for place in drawn.places),
-        tuple(
-            tuple(str(shown[fact]) if fact in shown else None for fact in FACTS) for shown in places
-        ),
-        tuple(
-            tuple(
-                number
-                for number, place in enumerate(drawn.places)
-                if place.item == told[end - 1][1] and told[end - 1][2] in place.shows
-            )
-            for _, end in encoded["offset_mapping"]
-        ),
-    )
-
-
-def _vary(
-    pixels: NDArray[np.uint8], rng: random.Random
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """Shift by a few pixels (edges repeat), change brightness and contrast; say how far it moved.
-
-    Returns:
-        The picture, and by how many pixels to the right and down its contents are moved.
-    """
-    down, right = (rng.randint(0, 2 * SHIFT_PIXELS) for _ in range(2))
-    height, width = pixels.shape[:2]
-    pad = ((SHIFT_PIXELS, SHIFT_PIXELS), (SHIFT_PIXELS, SHIFT_PIXELS), (0, 0))
-    moved = np.pad(pixels, pad, mode="edge")[down : down + height, right : right + width]
-    contrast, brightness = math.exp(rng.gauss(0, 0.1)), rng.gauss(0, 8)
-    changed = np.clip((moved - 128.0) * contrast + 128 + brightness, 0, 255)
-    return np.asarray(changed, dtype=np.uint8), (SHIFT_PIXELS - right, SHIFT_PIXELS - down)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -13,7 +13,8 @@ from judging.backbones import Backbone
 from judging.errors import CustosError
 from train import vision_warmup
 from train.checkpoint import save_checkpoint
-from train.vision_warmup import VISION_FILE, Warmup, WarmupRecipe, _tokens_at
+from train.vision_pictures import tokens_at
+from train.vision_warmup import VISION_FILE, Warmup, WarmupRecipe
 
 
 def _warmup(folder: Path, **optim: Any) -> Warmup:
@@ -74,7 +75,7 @@ def test_a_picture_says_where_each_token_of_its_caption_is_shown(
             )
         assert sum(map(bool, picture.sources)) > len(texts) // 3
     one = warmup.train[0]
-    at = _tokens_at(one, (0, 0))
+    at = tokens_at(one, (0, 0))
     looks = torch.full((1, 64, 64), 1e-4)
     astray = warmup._astray(looks, [one], [(0, 0)])
     for token, sources in enumerate(one.sources):
