@@ -37,7 +37,7 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
     asked = {"model": "plain", "messages": user("Go on.")}
     headers = {"X-Request-ID": "call-9"}
     with serving({"plain": FakeJudge("plain")}) as address:
-        with httpx.Client(base_url=address, headers=headers, timeout=20) as http:
+        with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
             answers = [http.post(URL, json={**asked, "stream": on}) for on in (False, True)]
             begins = True
             streamed = http.post(URL, json={**asked, "stream": True})
