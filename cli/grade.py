@@ -121,9 +121,9 @@ def load_judge(
 
     if judge:
         return open_one(judge)
-    from cli.serve import load, shipped_judges
+    from cli.serve import load, served_by_default
 
-    return Panel(load({name: name for name in shipped_judges()}, {}, open_one))
+    return Panel(load({name: name for name in served_by_default()}, {}, open_one))
 
 
 def check_rows(source: Path, strict: bool) -> tuple[int, dict[int, str]]:

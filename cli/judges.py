@@ -7,7 +7,7 @@ import itertools
 from rich.console import Console
 from rich.markdown import Markdown
 
-from cli.serve import shipped_judges
+from cli.serve import served_by_default
 from judging import CustosError
 from judging.judge import SHIPPED
 
@@ -18,7 +18,7 @@ def judges() -> None:
     Example: custos judges
     """
     console = Console()
-    for name in shipped_judges():
+    for name in served_by_default():
         console.print(Markdown(summary(name)))
         console.print()
 

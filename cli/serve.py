@@ -13,8 +13,7 @@ import typer
 
 from cli.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key, judge_on
 from judging import CustosError, Judge
-from judging.card import CARD_FILE
-from judging.judge import SHIPPED
+from judging.judge import shipped_judges
 
 SAMPLE = {
     "question": "What is the capital of France?",
@@ -84,7 +83,7 @@ def serve(
     from serve.server import bind, read_keys, run, url
     from serve.service import Service
 
-    sources = named_sources(judge or shipped_judges(), engine)
+    sources = named_sources(judge or served_by_default(), engine)
     aliases = read_aliases(alias or [])
     limits = Limits(queue_requests=queue, deadline_s=deadline)
     keys = read_keys(api_key_file)
@@ -156,13 +155,13 @@ def read_aliases(given: Iterable[str]) -> dict[str, str]:
     return aliases
 
 
-def shipped_judges() -> list[str]:
+def served_by_default() -> list[str]:
     """Names of the judges that came with custos.
 
     Raises:
         CustosError: If there are none.
     """
-    names = sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
+    names = shipped_judges()
     if not names:
         raise CustosError(
             "no judge came with this installation: name one with --judge NAME=RUN, where RUN is a "

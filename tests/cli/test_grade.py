@@ -281,7 +281,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         "quick": KnowingJudge("quick", ("hieval-qs",)),
         "pairs": KnowingJudge("pairs", ("truthful-pair",)),
     }
-    monkeypatch.setattr("cli.serve.shipped_judges", lambda: list(shipped))
+    monkeypatch.setattr("cli.serve.served_by_default", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
     critique = {"task": "hieval-ea", **row()}

@@ -125,14 +125,14 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
 
 
 def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "SHIPPED", tmp_path)
+    monkeypatch.setattr("judging.judge.SHIPPED", tmp_path)
     with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
-        serve.shipped_judges()
+        serve.served_by_default()
     for name in ("b", "a"):
         (tmp_path / name).mkdir()
         (tmp_path / name / CARD_FILE).touch()
     (tmp_path / "notes").mkdir()
-    assert serve.shipped_judges() == ["a", "b"]
+    assert serve.served_by_default() == ["a", "b"]
 
 
 def test_names_and_sources() -> None:
