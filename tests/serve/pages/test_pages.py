@@ -235,8 +235,8 @@ def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -
 
 
 def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:
-    judge.name = "embedded-qs"
-    report = json.loads(Path("judges/embedded-qs/report.json").read_text("utf-8"))
+    judge.name, judge.folder = "embedded-qs", Path("judges/embedded-qs")
+    report = json.loads((judge.folder / "report.json").read_text("utf-8"))
     with serving(Service({"qs": judge})) as client:
         open_page(browser, client, "/pages/judges")
         row = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
