@@ -84,7 +84,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
         "    time.sleep(60)\n"
         "Judge.load = load\n"
         "from cli.main import app\n"
-        f"app(['grade', '--judge', 'run', '--in', {str(rows)!r}, '--out', 'out.jsonl'])\n"
+        f"app(['grade', '--judge', 'run', '--in', {str(rows)!r}, '--out', {str(tmp_path / 'o.jsonl')!r}])\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
