@@ -74,7 +74,7 @@ def test_other_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
-    rows = tmp_path / "in.jsonl"
+    rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows.write_text('{"question": "q", "references": ["a"], "response": "a"}\n')
     code = (
         "import sys, time\n"
@@ -84,7 +84,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
         "    time.sleep(60)\n"
         "Judge.load = load\n"
         "from cli.main import app\n"
-        f"app(['grade', '--judge', 'run', '--in', {str(rows)!r}, '--out', {str(tmp_path / 'o.jsonl')!r}])\n"
+        f"app(['grade', '--judge', 'run', '--in', {str(rows)!r}, '--out', {str(out)!r}])\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
