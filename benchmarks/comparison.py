@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,41 @@ from evaluation.statistics import mcnemar_p
 from judging.errors import CustosError
 
 
-def compare_graded(
-    benchmark: Benchmark, first: Sequence[Row], second: Sequence[Row]
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Graded:
+    """The scored items of a graded file."""
+
+    scores: Mapping[str, ItemScore]
+    """By id; those without a score are left out."""
+    facets: Mapping[str, Mapping[str, str]]
+    """By id: facet to part."""
+
+    @classmethod
+    def of(cls, benchmark: Benchmark, rows: Sequence[Row]) -> Graded:
+        """Score graded rows.
+
+        Raises:
+            CustosError: If a row is wrong, or an id is missing or repeated.
+        """
+        scores: dict[str, ItemScore] = {}
+        facets: dict[str, Mapping[str, str]] = {}
+        for number, (score, row) in enumerate(zip(benchmark.scores(rows), rows, strict=True), 1):
+            if not score.id or score.id in facets:
+                fault = f"id '{score.id}' occurs twice" if score.id else "has no id"
+                raise CustosError(f"item {number}: {fault}: items are matched by id")
+            facets[score.id] = benchmark.facets_of(row)
+            if score.value is not None:
+                scores[score.id] = score
+        return cls(scores, facets)
+
+
+def compare_graded(benchmark: Benchmark, first: Graded, second: Graded) -> dict[str, Any]:
     """Headline scores of two graded files on the items that both score.
 
     Args:
         benchmark: Whose items they are.
-        first: Graded rows of A.
-        second: Graded rows of B, in any order.
+        first: Items of A.
+        second: Items of B, in any order.
 
     Returns:
         ``metric``; ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
@@ -32,10 +59,9 @@ def compare_graded(
         ``only_a`` and ``only_b``, the scored items that the other side lacks.
 
     Raises:
-        CustosError: If an id is missing or repeated, or no item is scored on both sides.
+        CustosError: If no item is scored on both sides.
     """
-    a, b = (scored_by_id(benchmark.scores(rows)) for rows in (first, second))
-    facets = {str(row.get(benchmark.item_id, "")): benchmark.facets_of(row) for row in first}
+    a, b = first.scores, second.scores
     shared = [key for key in a if key in b]
     if not shared:
         raise CustosError("the two files share no scored item")
@@ -53,7 +79,7 @@ def compare_graded(
         value_columns(gains.tolist()),
         clusters,
         {"mean": MEAN},
-        {name: [facets[key].get(name) for key in shared] for name in benchmark.facets},
+        {name: [first.facets[key].get(name) for key in shared] for name in benchmark.facets},
     )
     a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
     return {
@@ -71,18 +97,3 @@ def compare_graded(
         "only_a": len(a) - len(shared),
         "only_b": len(b) - len(shared),
     }
-
-
-def scored_by_id(scores: Sequence[ItemScore]) -> dict[str, ItemScore]:
-    """The items with a score, by id.
-
-    Raises:
-        CustosError: If an id is missing or repeated.
-    """
-    found: dict[str, ItemScore] = {}
-    for number, score in enumerate(scores, 1):
-        if not score.id or score.id in found:
-            fault = f"id '{score.id}' occurs twice" if score.id else "has no id"
-            raise CustosError(f"item {number}: {fault}: items are matched by id")
-        found[score.id] = score
-    return {key: score for key, score in found.items() if score.value is not None}

@@ -157,15 +157,16 @@ def compare(
     Example: custos bench compare charthal gpt.eval.json qwen.eval.json
     """
     from benchmarks.base import get_benchmark
-    from benchmarks.comparison import compare_graded, scored_by_id
+    from benchmarks.comparison import Graded, compare_graded
     from benchmarks.files import read_file, rows_of
     from benchmarks.report import interval_cells
 
-    benchmark, rows = get_benchmark(name), {path: list(read_file(path)) for path in (a, b)}
-    for path, own in rows.items():
+    benchmark, graded = get_benchmark(name), []
+    for path in (a, b):
+        rows = list(read_file(path))
         with rows_of(path):
-            scored_by_id(benchmark.scores(own))
-    result = compare_graded(benchmark, rows[a], rows[b])
+            graded.append(Graded.of(benchmark, rows))
+    result = compare_graded(benchmark, *graded)
     if json_out is not None:
         write_json(json_out, result)
     shown = Table(result["metric"], "value", "95 % interval", "n")

@@ -9,7 +9,7 @@ from rich.markdown import Markdown
 
 from cli.serve import served_by_default
 from judging import CustosError
-from judging.judge import SHIPPED
+from judging.card import SHIPPED
 
 
 def judges() -> None:

@@ -13,7 +13,7 @@ import typer
 
 from cli.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key, judge_on
 from judging import CustosError, Judge
-from judging.judge import shipped_judges
+from judging.card import shipped_judges
 
 SAMPLE = {
     "question": "What is the capital of France?",

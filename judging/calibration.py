@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judging.errors import CustosError
 from judging.fingerprint import digest
-from judging.types import score_of, type_of
+from judging.tasks import JudgeTask
+from judging.types import JudgeRequest, score_of, type_of
 
 # Weak pull towards "no change": keeps a class that a small split hardly shows from running away.
 _RIDGE = 1e-3
@@ -191,3 +192,16 @@ def fit_calibration(
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     shifted = np.exp(scores - scores.max())
     return np.asarray(shifted / shifted.sum())
+
+
+def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
+    """What a calibration belongs to: task and rubric, and for pairs and critiques how it is read.
+
+    A label read after a critique, or in one order of a pair, is read by another judge.
+    """
+    key = f"{task.name}/{task.rubric(request)}"
+    if request.mode == "critique":
+        key += "/critique"
+    if task.num_responses == 2 and request.order == "given":
+        key += "/given"
+    return key

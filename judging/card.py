@@ -13,6 +13,7 @@ from judging.fingerprint import digest
 from judging.tasks import JudgeTask, get_task
 
 CARD_FILE = "judge.json"
+SHIPPED = Path(__file__).parent.parent / "judges"
 
 
 class JudgeCard(BaseModel):
@@ -85,3 +86,16 @@ def check_version(folder: Path, card: JudgeCard, backbone: Backbone) -> None:
             f"{folder}: trained on {card.backbone} version {card.backbone_version}, "
             f"but version {backbone.version} is here"
         )
+
+
+def run_folder(source: str) -> Path | None:
+    """Folder of a trained judge, given it or the name of a shipped one; ``None`` for others."""
+    for folder in (Path(source), SHIPPED / source):
+        if (folder / CARD_FILE).is_file():
+            return folder
+    return None
+
+
+def shipped_judges() -> list[str]:
+    """Names of the judges that came with custos, in alphabetical order."""
+    return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))

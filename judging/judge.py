@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from judging.adapters import ADAPTER_FILE, load_adapter
 from judging.backbones import Backbone, Dtype, load_backbone
-from judging.calibration import CalibrationSet
-from judging.card import CARD_FILE, JudgeCard, check_version, instruction_hash, read_card
+from judging.calibration import CalibrationSet, calibration_key
+from judging.card import (
+    CARD_FILE,
+    JudgeCard,
+    check_version,
+    instruction_hash,
+    read_card,
+    run_folder,
+    shipped_judges,
+)
 from judging.encoder import Encoder
 from judging.errors import CustosError, Missing, RowsFailed, Unparsed
 from judging.fingerprint import digest, file_sha256, package_versions
@@ -30,7 +38,6 @@ if TYPE_CHECKING:
     from judging.generation import Sampling
 
 CALIBRATION_FILE = "calibration.json"
-SHIPPED = Path(__file__).parent.parent / "judges"
 SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
 WINDOW = 512  # requests read ahead, to fill batches of like length
 
@@ -379,31 +386,5 @@ class Judge:
         )
 
 
-def run_folder(source: str) -> Path | None:
-    """Folder of a trained judge, given it or the name of a shipped one; ``None`` for others."""
-    for folder in (Path(source), SHIPPED / source):
-        if (folder / CARD_FILE).is_file():
-            return folder
-    return None
-
-
-def shipped_judges() -> list[str]:
-    """Names of the judges that came with custos, in alphabetical order."""
-    return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
-
-
 def _log(probabilities: dict[str, float]) -> dict[str, float]:
     return {label: math.log(max(p, SMALLEST)) for label, p in probabilities.items()}
-
-
-def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
-    """What a calibration belongs to: task and rubric, and for pairs and critiques how it is read.
-
-    A label read after a critique, or in one order of a pair, is read by another judge.
-    """
-    key = f"{task.name}/{task.rubric(request)}"
-    if request.mode == "critique":
-        key += "/critique"
-    if task.num_responses == 2 and request.order == "given":
-        key += "/given"
-    return key

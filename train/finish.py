@@ -23,13 +23,14 @@ from judging.backbones import Backbone
 from judging.calibration import (
     Calibration,
     CalibrationSet,
+    calibration_key,
     fit_score_calibration,
     fit_type_calibration,
 )
 from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
 from judging.fingerprint import package_versions
-from judging.judge import CALIBRATION_FILE, Judge, calibration_key
+from judging.judge import CALIBRATION_FILE, Judge
 from judging.rows import atomic_write, write_json
 from judging.tasks import get_task
 from judging.types import LabelledExample

@@ -24,7 +24,7 @@ from judging.backbones import Backbone
 
 SHIFT_PIXELS = 6
 TOKEN_PIXELS = 28
-FACTS = ("name", "number", "first value", "second value", "to be written")
+FACTS = (NAME, "number", *VALUES, "to be written")
 UNSEEN = -100  # what cross-entropy leaves out
 POOL_FROM = 1000  # pictures; starting processes takes seconds
 

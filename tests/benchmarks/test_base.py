@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import benchmarks
 from benchmarks import base
 from benchmarks.base import benchmark_names, get_benchmark, join_responses
-from benchmarks.comparison import compare_graded
+from benchmarks.comparison import Graded, compare_graded
 from benchmarks.files import check_ids, read_file, write_graded
 from cli.main import app
 from judging import Judge
@@ -242,10 +242,13 @@ def truthful(answers: str, start: int = 0) -> list[dict[str, Any]]:
     ]
 
 
+def compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> dict[str, Any]:
+    benchmark = get_benchmark("truthfulvqa")
+    return compare_graded(benchmark, *(Graded.of(benchmark, rows) for rows in (first, second)))
+
+
 def test_two_graded_files_are_paired_by_id() -> None:
-    found = compare_graded(
-        get_benchmark("truthfulvqa"), truthful("AABB"), truthful("BAAA")[::-1] + truthful("A", 9)
-    )
+    found = compared(truthful("AABB"), truthful("BAAA")[::-1] + truthful("A", 9))
     assert (found["a"]["value"], found["b"]["value"]) == (2 / 4, 3 / 4)
     assert found["difference"]["value"] == 1 / 4
     assert found["difference"]["n"] == 4
@@ -257,23 +260,22 @@ def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     before = [row | level for row, level in zip(truthful("ABB" * 4), levels, strict=True)]
     after = [row | level for row, level in zip(truthful("BAB" * 4), levels, strict=True)]
     better = [row | level for row, level in zip(truthful("AAB" * 4), levels, strict=True)]
-    found = compare_graded(get_benchmark("truthfulvqa"), before, after)
+    found = compared(before, after)
     by_level = {part: row["value"] for part, row in found["by"]["level"].items()}
     assert by_level == {"1": -1.0, "2": 1.0, "3": 0.0}
     assert (found["a_better"], found["b_better"], found["mcnemar_p"]) == (4, 4, 1.0)
-    found = compare_graded(get_benchmark("truthfulvqa"), before, better)
+    found = compared(before, better)
     assert (found["a_better"], found["b_better"]) == (0, 4)
     assert found["mcnemar_p"] == pytest.approx(2 * 0.5**4)
 
 
 def test_the_same_file_twice_differs_by_nothing() -> None:
-    found = compare_graded(get_benchmark("truthfulvqa"), truthful("ABAB"), truthful("ABAB"))
+    found = compared(truthful("ABAB"), truthful("ABAB"))
     assert [found["difference"][key] for key in ("value", "low", "high")] == [0, 0, 0]
 
 
 def test_files_that_cannot_be_compared() -> None:
-    one = get_benchmark("truthfulvqa")
     with pytest.raises(CustosError, match="share no scored item"):
-        compare_graded(one, truthful("AB"), truthful("AB", 5))
+        compared(truthful("AB"), truthful("AB", 5))
     with pytest.raises(CustosError, match="item 2: id '0' occurs twice"):
-        compare_graded(one, truthful("AB"), truthful("A") * 2)
+        compared(truthful("AB"), truthful("A") * 2)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.base import get_benchmark
-from benchmarks.comparison import compare_graded
+from benchmarks.comparison import Graded, compare_graded
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
@@ -268,6 +268,8 @@ def test_rows_beside_the_published_ones() -> None:
 
 def test_with_and_without_the_picture() -> None:
     """The blind run is compared item by item; Table 6 holds the paper's figures."""
-    found = compare_graded(SIMPLEVQA, graded("AAAB"), graded("ABCB"))
+    found = compare_graded(
+        SIMPLEVQA, *(Graded.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
+    )
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
     assert SIMPLEVQA.published[3].rows["GPT-4o"] == (5.23, 31.60, 63.16, 14.20)

@@ -57,6 +57,18 @@ def many(count: int) -> list[dict[str, Any]]:
     return [row(f"Paris {number}" if number % 3 else "Rome") for number in range(count)]
 
 
+def failing_on_rome(judge: FakeJudge) -> Callable[[JudgeRequest, float], Verdict]:
+    """The judge's way of answering, but for one response."""
+    answer = judge._answer
+
+    def answer_or_fail(request: JudgeRequest, confidence: float) -> Verdict:
+        if request.response == "Rome":
+            return Verdict(id=request.id, status="judge_error", message="no such picture")
+        return answer(request, confidence)
+
+    return answer_or_fail
+
+
 def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
     result = run([row("Paris", id="x"), row("Rome"), row("in Paris")])
     assert result.exit_code == 0
@@ -134,14 +146,7 @@ def test_strict_stops_before_the_judge_works(
 def test_strict_refuses_what_only_the_judge_finds(
     run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = judge._answer
-
-    def fail_on_rome(request: JudgeRequest, confidence: float) -> Verdict:
-        if request.response == "Rome":
-            return Verdict(id=request.id, status="judge_error", message="no such picture")
-        return answer(request, confidence)
-
-    monkeypatch.setattr(judge, "_answer", fail_on_rome)
+    monkeypatch.setattr(judge, "_answer", failing_on_rome(judge))
     for _ in range(2):  # nor when its verdict comes from the partial file
         result = run([row(), row("Rome")], "--strict", "--batch", "1")
         assert result.exit_code == 2
@@ -252,16 +257,9 @@ def test_an_input_that_grows_meanwhile_is_noticed(
 def test_failed_rows_are_tried_again_when_asked(
     run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = judge._answer
-
-    def fail_on_rome(request: JudgeRequest, confidence: float) -> Verdict:
-        if request.response == "Rome":
-            return Verdict(id=request.id, status="judge_error", message="no such picture")
-        return answer(request, confidence)
-
     rows = many(12)  # the first, fourth, seventh and tenth say Rome
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "_answer", fail_on_rome)
+        patch.setattr(judge, "_answer", failing_on_rome(judge))
         assert run(rows, "--strict", "--batch", "4").exit_code == 2
     judge.batches.clear()
     assert run(None, "--strict", "--batch", "4").exit_code == 2

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from cli import judges
 from cli.main import app
-from judging.judge import shipped_judges
+from judging.card import shipped_judges
 
 
 def test_lists_every_shipped_judge_with_its_figures_and_limits() -> None:
@@ -21,7 +21,7 @@ def test_lists_every_shipped_judge_with_its_figures_and_limits() -> None:
 def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "judge.json").write_text("{}")
-    monkeypatch.setattr("judging.judge.SHIPPED", tmp_path)
+    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
     monkeypatch.setattr(judges, "SHIPPED", tmp_path)
     result = CliRunner().invoke(app, ["judges"])
     assert result.exit_code == 2

@@ -20,7 +20,7 @@ from tests.serve.made_up import FakeJudge
 
 SERVER = """
 import sys
-sys.path.insert(0, {repository!r})
+sys.path.insert(0, "{repository}")
 from judging import Judge
 from tests.serve.made_up import FakeJudge
 Judge.load = FakeJudge
@@ -29,25 +29,27 @@ app()
 """
 
 
-def wait_for(url: str) -> None:
+def started(script: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script.format(repository=Path(__file__).parents[2]), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def wait_for(url: str, status: int = 200) -> None:
     for _ in range(200):
         with contextlib.suppress(httpx.ConnectError):
-            if httpx.get(url).status_code == 200:
+            if httpx.get(url).status_code == status:
                 return
         time.sleep(0.05)
     pytest.fail(f"nothing answers at {url}")
 
 
 def test_serves_until_interrupted() -> None:
-    script = SERVER.format(repository=str(Path(__file__).parents[2]))
-    command = ["serve", "--judge", "qs=one", "--judge", "runs/two", "--port", "0"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    process = started(SERVER, "serve", "--judge", "qs=one", "--judge", "runs/two", "--port", "0")
     assert process.stdout is not None
     try:
         announced = re.fullmatch(
@@ -71,26 +73,13 @@ def test_serves_until_interrupted() -> None:
 
 def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
     slowly = "import time\nJudge.load = lambda source: time.sleep(300)\nfrom cli.main"
-    script = SERVER.format(repository=str(Path(__file__).parents[2]))
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-c", script.replace("from cli.main", slowly)),
-            *("serve", "--judge", "qs=one", "--port", "0"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    script = SERVER.replace("from cli.main", slowly)
+    process = started(script, "serve", "--judge", "qs=one", "--port", "0")
     assert process.stdout is not None
     try:
         found = re.search(r"http://\S+", process.stdout.readline())
         assert found
-        for _ in range(200):
-            with contextlib.suppress(httpx.ConnectError):
-                assert httpx.get(f"{found[0]}/health/ready").status_code == 503
-                break
-            time.sleep(0.05)
+        wait_for(f"{found[0]}/health/ready", 503)
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
@@ -125,7 +114,7 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
 
 
 def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.judge.SHIPPED", tmp_path)
+    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
     with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
         serve.served_by_default()
     for name in ("b", "a"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judging.errors import CustosError
-from judging.tasks import get_task
+from judging.tasks import JudgeTask, get_task
 from judging.tasks.charthal import WITH_REFERENCE
 from judging.tasks.simplevqa import parse_conclusion
 from tests.judging.made_up import ask
@@ -160,8 +160,7 @@ def test_a_justification_is_compared_with_the_manipulation() -> None:
 
 
 @pytest.mark.parametrize("task", REST, ids=lambda task: task.name)
-def test_only_the_response_may_be_shortened(task: object) -> None:
-    declared = get_task(task.name)  # type: ignore[attr-defined]
-    for variant in declared.variants:
-        fields = declared.item(ask(variant=variant))
+def test_only_the_response_may_be_shortened(task: JudgeTask) -> None:
+    for variant in task.variants:
+        fields = task.item(ask(variant=variant))
         assert [field.is_response for field in fields] == [False] * (len(fields) - 1) + [True]

@@ -20,6 +20,7 @@ from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch, label_logprobs
 from judging.judge import Judge
 from judging.tasks import base, get_task, judge_task
+from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest
 from judging.verdicts import best_label
 from tests.conftest import Folders
@@ -186,7 +187,7 @@ def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: 
 def test_a_task_it_was_not_trained_for(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_TASKS", dict(base._TASKS))
 
-    class Other(type(get_task("hieval-qs"))):  # type: ignore[misc]
+    class Other(HiEvalQuickScore):
         name = "other"
 
     judge_task(Other)
@@ -337,6 +338,6 @@ def test_a_backbone_alone_is_a_zero_shot_judge(tiny_folder: str) -> None:
 def test_shipped_judges_go_by_name(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge_module, "SHIPPED", run_folder.parent)
+    monkeypatch.setattr("judging.card.SHIPPED", run_folder.parent)
     monkeypatch.chdir(tmp_path)
     assert Judge.load("mine", device="cpu").name == "mine"

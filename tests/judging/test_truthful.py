@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from judging.calibration import Calibration, CalibrationSet
+from judging.calibration import Calibration, CalibrationSet, calibration_key
 from judging.errors import CustosError
 from judging.generation import Sampling
-from judging.judge import Judge, calibration_key
+from judging.judge import Judge
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
 from judging.verdicts import merged

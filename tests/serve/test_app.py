@@ -36,10 +36,6 @@ def picture(size: tuple[int, int] = (8, 8), kind: str = "png", mode: str = "RGB"
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def basic(key: str) -> str:
-    return base64.b64encode(f"me:{key}".encode()).decode()
-
-
 def refused(client: TestClient, body: Any, status: int = 422) -> tuple[str | None, str]:
     """Field and message of an error, whose body must have the one shape."""
     sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}
@@ -363,42 +359,6 @@ def test_contents_are_logged_only_when_asked(
         with TestClient(create_app(Service({"a": judge}, log_contents=log_contents))) as client:
             client.post("/judge", json=row("the answer is Paris"))
         assert ("the answer is Paris" in caplog.text) == log_contents
-
-
-KEY = "k" * 32
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Authorization": "Bearer"},
-        {"Authorization": f"Bearer {KEY}x"},
-        {"Authorization": f"Token {KEY}"},
-        {"Authorization": "Basic !"},
-        {"Authorization": "Bearer \xff".encode("latin-1")},
-        {"Authorization": f"Basic {basic(KEY)}", "Sec-Fetch-Site": "cross-site"},
-    ],
-)
-def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> None:
-    with TestClient(create_app(Service({"a": judge}), keys=["other" * 8, KEY])) as client:
-        for path in ("/judges", "/tasks", "/metrics", "/openapi.json", "/nothing", "/"):
-            answer = client.get(path, headers=headers)
-            assert answer.status_code == 401
-            assert answer.json()["error"]["type"] == "unauthorized"
-            assert "Bearer" in answer.headers["WWW-Authenticate"]
-        assert client.post("/judge", json=row(), headers=headers).status_code == 401
-        assert client.get("/health/live").status_code == 200
-        assert client.get("/health/ready").status_code == 200
-    assert judge.batches == []
-
-
-@pytest.mark.parametrize("given", [f"Bearer {KEY}", f"bearer  {KEY} ", f"Basic {basic(KEY)}"])
-def test_with_a_key_everything_answers(judge: FakeJudge, given: str) -> None:
-    with TestClient(create_app(Service({"a": judge}), keys=["other" * 8, KEY])) as client:
-        client.headers["Authorization"] = given
-        assert client.get("/judges").status_code == 200
-        assert client.post("/judge", json=row()).status_code == 200
 
 
 def test_before_the_judges_are_loaded_everything_but_health_is_503(judge: FakeJudge) -> None:
