@@ -273,3 +273,10 @@ def test_with_and_without_the_picture() -> None:
     )
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
     assert SIMPLEVQA.published[3].rows["GPT-4o"] == (5.23, 31.60, 63.16, 14.20)
+
+
+def test_files_that_call_the_item_id_are_compared_too() -> None:
+    rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
+    assert all("data_id" not in row for row in rows)
+    same = Graded.of(SIMPLEVQA, rows)
+    assert compare_graded(SIMPLEVQA, same, same)["difference"]["n"] == 2
