@@ -29,8 +29,8 @@ logger = logging.getLogger("custos.serve")
 
 LINGER_S = 0.004
 TEXTS_AT_ONCE = 16
-WINDOW_BATCHES = 8
-"""Forward passes of a full window; never fewer than one is aimed at."""
+WINDOW_BATCHES = 12
+"""Forward passes of a full window."""
 KIN_WINDOWS = 4
 """How far behind the oldest score, in windows, its kin are looked for."""
 CLOSE_S = 10.0
@@ -249,9 +249,7 @@ class Scheduler:
         Those that were not the oldest take half of it at most: no crowd of kin can keep a job
         waiting for more than twice its turn.
         """
-        # Half of what waits, so that callers come back with more while the other half is graded.
-        half = max(self.window_tokens // WINDOW_BATCHES, self._tokens_waiting // 2)
-        most = min(half, self.window_tokens)
+        most = self.window_tokens  # all that waits, if it fits: fuller windows cost less a row
         kin = self._kin(lane)
         window: dict[int, Job] = {}
         tokens = kin_tokens = 0

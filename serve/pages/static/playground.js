@@ -108,8 +108,9 @@ function showPictures() {
   }));
 }
 
+/** Files are copied first: a file field's own list empties when its value is cleared. */
 async function take(files) {
-  for (const file of files) {
+  for (const file of [...files]) {
     if (!["image/jpeg", "image/png", "image/webp"].includes(file.type)) { fail(`${file.name}: not a JPEG, PNG or WebP picture`); continue; }
     if (pictures.length === asked.images) { fail(`at most ${asked.images} pictures`); break; }
     const reader = new FileReader();

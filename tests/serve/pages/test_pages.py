@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -78,7 +79,12 @@ def wait_for(browser: Chrome, text: str) -> str:
     def shown(_: Any) -> bool:
         return text in browser.find_element(By.ID, "answer").text
 
-    WebDriverWait(browser, 10).until(shown)
+    try:
+        WebDriverWait(browser, 10).until(shown)
+    except TimeoutException:
+        told = browser.get_log("browser")  # type: ignore[no-untyped-call]
+        found = browser.find_element(By.ID, "answer").text
+        raise AssertionError(f"expected {text!r}, found {found!r}; browser: {told}") from None
     return browser.find_element(By.ID, "answer").text
 
 
