@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from scipy import stats
 
-from judging import Judge, LabelledExample
+from judging import CustosError, Judge, LabelledExample
 from judging.rows import read_records
 from tests.train.made_up import examples, write_split
 from tests.train.test_hieval_stage2 import _analysed as analysed
 from train import ablation
-from train.ablation import CELLS, COLUMNS, FULL, measure_cell, render
+from train.ablation import CELLS, COLUMNS, FULL, Cell, measure_cell, render, run_cells
 
 
 def _results(**shifts: float) -> dict[str, list[dict[str, Any]]]:
@@ -143,6 +145,43 @@ def test_a_cell_is_trained_once_and_keeps_what_it_measured(
     with pytest.raises(SystemExit):
         ablation.main(arguments)
     assert f"{out / 'HiEval-EA' / '0'}: measured with another" in capsys.readouterr().err
+
+
+def test_cells_at_once_wait_for_the_first_stage_of_their_seed() -> None:
+    log: list[tuple[str, str, int]] = []
+
+    def run(cell: Cell, seed: int) -> dict[str, Any]:
+        log.append(("began", cell.name, seed))
+        time.sleep(0.01)
+        log.append(("ended", cell.name, seed))
+        return {"seed": seed, "cell": cell.name}
+
+    results = run_cells(run, seeds=3, jobs=4)
+    assert results == {
+        cell.name: [{"seed": seed, "cell": cell.name} for seed in range(3)] for cell in CELLS
+    }
+    assert len(log) == 2 * 3 * len(CELLS)  # each once
+    for seed in range(3):
+        first = log.index(("ended", FULL[1].name, seed))
+        others = [cell.name for cell in CELLS if cell is not FULL[1]]
+        assert all(log.index(("began", name, seed)) > first for name in others)
+    running = np.cumsum([1 if what == "began" else -1 for what, *_ in log])
+    assert running.max() == 4
+
+
+def test_a_failed_cell_stops_those_not_begun() -> None:
+    begun: list[tuple[str, int]] = []
+
+    def run(cell: Cell, seed: int) -> dict[str, Any]:
+        begun.append((cell.name, seed))
+        time.sleep(0.01)
+        if cell is not FULL[1]:
+            raise CustosError("training failed")
+        return {}
+
+    with pytest.raises(CustosError, match="training failed"):
+        run_cells(run, seeds=3, jobs=1)
+    assert len(begun) < 3 + 4
 
 
 def test_a_failed_cell_names_its_log(
