@@ -59,8 +59,10 @@ def write_judge(
     weights = load_file(best / ADAPTER_FILE)
     if recipe.run.precision == "bf16":
         weights = {name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}
-    save_file(weights, folder / f".{ADAPTER_FILE}.partial", metadata={"format": "pt"})
-    (folder / f".{ADAPTER_FILE}.partial").rename(folder / ADAPTER_FILE)
+    partial = folder / f".{ADAPTER_FILE}.partial"
+    save_file(weights, partial, metadata={"format": "pt"})
+    partial.chmod(0o644)  # safetensors lets the owner alone read it; a service runs as another user
+    partial.rename(folder / ADAPTER_FILE)
     config = json.loads((best / "adapter_config.json").read_text(encoding="utf-8"))
     # Not the cache path of the machine it was trained on.
     write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name})

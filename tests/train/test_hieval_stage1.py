@@ -43,6 +43,7 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
         "README.md",
     ):
         assert (run / name).is_file(), name
+        assert (run / name).stat().st_mode & 0o044 == 0o044, name  # a service is another user
     assert not list(run.glob(".*partial*"))
 
     resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
