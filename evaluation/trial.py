@@ -12,6 +12,7 @@ from evaluation.markdown import number, p_value, with_interval
 from evaluation.report import build_report
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
+from judging.verdicts import before_calibration
 
 
 def try_judge(
@@ -39,7 +40,10 @@ def try_judge(
     started = time.perf_counter()
     verdicts = grade_examples(judge, examples)
     seconds = time.perf_counter() - started
-    uncalibrated = grade_examples(judge, examples, calibrated=False) if judge.calibration else None
+    uncalibrated = None
+    if judge.calibration:
+        graded = zip(examples, verdicts, strict=True)
+        uncalibrated = [before_calibration(one.request(), verdict) for one, verdict in graded]
     others = {}
     if zero_shot and judge.card is not None:
         others["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
@@ -56,16 +60,14 @@ def try_judge(
     return report, verdicts
 
 
-def grade_examples(
-    judge: Judge, examples: Sequence[LabelledExample], *, calibrated: bool = True
-) -> list[Verdict]:
+def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Verdict]:
     """Grade what a judge may see of the examples, with a progress bar.
 
     Responses to one question are graded together, which saves reading it again.
     """
     order = sorted(range(len(examples)), key=lambda i: examples[i].question)
     requests = [examples[i].request() for i in order]
-    graded = zip(order, judge.grade(requests, progress=True, calibrated=calibrated), strict=True)
+    graded = zip(order, judge.grade(requests, progress=True), strict=True)
     return [verdict for _, verdict in sorted(graded, key=lambda pair: pair[0])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from judging.tasks import JudgeTask
+from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Pass, Status, Verdict, score_of, type_of
 
 
@@ -67,6 +67,28 @@ def make_verdict(
         truncated_input=truncated_input,
         message="the critique hit its budget" if status == "truncated" else None,
         judge=judge,
+    )
+
+
+def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
+    """The verdict that the same passes give without calibration; one without passes is kept.
+
+    Args:
+        request: What was judged.
+        verdict: What came of it.
+    """
+    if not verdict.passes or verdict.label_mass is None or verdict.posterior is None:
+        return verdict
+    task = get_task(request.task)
+    return make_verdict(
+        request,
+        task,
+        verdict.passes,
+        merged(task, verdict.passes),
+        label_mass=verdict.label_mass,
+        posterior=verdict.posterior,
+        truncated_input=verdict.truncated_input,
+        judge=verdict.judge,
     )
 
 

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from evaluation.report import build_report
 from evaluation.run import load_run
-from judging import Judge
+from judging import Judge, JudgeRequest, Verdict
 from judging.fingerprint import file_sha256
+from judging.types import Pass
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -21,6 +22,16 @@ class TrainedJudge(FakeJudge):
         super().__init__("trained")
         there: Any = object()
         self.card, self.calibration = there, there
+
+    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+        """Surer before calibration."""
+        verdict = super()._answer(request, confidence)
+        assert verdict.label
+        [other] = set(verdict.probabilities) - {verdict.label}
+        raw = Pass(posterior={verdict.label: 0.99, other: 0.01})
+        return verdict.model_copy(
+            update={"passes": (raw,), "label_mass": 0.9, "posterior": "exact"}
+        )
 
 
 @pytest.fixture(autouse=True)

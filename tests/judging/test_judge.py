@@ -22,7 +22,7 @@ from judging.judge import Judge
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest
-from judging.verdicts import best_label
+from judging.verdicts import before_calibration, best_label
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 
@@ -275,6 +275,7 @@ def test_calibration_changes_probabilities_but_not_the_pass(judge: Judge, folder
     assert verdict.passes == plain.passes
     [raw] = calibrated.grade([ask()], calibrated=False)
     assert raw.probabilities == plain.probabilities
+    assert before_calibration(ask(), verdict) == raw
     [uncovered] = calibrated.grade([ask(variant="tolerance")])  # no calibration for this rubric
     assert uncovered.probabilities == uncovered.passes[0].posterior
 

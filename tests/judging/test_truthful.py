@@ -12,7 +12,7 @@ from judging.generation import Sampling
 from judging.judge import Judge
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
-from judging.verdicts import merged
+from judging.verdicts import before_calibration, merged
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 
@@ -44,6 +44,7 @@ def _only(judge: Judge, request: JudgeRequest, **options: Any) -> Any:
 @pytest.mark.parametrize("task", PAIRS)
 def test_both_orders_are_merged(judge: Judge, task: str, pictures: list[str]) -> None:
     verdict = _only(judge, pair(task, images=(pictures[0],)))
+    assert before_calibration(pair(task, images=(pictures[0],)), verdict) == verdict
     assert [one.order for one in verdict.passes] == ["given", "swapped"]
     given, swapped = (one.posterior for one in verdict.passes)
     assert list(verdict.probabilities) == ["A", "B", "None"]
