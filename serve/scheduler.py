@@ -28,6 +28,8 @@ from serve.errors import ApiError
 logger = logging.getLogger("custos.serve")
 
 LINGER_S = 0.004
+RETURN_SHARE = 0.05
+"""Most of a window's time for which its callers are waited for before the next begins."""
 TEXTS_AT_ONCE = 16
 WINDOW_BATCHES = 12
 """Forward passes of a full window."""
@@ -112,6 +114,8 @@ class Scheduler:
         self._tokens_per_second = 0.0
         self._closed = False
         self._scores_next_at = 0.0
+        self._expected = 0
+        self._expected_by = 0.0
         self._thread = threading.Thread(target=self._work, name="judge", daemon=True)
         self._thread.start()
 
@@ -134,11 +138,7 @@ class Scheduler:
             self._changed.notify()
 
     def require_room(self) -> None:
-        """Refuse what could not enter, however small.
-
-        Raises:
-            ApiError: As :meth:`submit`.
-        """
+        """Refuse what could not enter, however small, as :meth:`submit` does."""
         with self._changed:
             self._require_room(1, 1)
 
@@ -218,7 +218,13 @@ class Scheduler:
                 if not self._closed and self._tokens_waiting < self.window_tokens:
                     # First into an empty queue: others are likely on their way.
                     self._changed.wait_for(self._is_full_window, LINGER_S)
+            # Callers who were just answered come back. Together with those who wait they fill one
+            # window; apart they would fill two in turn, each dearer a row, and wait for both.
+            self._changed.wait_for(self._are_back, max(0.0, self._expected_by - time.monotonic()))
             return None if self._closed else self._take(("score", "text"))
+
+    def _are_back(self) -> bool:
+        return self._is_full_window() or self._num_waiting >= self._expected
 
     def _is_full_window(self) -> bool:
         return self._closed or self._tokens_waiting >= self.window_tokens
@@ -249,8 +255,7 @@ class Scheduler:
         Those that were not the oldest take half of it at most: no crowd of kin can keep a job
         waiting for more than twice its turn.
         """
-        most = self.window_tokens  # all that waits, if it fits: fuller windows cost less a row
-        kin = self._kin(lane)
+        most, kin = self.window_tokens, self._kin(lane)
         window: dict[int, Job] = {}
         tokens = kin_tokens = 0
         for oldest in lane:
@@ -300,6 +305,9 @@ class Scheduler:
         if window[0].kind == "score":
             rate = tokens / max(seconds, 1e-6)
             self._tokens_per_second = 0.8 * (self._tokens_per_second or rate) + 0.2 * rate
+            with self._changed:
+                self._expected = self._num_waiting + len(window)
+                self._expected_by = time.monotonic() + RETURN_SHARE * seconds
         self._call(self.on_window, window[0].judge, len(window), seconds)
 
     def _settle_all(self, window: list[Job]) -> None:

@@ -82,6 +82,27 @@ def test_windows_hold_about_as_many_tokens_as_they_should() -> None:
     assert max(sizes[-8:]) <= 4  # 4096 tokens hold three or four of 1,050
 
 
+def test_callers_who_come_back_share_one_window() -> None:
+    judge = FakeJudge(pause_s=0.04)
+
+    async def main() -> None:
+        service = Service({"a": judge})
+
+        async def caller(number: int) -> None:
+            await asyncio.sleep(0.05 * (number >= 6))  # the last two come while a window runs
+            for turn in range(5):
+                [asked] = requests(1, question=f"{number}/{turn}")
+                await service.grade([asked], ["a"])
+
+        await asyncio.gather(*map(caller, range(8)))
+        service.close()
+
+    asyncio.run(main())
+    sizes = [len(batch) for batch in judge.batches]
+    assert sum(sizes) == 40
+    assert sizes.count(8) >= 3, sizes  # of four; without waiting six and two would take turns
+
+
 def test_answers_to_one_question_go_together_and_the_oldest_waits_for_nobody() -> None:
     judge = FakeJudge()
     asked = [f"{question} {'x' * 1000}" for question in "abcdefghij"]
