@@ -69,6 +69,10 @@ def open_page(browser: Chrome, client: httpx.Client, path: str = "/", width: int
     browser.set_window_size(width, 1000)
     browser.get_log("browser")  # type: ignore[no-untyped-call]  # what earlier tests left
     browser.get(f"{str(client.base_url).rstrip('/')}{path}")
+    # On a busy machine get() may return before deferred scripts have run.
+    WebDriverWait(browser, 30).until(
+        lambda _: browser.execute_script("return document.readyState") == "complete"
+    )
 
 
 def field(browser: Chrome, name: str) -> WebElement:
