@@ -15,13 +15,20 @@ from rich.table import Table
 
 from cli.prep import Cal, Test, Val, held_out_shares
 from data_prep.charts.export import write_charts
-from data_prep.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins
+from data_prep.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins, tell
 
 Forms = Literal["train", "test", "all"]
 Out = Annotated[Path, typer.Option(help="Folder for JSONL files, images/ and manifest.json.")]
 Seed = Annotated[int, typer.Option(help="Other seeds give other pictures.")]
 NumRows = Annotated[
     int, typer.Option("--rows", min=1, help="How many examples to make, all files together.")
+]
+
+Captions = Annotated[
+    bool,
+    typer.Option(
+        "--captions", help="Tell in the question what the picture shows, and draw nothing."
+    ),
 ]
 
 
@@ -36,11 +43,14 @@ def charts(
     val: Val = 0.05,
     cal: Cal = 0.07,
     test: Test = 0.12,
+    captions: Captions = False,
 ) -> None:
     """Make error-analysis examples about drawn charts, figures and shapes.
 
     Labels hold by construction. Four rows ask about every picture and share their group. Splits
     share no picture; test words its responses in forms that no other split shows.
+
+    With --captions the rows are a first lesson in text, before one about the pictures themselves.
 
     Example: custos prep charts --out data/charts --rows 20000 --seed 1
     """
@@ -53,7 +63,7 @@ def charts(
         )
         for split, size in sizes.items()
     }
-    source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins}
+    source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins, "captions": captions}
     _write(out, planned, source)
 
 
@@ -64,6 +74,7 @@ def twins(
     forms: Annotated[
         Forms, typer.Option(help="Wordings: train leaves some out, test responds in those alone.")
     ] = "test",
+    captions: Captions = False,
 ) -> None:
     """Make twins: one question and response under two pictures, each with another error type.
 
@@ -71,17 +82,18 @@ def twins(
 
     Example: custos prep twins --out data/twins --rows 1000 --seed 2
     """
-    source = {"name": "twins", "rows": rows, "seed": seed, "forms": forms}
+    source = {"name": "twins", "rows": rows, "seed": seed, "forms": forms, "captions": captions}
     _write(out, {"twins.jsonl": list(plan_twins(rows, seed, forms))}, source)
 
 
 def _write(out: Path, planned: Mapping[str, Sequence[PlannedRow]], source: dict[str, Any]) -> None:
     errors = Console(stderr=True)
-    drawn = {
-        name: draw(track(rows, f"drawing {name}", console=errors)) for name, rows in planned.items()
+    make, doing = (tell, "telling") if source["captions"] else (draw, "drawing")
+    made = {
+        name: make(track(rows, f"{doing} {name}", console=errors)) for name, rows in planned.items()
     }
     command = shlex.join(["custos", *sys.argv[1:]])
-    manifest = write_charts(out, drawn, source=source, command=command)
+    manifest = write_charts(out, made, source=source, command=command)
     labels = sorted({label for counts in manifest["counts"].values() for label in counts})
     table = Table("label")
     for name in planned:

@@ -43,7 +43,8 @@ def write_charts(
 
     def saved(rows: Iterable[ChartRow], labels: Counter[str]) -> Iterator[LabelledExample]:
         for row in rows:
-            image_names({"bytes": row.png}, out, out / IMAGE_FOLDER)
+            if row.png:
+                image_names({"bytes": row.png}, out, out / IMAGE_FOLDER)
             example = row.example
             labels[example.label] += 1
             kinds[example.metadata["kind"]] += 1

@@ -373,3 +373,20 @@ def test_twins_verb(tmp_path: Path) -> None:
     assert _seen(rows, "form") <= HELD_OUT
     assert len({row.group for row in rows}) == 3
     assert json.loads((tmp_path / "manifest.json").read_text())["twins"] == 3
+
+
+def test_captions_tell_what_the_pictures_of_the_same_rows_show(tmp_path: Path) -> None:
+    sizes = ("--rows", 20, "--val", 0, "--cal", 0, "--test", 4)
+    for folder, more in (("drawn", ()), ("told", ("--captions",))):
+        _run("prep", "charts", "--out", tmp_path / folder, *sizes, *more)
+        _run("prep", "twins", "--out", tmp_path / folder / "twins", "--rows", 4, *more)
+    for name in ("train.jsonl", "test.jsonl", "twins/twins.jsonl"):
+        drawn, told = (_read(tmp_path / folder / name) for folder in ("drawn", "told"))
+        for seen, heard in zip(drawn, told, strict=True):
+            caption = seen.metadata["caption"]
+            assert heard.question == f"Picture: {caption}. {seen.question}"
+            same = {"question": seen.question, "images": seen.images}
+            assert heard.model_copy(update=same) == seen and not heard.images
+    assert not (tmp_path / "told" / "images").exists()
+    manifest = json.loads((tmp_path / "told" / "manifest.json").read_text())
+    assert manifest["images"] == 0 and manifest["source"]["captions"] is True
