@@ -281,6 +281,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="cells at once")
     parser.add_argument("--recipes", type=Path, default=RECIPES / "embedded")
     given = parser.parse_args(argv)
+    if given.seeds < 1 or given.jobs < 1:
+        parser.error("--seeds and --jobs: at least 1")
     console = Console()
 
     def run(cell: Cell, seed: int) -> dict[str, Any]:
