@@ -16,6 +16,8 @@ from rich.table import Table
 from cli.prep import Cal, Test, Val, held_out_shares
 from data_prep.charts.export import write_charts
 from data_prep.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins, tell
+from data_prep.charts.scenes import KINDS
+from judging.errors import CustosError
 
 Forms = Literal["train", "test", "all"]
 Out = Annotated[Path, typer.Option(help="Folder for JSONL files, images/ and manifest.json.")]
@@ -74,6 +76,10 @@ def twins(
     forms: Annotated[
         Forms, typer.Option(help="Wordings: train leaves some out, test responds in those alone.")
     ] = "test",
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only this kind of picture; may be repeated."),
+    ] = None,
     captions: Captions = False,
 ) -> None:
     """Make twins: one question and response under two pictures, each with another error type.
@@ -82,8 +88,14 @@ def twins(
 
     Example: custos prep twins --out data/twins --rows 1000 --seed 2
     """
-    source = {"name": "twins", "rows": rows, "seed": seed, "forms": forms, "captions": captions}
-    _write(out, {"twins.jsonl": list(plan_twins(rows, seed, forms))}, source)
+    kinds = kinds or list(KINDS)
+    if unknown := sorted(set(kinds) - KINDS.keys()):
+        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(KINDS)}")
+    source = {
+        "name": "twins", "rows": rows, "seed": seed, "forms": forms, "kinds": kinds,
+        "captions": captions,
+    }  # fmt: skip
+    _write(out, {"twins.jsonl": list(plan_twins(rows, seed, forms, kinds))}, source)
 
 
 def _write(out: Path, planned: Mapping[str, Sequence[PlannedRow]], source: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -143,13 +143,23 @@ def plan(
     return itertools.islice(rows, num_rows)
 
 
-def plan_twins(num_rows: int, seed: int, forms: FormSplit) -> Iterator[PlannedRow]:
-    """Stream twins alone, two rows each: what no reader of the text can tell apart."""
+def plan_twins(
+    num_rows: int, seed: int, forms: FormSplit, kinds: Collection[str] = tuple(KINDS)
+) -> Iterator[PlannedRow]:
+    """Stream twins alone, two rows each: what no reader of the text can tell apart.
+
+    Args:
+        num_rows: How many examples to draw.
+        seed: Any integer.
+        forms: As for ``generate``.
+        kinds: Only twins about these kinds of pictures.
+    """
     deck = Deck("twins", seed, forms, 1.0)
     units = (_draw_unit(deck, number) for number in itertools.count())
     rows = (
         PlannedRow(row, scene, unit.style)
         for unit in units
+        if unit.kind.name in kinds
         for row, scene in zip(unit.rows, unit.scenes, strict=True)
     )
     return itertools.islice(rows, num_rows)

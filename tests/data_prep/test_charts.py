@@ -375,6 +375,19 @@ def test_twins_verb(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "manifest.json").read_text())["twins"] == 3
 
 
+def test_twins_of_some_kinds_are_those_among_all_twins(tmp_path: Path) -> None:
+    kinds = ("bar", "spectrum")
+    asked = [argument for kind in kinds for argument in ("--kind", kind)]
+    _run("prep", "twins", "--out", tmp_path, "--rows", 10, "--captions", *asked)
+    found = [row.id for row in _read(tmp_path / "twins.jsonl")]
+    everything = [row.example for row in plan_twins(400, 0, "test")]
+    assert found == [row.id for row in everything if row.metadata["kind"] in kinds][:10]
+    refused = CliRunner().invoke(
+        app, ["prep", "twins", "--out", str(tmp_path), "--rows", "2", "--kind", "barr"]
+    )
+    assert refused.exit_code != 0
+
+
 def test_captions_tell_what_the_pictures_of_the_same_rows_show(tmp_path: Path) -> None:
     sizes = ("--rows", 20, "--val", 0, "--cal", 0, "--test", 4)
     for folder, more in (("drawn", ()), ("told", ("--captions",))):
