@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from judging.generation import Sampling
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
+"""Stated with two decimals, as in training."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ def _with_stated_confidence(
     """Read the likeliest stated confidence after each pass's own likeliest label."""
     assert task.critique
     after = [*encoder.text(label_closing), *encoder.text(task.critique.confidence_opening)]
-    tree = encoder.tree(CONFIDENCES, task.critique.confidence_closing)
+    # All are equally long: what follows them tells none apart, and would cost a node for each.
+    tree = encoder.tree(CONFIDENCES, end="")
     chosen = [best_label(reading.passed.posterior) for reading in readings]
     labelled = [
         prompt.extended([*encoder.text(label), *after])
