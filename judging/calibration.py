@@ -1,8 +1,8 @@
 """Calibration: temperature and per-class bias on a judge's label log-probabilities.
 
 One temperature cannot undo class weights or balanced sampling, which move the label shares; a bias
-per class can. Fitted on a split with natural label shares that no selection ever saw, one per
-rubric, and bound to the judge it was fitted for.
+per class can, where there are errors enough to tell it from. Fitted on a split with natural label
+shares that no selection ever saw, one per rubric, and bound to the judge it was fitted for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from judging.types import JudgeRequest, score_of, type_of
 
 # Weak pull towards "no change": keeps a class that a small split hardly shows from running away.
 _RIDGE = 1e-3
+_FOLDS = 10
 
 
 class Calibration(BaseModel):
@@ -145,7 +146,10 @@ def fit_type_calibration(
 def fit_calibration(
     logprobs: NDArray[np.float64], targets: NDArray[np.int64], labels: Sequence[str]
 ) -> Calibration:
-    """Fit temperature and biases by maximum likelihood.
+    """Fit temperature and biases by maximum likelihood; biases only where they carry over.
+
+    They stay zero unless cross-validation on the same items finds them to lower the likelihood's
+    negative logarithm.
 
     Args:
         logprobs: Label log-probabilities, ``[items, labels]``.
@@ -155,38 +159,67 @@ def fit_calibration(
     Raises:
         CustosError: If a label never occurs: its bias could not be told.
     """
-    from scipy.optimize import minimize
-
     counts = np.bincount(targets, minlength=len(labels))
     if len(targets) == 0 or counts.min() == 0:
         missing = labels[int(counts.argmin())]
         raise CustosError(f"calibration split has no example labelled '{missing}'")
     normalised = logprobs - np.logaddexp.reduce(logprobs, axis=1, keepdims=True)
     one_hot = np.eye(len(labels))[targets]
-
-    def objective(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        inverse_temperature, bias = np.exp(-parameters[0]), parameters[1:]
-        scores = normalised * inverse_temperature + bias
-        log_posterior = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-        residual = (np.exp(log_posterior) - one_hot) / len(targets)
-        gradient = np.concatenate(
-            [[-(residual * normalised).sum() * inverse_temperature], residual.sum(axis=0)]
-        )
-        loss = -(one_hot * log_posterior).sum() / len(targets)
-        penalty = _RIDGE * (parameters @ parameters)
-        return loss + penalty, gradient + 2 * _RIDGE * parameters
-
-    start = np.zeros(1 + len(labels))
-    best = minimize(objective, start, jac=True, method="L-BFGS-B").x
-    after = objective(best)[0] - _RIDGE * float(best @ best)
+    # With few errors to learn from, biases fit those few and give away accuracy elsewhere.
+    plain, biased = (_crossvalidated(normalised, one_hot, with_bias=b) for b in (False, True))
+    best = _fit(normalised, one_hot, with_bias=biased < plain)
     bias = best[1:] - best[1:].mean()
     return Calibration(
         temperature=float(np.exp(best[0])),
         bias=dict(zip(labels, bias.tolist(), strict=True)),
         n=len(targets),
-        nll_before=objective(start)[0],
-        nll_after=float(after),
+        nll_before=-float(_log_posterior(normalised, np.zeros_like(best))[one_hot > 0].mean()),
+        nll_after=-float(_log_posterior(normalised, best)[one_hot > 0].mean()),
     )
+
+
+def _crossvalidated(
+    normalised: NDArray[np.float64], one_hot: NDArray[np.float64], *, with_bias: bool
+) -> float:
+    """Negative log-likelihood of items that a fit has not seen, over ``_FOLDS`` folds."""
+    folds = np.random.default_rng(0).permutation(len(one_hot)) % _FOLDS
+    total = 0.0
+    for fold in range(_FOLDS):
+        seen, rest = folds != fold, folds == fold
+        found = _fit(normalised[seen], one_hot[seen], with_bias=with_bias)
+        total -= float((one_hot[rest] * _log_posterior(normalised[rest], found)).sum())
+    return total / len(one_hot)
+
+
+def _fit(
+    normalised: NDArray[np.float64], one_hot: NDArray[np.float64], *, with_bias: bool
+) -> NDArray[np.float64]:
+    """Logarithm of the temperature, then a bias per label, all zero without ``with_bias``."""
+    from scipy.optimize import minimize
+
+    def objective(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        log_posterior = _log_posterior(normalised, parameters)
+        residual = (np.exp(log_posterior) - one_hot) / max(1, len(one_hot))
+        inverse_temperature = np.exp(-parameters[0])
+        gradient = np.concatenate(
+            [
+                [-(residual * normalised).sum() * inverse_temperature],
+                residual.sum(axis=0) * with_bias,
+            ]
+        )
+        loss = -(one_hot * log_posterior).sum() / max(1, len(one_hot))
+        return loss + _RIDGE * (parameters @ parameters), gradient + 2 * _RIDGE * parameters
+
+    start = np.zeros(1 + one_hot.shape[1])
+    found: NDArray[np.float64] = minimize(objective, start, jac=True, method="L-BFGS-B").x
+    return found
+
+
+def _log_posterior(
+    normalised: NDArray[np.float64], parameters: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    scores = normalised * np.exp(-parameters[0]) + parameters[1:]
+    return np.asarray(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
 
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -76,6 +76,51 @@ def test_matches_an_independent_optimum() -> None:
     assert fitted.nll_after == pytest.approx(float(after), rel=1e-9)
 
 
+def test_a_handful_of_errors_earns_no_bias() -> None:
+    """A good judge with six errors among 210 items, as a small split shows it."""
+    rng = np.random.default_rng(3)
+    targets = rng.choice(3, size=210, p=(0.4, 0.46, 0.14))
+    said = targets.copy()
+    wrong = [int(i) for i in np.flatnonzero(targets == 2)[:4]] + [0, 1]
+    said[wrong] = (targets[wrong] + 1) % 3
+    logprobs = log_softmax(np.eye(3)[said] * rng.gamma(4, 3, size=(210, 1)), axis=1)
+    fitted = fit_calibration(logprobs, targets.astype(np.int64), LABELS)
+    assert list(fitted.bias.values()) == [0, 0, 0]
+    assert fitted.temperature > 1.5 and fitted.nll_after < fitted.nll_before
+
+
+def test_biases_are_kept_where_unseen_items_gain() -> None:
+    """Decisions against cross-validation redone with another optimiser, folds drawn otherwise."""
+
+    def nll(
+        parameters: NDArray[np.float64],
+        logprobs: NDArray[np.float64],
+        targets: NDArray[np.int64],
+        biased: bool,
+    ) -> float:
+        shift = np.append(parameters[1:], 0.0) if biased else 0.0
+        scores = log_softmax(logprobs * np.exp(parameters[0]) + shift, axis=1)
+        return float(-scores[np.arange(len(targets)), targets].sum())
+
+    decided = []
+    for n, strength in ((60, 0.05), (1500, 0.0), (1500, 1.0), (300, 1.5)):
+        bias = strength * np.array([1.0, 0.0, -1.0])
+        logprobs, targets = _planted(1.5, tuple(bias), n=n, seed=n)
+        found = {False: 0.0, True: 0.0}
+        for fold in range(10):
+            rest = np.arange(n) % 10 == fold
+            for biased in found:
+                seen = (logprobs[~rest], targets[~rest], biased)
+                best = minimize(nll, np.zeros(3), seen, method="Powell").x
+                found[biased] += nll(best, logprobs[rest], targets[rest], biased)
+        kept = any(fit_calibration(logprobs, targets, LABELS).bias.values())
+        # Within half a nat in all the two ways of drawing folds may differ.
+        if abs(found[True] - found[False]) > 0.5:
+            assert kept == (found[True] < found[False])
+            decided.append(kept)
+    assert True in decided and False in decided
+
+
 def test_a_class_hardly_seen_does_not_run_away() -> None:
     logprobs = np.log(np.array([[0.98, 0.01, 0.01]] * 99 + [[0.01, 0.98, 0.01]]))
     targets = np.array([0] * 98 + [2, 1])
