@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from judging.encoder import EncodedPrompt, Encoder
+    from judging.engine import OnTexts
     from judging.generation import Generated, Sampling
     from judging.tree import LabelTree
 
@@ -89,8 +90,11 @@ class RemoteEngine:
         seeds: Sequence[int],
         sampling: Sampling,
         on_text: Callable[[int, str], None] | None = None,
+        on_texts: OnTexts | None = None,
     ) -> list[Generated]:
-        """Draw a text after every prompt, up to ``stop``; ``on_text`` gets each whole text.
+        """Draw a text after every prompt, up to ``stop``.
+
+        ``on_text`` gets each whole text, ``on_texts`` all of them at once.
 
         Raises:
             RowsFailed: If the server refuses some prompts.
@@ -105,6 +109,8 @@ class RemoteEngine:
         for row, drawn in enumerate(texts):
             if on_text:
                 on_text(row, drawn.text)
+        if on_texts:
+            on_texts(range(len(texts)), texts)
         return texts
 
     def _each(self, prompts: Sequence[Any], ask: Callable[[Caller, int], Awaitable[T]]) -> list[T]:

@@ -227,6 +227,27 @@ class ForestModel(nn.Module):
         logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
         return logits.flatten(0, 1)[batch.slots], cache
 
+    def resume(self, batch: ForestBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
+        """:meth:`forward` after tokens a cache holds, which is left as it was.
+
+        Args:
+            batch: What comes after them, a prompt a row.
+            cache: From :meth:`begin`, of as many rows, its prefix included.
+            seen: Which of its columns belong before each row, ``[B, columns]`` bool.
+        """
+        own = batch.visible[..., len(batch.prefix_ids) :]
+        before = seen[:, None].expand(-1, own.shape[1], -1)
+        logits: Tensor = self.backbone(
+            input_ids=batch.input_ids,
+            position_ids=batch.position_ids,
+            attention_mask=self._additive(torch.cat([before, own], dim=2)),
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=batch.kept,
+        ).logits
+        cache.crop(-batch.input_ids.shape[1])
+        return logits.flatten(0, 1)[batch.slots]
+
     def hidden(self, batch: ForestBatch, prefix: Prefix | None = None) -> Tensor:
         """Last hidden states at every slot, before the vocabulary projection.
 

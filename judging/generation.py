@@ -7,10 +7,12 @@ the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import torch
 from torch import Tensor
+from transformers import DynamicCache
 
 from judging.encoder import EncodedPrompt
 from judging.forest import ForestModel, Prefix, forest_batch
@@ -38,6 +40,56 @@ class Generated:
     """False when the budget ended it."""
 
 
+@dataclass(frozen=True)
+class Written:
+    """A batch of texts that a model still remembers: ``[prefix | items, padded | fed tokens]``."""
+
+    cache: DynamicCache
+    prefix_ids: tuple[int, ...]
+    item_columns: int
+    items: tuple[tuple[int, ...], ...]
+    """Each row's prompt after the instruction."""
+    fed: tuple[tuple[int, ...], ...]
+    """Each row's tokens after the prompt; once a text has ended they are arbitrary."""
+
+    def begins(self, prompts: Sequence[EncodedPrompt]) -> bool:
+        """Whether the prompts are these rows, each with something after it."""
+        return len(prompts) == len(self.items) and all(
+            prompt.prefix_ids == self.prefix_ids
+            and len(prompt.suffix_ids) > len(item)
+            and prompt.suffix_ids[: len(item)] == item
+            for prompt, item in zip(prompts, self.items, strict=True)
+        )
+
+    @torch.inference_mode()
+    def score(
+        self, model: ForestModel, prompts: Sequence[EncodedPrompt], tree: LabelTree, pad_id: int
+    ) -> Tensor:
+        """Logits at every slot of the tree after prompts that :meth:`begins` accepts.
+
+        Only tokens that the model has not read are fed; the memory is then as it was before.
+
+        Returns:
+            ``[N, K, vocabulary]`` as :meth:`ForestModel.forward`.
+        """
+        past = len(self.prefix_ids)
+        start = past + self.item_columns
+        seen = torch.zeros(len(prompts), start + len(self.fed[0]), dtype=torch.bool)
+        seen[:, :past] = True
+        rest = []
+        for row, prompt in enumerate(prompts):
+            item = len(self.items[row])
+            # The text is tokenized again on its own, and a stop may end within a token; the last
+            # token is always fed, as its logits are wanted.
+            written = zip(prompt.suffix_ids[item:-1], self.fed[row], strict=False)
+            known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], written))
+            seen[row, past : past + item] = True
+            seen[row, start : start + known] = True
+            rest.append(replace(prompt, suffix_ids=prompt.suffix_ids[item + known :], vision={}))
+        batch = forest_batch(rest, [tree] * len(rest), pad_id)
+        return model.resume(batch.to(model.device), self.cache, seen.to(model.device))
+
+
 @torch.inference_mode()
 def generate(
     model: ForestModel,
@@ -51,7 +103,7 @@ def generate(
     seeds: Sequence[int],
     sampling: Sampling,
     on_text: Callable[[int, str], None] | None = None,
-) -> list[Generated]:
+) -> tuple[list[Generated], Written]:
     """Draw a text after each prompt, until ``stop`` or the end token.
 
     Every row draws from a generator of its own seed, so its text does not depend on its company
@@ -68,6 +120,9 @@ def generate(
         seeds: One per prompt.
         sampling: Budget, temperature and nucleus.
         on_text: Called with a row's index and each new piece of its text, as it comes.
+
+    Returns:
+        The texts, and what the model remembers of them.
     """
     device = model.device
     rows = len(prompts)
@@ -82,6 +137,7 @@ def generate(
     draws = [torch.Generator().manual_seed(seed) for seed in seeds]
     tokens: list[list[int]] = [[] for _ in prompts]
     texts, finished, told = [""] * rows, [False] * rows, [0] * rows
+    fed: list[list[int]] = []
     for _ in range(sampling.max_new_tokens):
         drawn = _draw(logits[:, 0].float().cpu(), sampling, draws)
         for row, token in enumerate(drawn):
@@ -97,6 +153,7 @@ def generate(
                 told[row] = end
         if all(finished):
             break
+        fed.append(drawn)
         seen = torch.cat([seen, torch.ones(rows, 1, dtype=torch.bool, device=device)], dim=1)
         logits = model.extend(
             torch.tensor(drawn, device=device)[:, None],
@@ -105,7 +162,11 @@ def generate(
             cache,
         )
         position = position + 1
-    return [Generated(tuple(tokens[i]), texts[i], finished[i]) for i in range(rows)]
+    drawn_texts = [Generated(tuple(tokens[i]), texts[i], finished[i]) for i in range(rows)]
+    after = tuple(zip(*fed, strict=True)) if fed else ((),) * rows
+    return drawn_texts, Written(
+        cache, prompts[0].prefix_ids, width, tuple(p.suffix_ids for p in prompts), after
+    )
 
 
 def _settled(text: str, stop: str, finished: bool) -> int:

@@ -15,7 +15,7 @@ from judging.verdicts import best_label
 
 if TYPE_CHECKING:
     from judging.engine import Engine
-    from judging.generation import Sampling
+    from judging.generation import Generated, Sampling
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 """Stated with two decimals, as in training."""
@@ -76,63 +76,87 @@ def read_labels(
         on_text: Called with each new piece of a critique.
     """
     form = task.critique
-    prompts = [shown.prompt for shown in presented]
-    passes = [Pass(order=shown.order) for shown in presented]
-    if form and sampling:
-        opened = [prompt.extended(encoder.text(form.opening)) for prompt in prompts]
-        texts = engine.generate(
-            opened,
-            encoder,
-            form.closing,
-            [shown.seed for shown in presented],
-            sampling,
-            (lambda row, piece: on_text(presented[row], piece)) if on_text else None,
-        )
-        closing = encoder.text(form.closing)
+    if not (form and sampling):
+        prompts = [shown.prompt for shown in presented]
+        passes = [Pass(order=shown.order) for shown in presented]
+        return _read_trees(passes, prompts, task, rubric, encoder, engine)
+    opened = [shown.prompt.extended(encoder.text(form.opening)) for shown in presented]
+    closing = encoder.text(form.closing)
+    found: dict[int, Reading] = {}
+
+    def read(rows: Sequence[int], texts: Sequence[Generated]) -> None:
         prompts = [
-            prompt.extended([*encoder.data(text.text), *closing])
-            for prompt, text in zip(opened, texts, strict=True)
+            opened[row].extended([*encoder.data(text.text), *closing])
+            for row, text in zip(rows, texts, strict=True)
         ]
         passes = [
-            one.model_copy(
-                update={
-                    "critique": text.text,
-                    "finish_reason": "stop" if text.finished else "length",
-                }
+            Pass(
+                order=presented[row].order,
+                critique=text.text,
+                finish_reason="stop" if text.finished else "length",
             )
-            for one, text in zip(passes, texts, strict=True)
+            for row, text in zip(rows, texts, strict=True)
         ]
+        readings = _read_trees(passes, prompts, task, rubric, encoder, engine)
+        found.update(
+            zip(
+                rows,
+                _with_stated_confidence(readings, prompts, task, encoder, engine),
+                strict=True,
+            )
+        )
+
+    engine.generate(
+        opened,
+        encoder,
+        form.closing,
+        [shown.seed for shown in presented],
+        sampling,
+        on_text=(lambda row, piece: on_text(presented[row], piece)) if on_text else None,
+        on_texts=read,
+    )
+    return [found[row] for row in range(len(presented))]
+
+
+def _read_trees(
+    passes: Sequence[Pass],
+    prompts: Sequence[EncodedPrompt],
+    task: JudgeTask,
+    rubric: str,
+    encoder: Encoder,
+    engine: Engine,
+) -> list[Reading]:
+    """Passes with the posterior over the labels, read after prompts that end before one."""
+    form = task.critique
+    tree = encoder.tree(task.labels(rubric), form.label_closing if form else END_TOKEN)
     if form:
         prompts = [prompt.extended(encoder.text(form.label_opening)) for prompt in prompts]
-    tree = encoder.tree(task.labels(rubric), form.label_closing if form else END_TOKEN)
-    scores = engine.score(prompts, tree).double().tolist()
     readings = []
-    for one, row in zip(passes, scores, strict=True):
+    for one, row in zip(passes, engine.score(prompts, tree).double().tolist(), strict=True):
         logprobs = dict(zip(tree.labels, row, strict=True))
         mass = math.fsum(math.exp(value) for value in row)
         passed = one.model_copy(update={"posterior": posterior(logprobs)})
         readings.append(Reading(passed, mass))
-    if form and sampling:
-        return _with_stated_confidence(readings, prompts, form.label_closing, encoder, engine, task)
     return readings
 
 
 def _with_stated_confidence(
     readings: Sequence[Reading],
     prompts: Sequence[EncodedPrompt],
-    label_closing: str,
+    task: JudgeTask,
     encoder: Encoder,
     engine: Engine,
-    task: JudgeTask,
 ) -> list[Reading]:
     """Read the likeliest stated confidence after each pass's own likeliest label."""
-    assert task.critique
-    after = [*encoder.text(label_closing), *encoder.text(task.critique.confidence_opening)]
+    form = task.critique
+    assert form
     # All are equally long: what follows them tells none apart, and would cost a node for each.
     tree = encoder.tree(CONFIDENCES, end="")
+    opening = encoder.text(form.label_opening)
+    after = [*encoder.text(form.label_closing), *encoder.text(form.confidence_opening)]
     chosen = [best_label(reading.passed.posterior) for reading in readings]
     labelled = [
-        prompt.extended([*encoder.text(label), *after])
+        prompt.extended([*opening, *encoder.text(label), *after])
         for prompt, label in zip(prompts, chosen, strict=True)
     ]
     best = engine.score(labelled, tree).argmax(-1).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ import torch
 from judging.backbones import Backbone
 from judging.encoder import EncodedPrompt, Encoder
 from judging.engine import TreeEngine
-from judging.forest import ForestModel
+from judging.forest import ForestBatch, ForestModel
 from judging.generation import Generated, Sampling, _draw, _settled
 from judging.tasks import get_task
 from tests.judging.made_up import ask
@@ -120,3 +121,61 @@ def test_nucleus_and_temperature() -> None:
     # At temperature 1/2 chances are squared: .25, .09, .0225, .0025 of .365.
     assert shares(Sampling(1, 0.5, 1.0)) == pytest.approx([0.685, 0.247, 0.062, 0.007], abs=0.03)
     assert shares(Sampling(1, 0.0, 1.0), 5) == [1, 0, 0, 0]
+
+
+def test_what_follows_a_text_is_scored_as_if_read_afresh(
+    tiny: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of several lengths, one of them cut within a token, then two questions after each."""
+    prompts = [*_prompts(tiny, pictures), *_prompts(tiny, pictures)[:1]]
+    encoder = Encoder(tiny)
+    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
+    trees = [encoder.tree(("A", "B", "None"), "</label>"), encoder.tree(("0.25", "0.75"), end="")]
+    read: dict[int, tuple[list[EncodedPrompt], list[torch.Tensor]]] = {}
+    fed: list[int] = []
+    resume = ForestModel.resume
+
+    def counted(model: ForestModel, batch: ForestBatch, *memory: Any) -> torch.Tensor:
+        fed.append(batch.input_ids.shape[1])
+        return resume(model, batch, *memory)
+
+    monkeypatch.setattr(ForestModel, "resume", counted)
+
+    def on_texts(rows: Sequence[int], texts: Sequence[Generated]) -> None:
+        # As if the row's stop had come so early: what was drawn after it must not be seen.
+        kept = [
+            prompts[row].extended([*text.tokens[: 2 * place], *encoder.text("</critique> so")])
+            for place, (row, text) in enumerate(zip(rows, texts, strict=True))
+        ]
+        longer = [prompt.extended(encoder.text(" A, surely")) for prompt in kept]
+        scores = [
+            engine.score(asked, tree) for asked, tree in zip((kept, longer), trees, strict=True)
+        ]
+        read.update(
+            (row, ([one, two], [score[place] for score in scores]))
+            for place, (row, one, two) in enumerate(zip(rows, kept, longer, strict=True))
+        )
+
+    sampling = Sampling(max_new_tokens=9, temperature=1.0)
+    seeds = list(range(len(prompts)))
+    texts = engine.generate(prompts, encoder, "</never>", seeds, sampling, on_texts=on_texts)
+    assert texts == engine.generate(prompts, encoder, "</never>", seeds, sampling)
+    assert sorted(read) == seeds
+    for asked, scores in read.values():
+        for prompt, tree, score in zip(asked, trees, scores, strict=True):
+            torch.testing.assert_close(engine.score([prompt], tree)[0], score, atol=1e-5, rtol=0)
+    assert len(fed) == 2 and max(fed) < 60, "only what is new is read"
+
+
+def test_other_prompts_are_scored_from_their_beginning(tiny: Backbone, pictures: list[str]) -> None:
+    prompts, encoder = _prompts(tiny, pictures), Encoder(tiny)
+    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
+    tree = encoder.tree(("A", "B"))
+    alone = engine.score(prompts, tree)
+
+    def on_texts(rows: Sequence[int], texts: Sequence[Generated]) -> None:
+        # The prompts themselves: nothing of what was written after them may be seen.
+        torch.testing.assert_close(engine.score([prompts[row] for row in rows], tree), alone[rows])
+        torch.testing.assert_close(engine.score(prompts[:1], tree), alone[:1])
+
+    engine.generate(prompts, encoder, "</never>", [0, 1, 2], GREEDY, on_texts=on_texts)
