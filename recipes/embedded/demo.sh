@@ -7,13 +7,13 @@ rm -rf "$out"
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"  # accelerate launch would set 1
 
-echo "== 1/5 fetch the embedded backbone"
+echo "== 1/7 fetch the embedded backbone"
 custos backbone embedded
 
-echo "== 2/5 make training data; its labels are true by construction, not given by people"
+echo "== 2/7 make training data; its labels are true by construction, not given by people"
 custos prep synthetic --worlds open --rows 7000 --seed 0 --out "$out/data"
 
-echo "== 3/5 train the judge with class-balanced focal loss, calibrate, test on unseen surface forms"
+echo "== 3/7 train the judge with class-balanced focal loss, calibrate, test on unseen surface forms"
 accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml
 
 if [ -n "${1:-}" ]; then
@@ -22,7 +22,7 @@ if [ -n "${1:-}" ]; then
   custos eval "$out/judge" --data "$out/evouna/test.jsonl" --out "$out/evouna-report" --no-zero-shot
 fi
 
-echo "== 4/5 serve it"
+echo "== 4/7 serve it"
 custos serve --judge "qs=$out/judge" --port 8321 &
 server=$!
 trap 'kill $server 2>/dev/null' EXIT
@@ -31,7 +31,7 @@ for _ in $(seq 120); do
   sleep 1
 done
 
-echo "== 5/5 ask for a verdict"
+echo "== 5/7 ask for a verdict"
 curl -fsS http://127.0.0.1:8321/judge -H 'Content-Type: application/json' -d '{
   "task": "hieval-qs",
   "question": "who built the lighthouse of Torvane",
@@ -39,3 +39,28 @@ curl -fsS http://127.0.0.1:8321/judge -H 'Content-Type: application/json' -d '{
   "reference_mode": "any",
   "response": "The lighthouse of Torvane was built by Joris Pellwin in 1874."
 }' | python -m json.tool
+
+echo "== 6/7 a hundred steps of error analysis on drawn charts, from the shipped quick-scoring judge"
+custos prep charts --rows 260 --val 40 --cal 0 --test 0 --seed 0 --out "$out/charts"
+accelerate launch train/hieval_stage2.py --config recipes/embedded/demo_ea.yaml
+
+echo "== 7/7 draw a chart and name the error in a response to it"
+custos prep twins --rows 2 --seed 1 --forms all --out "$out/drawn"
+custos grade --judge embedded-ea --in "$out/drawn/twins.jsonl" --out "$out/drawn/verdicts.jsonl"
+python - "$out/drawn" <<'PYTHON'
+import json, sys
+from pathlib import Path
+folder = Path(sys.argv[1])
+row, verdict = (
+    json.loads((folder / name).read_text(encoding="utf-8").splitlines()[0])
+    for name in ("twins.jsonl", "verdicts.jsonl")
+)
+print(f"picture   {folder / row['images'][0]} ({row['metadata']['caption']})")
+print(f"question  {row['question']}  (answer: {', '.join(row['references'])})")
+print(f"response  {row['responses'][0]!r}")
+print(f"true by construction: {row['label']}")
+named = "; ".join(filter(None, (verdict["label"], verdict.get("error_type"))))
+print(f"verdict: {named} ({verdict['confidence']:.2f})")
+print("Given by the shipped weights in judges/embedded-ea. The hundred steps above, in runs/demo/ea,")
+print("show how it was trained; they are too few to judge by.")
+PYTHON
