@@ -49,7 +49,7 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     @router.get("/")
     async def playground() -> HTMLResponse:
         asked = {
-            "judges": {name: list(judge.tasks) for name, judge in service.judges.items()},
+            "judges": {name: judge.describe()["tasks"] for name, judge in service.judges.items()},
             "tasks": {name: _task(name) for name in served_tasks(service)},
             "images": service.limits.images,
             "has_keys": has_keys,

@@ -41,6 +41,7 @@ class FakeJudge(Judge):
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
         self._tasks = tasks
+        self.rubrics: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ class FakeJudge(Judge):
         return f"{self.name}/{request.task}"
 
     def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "tasks": list(self.tasks)}
+        return {"name": self.name, "tasks": dict.fromkeys(self.tasks, self.rubrics)}
 
     def grade(
         self,

@@ -10,6 +10,9 @@ let pictures = [];
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const task = () => asked.tasks[form.task.value];
 
+/** Rubrics "variant/reference mode" that the judge was trained on; none: it takes all. */
+const known = () => asked.judges[form.judge.value][form.task.value].map((name) => name.split("/")).filter(([, mode]) => mode);
+
 function options(select, names) {
   select.replaceChildren(...names.map((name) => make("option", { text: name })));
 }
@@ -24,12 +27,22 @@ function shape() {
 }
 
 function chooseTask() {
-  options(form.variant, task().variants);
+  const variants = known().map(([variant]) => variant);
+  options(form.variant, task().variants.filter((name) => !variants.length || variants.includes(name)));
   shape();
+  chooseMode();
+}
+
+/** Leave out what the judge would refuse. */
+function chooseMode() {
+  const modes = known().filter(([variant]) => variant === form.variant.value).map(([, mode]) => mode);
+  const radios = [...form.reference_mode];
+  for (const radio of radios) radio.disabled = modes.length > 0 && !modes.includes(radio.value);
+  if (radios.some((radio) => radio.checked && radio.disabled)) radios.find((radio) => !radio.disabled).checked = true;
 }
 
 function chooseJudge() {
-  options(form.task, asked.judges[form.judge.value]);
+  options(form.task, Object.keys(asked.judges[form.judge.value]));
   chooseTask();
 }
 
@@ -122,6 +135,7 @@ async function take(files) {
 
 form.judge.addEventListener("change", chooseJudge);
 form.task.addEventListener("change", chooseTask);
+form.variant.addEventListener("change", chooseMode);
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const body = request();
@@ -141,6 +155,7 @@ document.getElementById("example").addEventListener("click", () => {
   form.references.value = (example.references || []).join("\n");
   form.reference_mode.value = example.reference_mode || "any";
   for (const name of ["response", "response_a", "response_b"]) form[name].value = example[name] || "";
+  chooseMode();
 });
 document.getElementById("pictures").addEventListener("change", (event) => { take(event.target.files); event.target.value = ""; });
 document.addEventListener("paste", (event) => { if (event.clipboardData.files.length) take(event.clipboardData.files); });

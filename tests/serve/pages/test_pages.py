@@ -195,6 +195,28 @@ def test_a_dropped_picture_is_taken_and_can_be_removed(
     browser.implicitly_wait(5)
 
 
+def test_what_the_judge_was_not_trained_on_cannot_be_chosen(browser: Chrome) -> None:
+    one = PageJudge()
+    one.rubrics = ("plain/all", "tolerance/any")
+    with serving(Service({"one": one, "every": PageJudge()})) as client:
+        open_page(browser, client)
+
+        def modes() -> dict[str, tuple[bool, bool]]:
+            radios = browser.find_elements(By.NAME, "reference_mode")
+            return {
+                str(r.get_attribute("value")): (r.is_enabled(), r.is_selected()) for r in radios
+            }
+
+        assert modes() == {"any": (False, False), "all": (True, True)}
+        browser.find_element(By.ID, "example").click()
+        assert modes() == {"any": (False, False), "all": (True, True)}
+        Select(field(browser, "variant")).select_by_visible_text("tolerance")
+        assert modes() == {"any": (True, True), "all": (False, False)}
+        Select(field(browser, "judge")).select_by_visible_text("every")
+        assert all(enabled for enabled, _ in modes().values())
+        assert_quiet(browser)
+
+
 def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
     open_page(browser, client)
     Select(field(browser, "task")).select_by_visible_text("truthful-pair")
