@@ -266,8 +266,8 @@ def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
 def test_judges_and_health(client: TestClient) -> None:
     assert client.get("/judges").json() == {
         "judges": [
-            {"name": "first", "tasks": ["hieval-qs"]},
-            {"name": "second", "tasks": ["hieval-qs"]},
+            {"name": "first", "tasks": {"hieval-qs": []}},
+            {"name": "second", "tasks": {"hieval-qs": []}},
         ]
     }
     assert client.get("/health/live").json() == {"status": "live"}
