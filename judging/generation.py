@@ -45,20 +45,19 @@ class Written:
     """A batch of texts that a model still remembers: ``[prefix | items, padded | fed tokens]``."""
 
     cache: DynamicCache
-    prefix_ids: tuple[int, ...]
+    prompts: tuple[EncodedPrompt, ...]
     item_columns: int
-    items: tuple[tuple[int, ...], ...]
-    """Each row's prompt after the instruction."""
     fed: tuple[tuple[int, ...], ...]
     """Each row's tokens after the prompt; once a text has ended they are arbitrary."""
 
     def begins(self, prompts: Sequence[EncodedPrompt]) -> bool:
         """Whether the prompts are these rows, each with something after it."""
-        return len(prompts) == len(self.items) and all(
-            prompt.prefix_ids == self.prefix_ids
-            and len(prompt.suffix_ids) > len(item)
-            and prompt.suffix_ids[: len(item)] == item
-            for prompt, item in zip(prompts, self.items, strict=True)
+        return len(prompts) == len(self.prompts) and all(
+            prompt.prefix_ids == own.prefix_ids
+            and len(prompt.suffix_ids) > len(own.suffix_ids)
+            and prompt.suffix_ids[: len(own.suffix_ids)] == own.suffix_ids
+            and prompt.vision is own.vision  # other pictures have the same tokens
+            for prompt, own in zip(prompts, self.prompts, strict=True)
         )
 
     @torch.inference_mode()
@@ -72,13 +71,13 @@ class Written:
         Returns:
             ``[N, K, vocabulary]`` as :meth:`ForestModel.forward`.
         """
-        past = len(self.prefix_ids)
+        past = len(prompts[0].prefix_ids)
         start = past + self.item_columns
         seen = torch.zeros(len(prompts), start + len(self.fed[0]), dtype=torch.bool)
         seen[:, :past] = True
         rest = []
         for row, prompt in enumerate(prompts):
-            item = len(self.items[row])
+            item = len(self.prompts[row].suffix_ids)
             # The text is tokenized again on its own, and a stop may end within a token; the last
             # token is always fed, as its logits are wanted.
             written = zip(prompt.suffix_ids[item:-1], self.fed[row], strict=False)
@@ -164,9 +163,7 @@ def generate(
         position = position + 1
     drawn_texts = [Generated(tuple(tokens[i]), texts[i], finished[i]) for i in range(rows)]
     after = tuple(zip(*fed, strict=True)) if fed else ((),) * rows
-    return drawn_texts, Written(
-        cache, prompts[0].prefix_ids, width, tuple(p.suffix_ids for p in prompts), after
-    )
+    return drawn_texts, Written(cache, tuple(prompts), width, after)
 
 
 def _settled(text: str, stop: str, finished: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -172,10 +173,17 @@ def test_other_prompts_are_scored_from_their_beginning(tiny: Backbone, pictures:
     engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
     tree = encoder.tree(("A", "B"))
     alone = engine.score(prompts, tree)
+    pixels = prompts[2].vision | {"pixel_values": -prompts[2].vision["pixel_values"]}
+    other = replace(prompts[2].extended(encoder.text("So")), vision=pixels)
+    repainted = engine.score([other], tree)
 
     def on_texts(rows: Sequence[int], texts: Sequence[Generated]) -> None:
         # The prompts themselves: nothing of what was written after them may be seen.
         torch.testing.assert_close(engine.score([prompts[row] for row in rows], tree), alone[rows])
         torch.testing.assert_close(engine.score(prompts[:1], tree), alone[:1])
 
+    def on_repainted(rows: Sequence[int], texts: Sequence[Generated]) -> None:
+        torch.testing.assert_close(engine.score([other], tree), repainted)
+
     engine.generate(prompts, encoder, "</never>", [0, 1, 2], GREEDY, on_texts=on_texts)
+    engine.generate(prompts[2:], encoder, "</never>", [2], GREEDY, on_texts=on_repainted)
