@@ -125,8 +125,8 @@ def draw(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
 def tell(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
     """Put what each picture shows into the question instead: the same task for a reader of text.
 
-    A judge that has learned to compare a response with what it was told learns to compare it with
-    what it sees in a tenth of the steps.
+    A small judge learns to compare a response with what it is told, and from there with what it
+    sees; started on pictures it never did (docs/error-analysis.md).
     """
     for row in planned:
         example = row.example
