@@ -1,6 +1,6 @@
 """HiEval's ablation (Table 6) on a laptop: every cell trained over several seeds, one table.
 
-python -m train.ablation --qs-test data/open/test.jsonl --ea-test data/charts/test.jsonl \
+python -m train.ablation --qs-test data/evouna/test.jsonl --ea-test data/charts/test.jsonl \
 --out runs/ablation
 
 Each cell is a training script with one thing changed; second stages start from the first stage of
