@@ -312,18 +312,17 @@ class Trainer:
 
     def _print_first_row(self) -> None:
         """Show one decoded row with its target, to see what is trained on."""
-        row = self.rows.rows[0]
+        row, tokenizer = self.rows.rows[0], self.rows.encoder.backbone.tokenizer
+        for prompt in self.rows.prompts([row]):
+            text = tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)
+            self.console.print(f"first row: {text!r}", markup=False)
+        self.console.print(self.describe_target(row), markup=False)
+
+    def describe_target(self, row: Row) -> str:
+        """What a row is trained towards, for people to read."""
         tokenizer = self.rows.encoder.backbone.tokenizer
-        [prompt, *_] = self.rows.prompts([row])
-        self.console.print("first row: ", end="")
-        self.console.print(
-            repr(tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)), markup=False
-        )
-        self.console.print(
-            "supervised tokens: "
-            + repr([tokenizer.decode([token]) for _, token in row.tree.paths[row.target]]),
-            markup=False,
-        )
+        tokens = [tokenizer.decode([token]) for _, token in row.tree.paths[row.target]]
+        return f"supervised tokens: {tokens!r}"
 
 
 def selection_key(scores: dict[str, float]) -> tuple[float, float]:

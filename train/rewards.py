@@ -86,6 +86,10 @@ class RewardObjective(Objective):
 class RewardTrainer(Trainer):
     """Watches how often the preferred response gets the higher reward."""
 
+    def describe_target(self, row: Row) -> str:
+        """Which response people preferred; no token is supervised."""
+        return f"preferred: {row.example.label}"
+
     def measure(self, rows: Rows) -> dict[str, float]:
         """Accuracy over decided pairs, and the mean pairwise loss."""
         scores = torch.tensor(np.array(self.score(rows)))

@@ -69,11 +69,13 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
     )
 
 
-def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_path: Path) -> None:
+def test_a_trained_reward_survives_saving_loading_and_merging(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     values: dict[str, Any] = {
         "backbone": small,
         "data": {
-            "train": [write_split(tmp_path / "train.jsonl", [_pair(i) for i in range(40)])],
+            "train": [write_split(tmp_path / "train.jsonl", [_pair(i) for i in range(4, 44)])],
             "val": write_split(tmp_path / "val.jsonl", [_pair(i) for i in range(100, 115)]),
         },
         "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
@@ -83,6 +85,7 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
     path = tmp_path / "tiny.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     bradley_terry.main(["--config", str(path)])
+    assert "preferred: None" in capsys.readouterr().out  # the first row, a tie
     history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
     watched = [entry for entry in history if "val_nll" in entry]
     assert watched[-1]["val_accuracy"] == 1.0
