@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from losses import BradleyTerryLoss
 from train.batches import Rows
@@ -35,6 +35,15 @@ class BradleyTerryRecipe(Recipe):
     """Recipe of this script."""
 
     loss: PairSection = PairSection()
+
+    @model_validator(mode="after")
+    def _pairs_are_tested_elsewhere(self) -> BradleyTerryRecipe:
+        if self.data.cal or self.data.test:
+            raise ValueError(
+                "data.cal and data.test: a reward is given to one response and has no labels; "
+                "compare rewards on pairs with python -m evaluation.paradigms"
+            )
+        return self
 
 
 def train(recipe: BradleyTerryRecipe, command: str) -> None:

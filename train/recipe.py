@@ -161,6 +161,9 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "value_error":  # of a section or the whole: it names the keys itself
+            section = f"{key}: " if key else ""
+            raise CustosError(f"{path}: {section}{first['ctx']['error']}") from None
         raise CustosError(f"{path}: key '{key}': {first['msg']} (got {first['input']!r})") from None
 
 

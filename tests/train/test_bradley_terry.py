@@ -102,3 +102,10 @@ def test_a_trained_reward_survives_saving_loading_and_merging(
         apart = rewards(ForestModel(adapted)(batch), rows.rows[0].tree).tolist()
     assert merged == pytest.approx(apart, abs=1e-3)
     assert merged[0] > merged[1] + 0.5
+
+
+def test_splits_of_labels_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        bradley_terry.main(["data.test=data/pairs/test.jsonl"])
+    assert caught.value.code == 2
+    assert "data.cal and data.test: a reward is given to one" in capsys.readouterr().err
