@@ -25,6 +25,7 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 _INVENTED = re.compile(r"survey|expert|yearly report|hundred years|newspaper|legend", re.IGNORECASE)
+_ANSWER_WORDS = {"the", "final", "answer", "is", "and", "boxed"}
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _DATA = re.compile(
     r"(?:holds|shown:|^\() ?(?P<kind>[a-z]+)(?P<columns>(?: [a-z]+)*): (?P<items>[^.()]+)[.)] "
@@ -77,7 +78,7 @@ class _Read:
             found.append("off-topic or vague")
         elif not self.right and _INVENTED.search(core):
             found.append("speculative or fictional")
-        elif not self.right:
+        elif not self.right and not self._bare(core):
             stated = stated_values(core, view)
             untrue = any(view.get(name) != value for name, value in stated.items())
             found.append("visual misinterpretation" if untrue else "wrong physical reasoning")
@@ -85,6 +86,12 @@ class _Read:
             is_guess = _GUESSED.search(sentence)
             found.append("speculative or fictional" if is_guess else "distracting additions")
         return found
+
+    def _bare(self, core: str) -> bool:
+        """Whether nothing is said but the answer, so that no cause shows."""
+        for answer in self.answers:
+            core = re.sub(rf"(?<!\w){re.escape(answer)}(?!\w)", "", core)
+        return not set(re.findall(r"\w+", core.lower())) - _ANSWER_WORDS
 
 
 def _preferred(first: _Read, second: _Read) -> str:

@@ -94,7 +94,6 @@ def _adds(side: Side) -> str:
 
 def _fault(side: Side, evidence: Evidence) -> str:
     """Why it is wrong, as far as the judge can see: a reference alone does not show how."""
-    assert side.fault
-    if evidence == "reference" and side.fault in (MISREAD, MISREASONED):
+    if side.fault is None or (evidence == "reference" and side.fault in (MISREAD, MISREASONED)):
         return "is wrong"
     return _FAULTS[side.fault]

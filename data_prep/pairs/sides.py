@@ -20,6 +20,9 @@ ADDITIONS = {PADDED: "padding", MADE_UP: "guess"}
 """Tags of what may stand beside an answer, and the family of its forms."""
 SHORT = ("selected", "inline")
 """Families of chart forms that state what they work with and no more."""
+WORDED = (*SHORT, *SHORT, "bare", "label")
+"""What right responses and those with a misreading or faulty logic are worded in, alike: that a
+response says no more than its answer must not tell whether it is right."""
 TRIES = 12
 
 
@@ -32,7 +35,7 @@ class Side:
     """What it answers; empty if nothing."""
     right: bool
     fault: str | None
-    """Tag of why the answer is not right."""
+    """Tag of why the answer is not right, where the response shows it."""
     forms: tuple[str, ...]
     """Ids of the wordings it is made of."""
     addition: str | None = None
@@ -46,13 +49,16 @@ class Side:
 
 def right_side(rng: Random, task: Task, forms: FormSplit) -> Side:
     """Right readings, right logic."""
-    wording = rng.choice(_wordings(task, forms, (*SHORT, *SHORT, "bare", "label")))
+    wording = rng.choice(_wordings(task, forms, WORDED))
     text = word(task, wording, task.view, task.truth)
     return Side(text, task.truth.answers, True, None, (wording.form.id, wording.step.id))
 
 
 def wrong_side(rng: Random, task: Task, fault: str, forms: FormSplit) -> Side | None:
-    """A response that is wrong for a reason; ``None`` where the task does not lend itself to it."""
+    """A response that is wrong for a reason; ``None`` where the task does not lend itself to it.
+
+    A misreading or faulty logic shows only where more than the answer is said.
+    """
     if fault == OFF_TOPIC:
         form = rng.choice(_own("off_topic", forms))
         return Side(form.template.format(**slots_of(task)), (), False, fault, (form.id,))
@@ -64,9 +70,10 @@ def wrong_side(rng: Random, task: Task, fault: str, forms: FormSplit) -> Side | 
         form = rng.choice(_own("made_up", forms))
         text = form.template.format(answer=joined(solution.answers), **slots_of(task))
         return Side(text, solution.answers, False, fault, (form.id,))
-    wording = rng.choice(_wordings(task, forms, SHORT))
+    wording = rng.choice(_wordings(task, forms, WORDED))
     text = word(task, wording, believed, solution)
-    return Side(text, solution.answers, False, fault, (wording.form.id, wording.step.id))
+    shown = fault if wording.form.family in SHORT else None
+    return Side(text, solution.answers, False, shown, (wording.form.id, wording.step.id))
 
 
 def with_addition(rng: Random, side: Side, tag: str, task: Task, forms: FormSplit) -> Side:

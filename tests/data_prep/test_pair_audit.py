@@ -98,6 +98,9 @@ def test_reads_pairs_by_hand() -> None:
     assert _read(padded, "I look at A (6). Answer: 6", tags=(PADDED, MISREAD)) == "A"
     assert _read(padded, "5") == ""  # a fault that is not marked
     told = "The picture holds bar: A 5, B 1, C 2. What is the value of A?"
-    assert _read("1", "5", question=told, references=(), tags=(MISREASONED,)) == "B"
+    assert _read("Final answer: 1.", "5", question=told, references=()) == "B"
+    assert _read("1", "5", question=told, references=(), tags=(MISREASONED,)) == ""  # unseen
+    guessed = "The smallest one is meant, so 1. Answer: 1"
+    assert _read(guessed, "5", question=told, references=(), tags=(MISREASONED,)) == "B"
     untold = told.replace("B 1", "B 3")
-    assert _read("1", "5", question=untold, references=(), tags=(MISREASONED,)) == ""
+    assert _read("1", "5", question=untold, references=()) == ""

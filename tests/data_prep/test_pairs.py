@@ -52,6 +52,24 @@ def test_neither_length_nor_place_gives_the_label_away(rows: list[PairRow]) -> N
     assert 0.3 < longer_wins / len(decided) < 0.6
 
 
+def test_wording_does_not_give_the_label_away(rows: list[PairRow]) -> None:
+    """Between a right response and one misread or misreasoned, the form is no sign."""
+    forms: dict[str, Counter[bool]] = {}
+    for row in rows:
+        pair = row.pair
+        if pair.metadata["case"] != "one right" or not all(
+            len(own) == 2 for own in pair.metadata["forms"]
+        ):
+            continue  # made up or beside the point: that shows, and is the fault
+        for name, (form, _) in zip("AB", pair.metadata["forms"], strict=True):
+            forms.setdefault(form.partition(".")[0], Counter())[name == pair.label] += 1
+    assert {"bare", "label", "inline", "selected"} == set(forms)
+    for family, counts in forms.items():
+        n = counts.total()
+        assert n > 150
+        assert abs(counts[True] / n - 0.5) < 3.3 * 0.5 / n**0.5, (family, counts)
+
+
 def test_rows_fit_their_tasks(rows: list[PairRow]) -> None:
     for row in rows[:300]:
         for example in (row.pair, row.swapped, *row.singles):
