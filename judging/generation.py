@@ -19,6 +19,8 @@ from judging.forest import ForestModel, Prefix, forest_batch
 from judging.tree import LabelTree
 
 NO_LABELS = LabelTree((), (), (), ())
+NUCLEUS_TOKENS = 256
+"""Tokens among which a nucleus is sought before the whole vocabulary is sorted."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +182,28 @@ def _draw(logits: Tensor, sampling: Sampling, draws: Sequence[torch.Generator]) 
     if sampling.temperature == 0:
         return logits.argmax(-1).tolist()
     chances = (logits / sampling.temperature).softmax(-1)
-    if sampling.top_p < 1:
-        ordered, indices = chances.sort(dim=-1, descending=True)
-        # The nucleus: the likeliest tokens up to the first that reaches top_p.
-        outside = ordered.cumsum(-1) - ordered >= sampling.top_p
-        chances = torch.zeros_like(chances).scatter(-1, indices, ordered.masked_fill(outside, 0.0))
     return [
-        int(torch.multinomial(row, 1, generator=draw))
-        for row, draw in zip(chances, draws, strict=True)
+        _draw_token(row, sampling.top_p, draw) for row, draw in zip(chances, draws, strict=True)
     ]
+
+
+def _draw_token(chances: Tensor, top_p: float, draw: torch.Generator) -> int:
+    """Where a uniform draw meets the cumulative distribution, of the nucleus if ``top_p < 1``."""
+    tokens = None
+    if top_p < 1:
+        chances, tokens = _nucleus(chances, top_p)
+    cumulative = chances.double().cumsum(0)
+    drawn = torch.rand(1, generator=draw, dtype=torch.float64) * cumulative[-1]
+    place = min(int(torch.searchsorted(cumulative, drawn, right=True)), len(chances) - 1)
+    return place if tokens is None else int(tokens[place])
+
+
+def _nucleus(chances: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
+    """The likeliest tokens, best first, up to the first that reaches ``top_p``; their ids."""
+    for width in (NUCLEUS_TOKENS, len(chances)):
+        ordered, tokens = chances.topk(min(width, len(chances)))
+        cumulative = ordered.cumsum(0)
+        if cumulative[-1] >= top_p:
+            break
+    inside = cumulative - ordered < top_p
+    return ordered[inside], tokens[inside]

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judging.backbones import Backbone
 from judging.encoder import EncodedPrompt, Encoder
 from judging.engine import TreeEngine
 from judging.forest import ForestBatch, ForestModel
-from judging.generation import Generated, Sampling, _draw, _settled
+from judging.generation import Generated, Sampling, _draw, _nucleus, _settled
 from judging.tasks import get_task
 from tests.judging.made_up import ask
 from tests.tiny import reference_model
@@ -122,6 +125,24 @@ def test_nucleus_and_temperature() -> None:
     # At temperature 1/2 chances are squared: .25, .09, .0225, .0025 of .365.
     assert shares(Sampling(1, 0.5, 1.0)) == pytest.approx([0.685, 0.247, 0.062, 0.007], abs=0.03)
     assert shares(Sampling(1, 0.0, 1.0), 5) == [1, 0, 0, 0]
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.3, 0.9, 0.95, 0.9999]), st.floats(0.0, 6.0))
+def test_a_nucleus_is_the_fewest_likeliest_that_reach_top_p(
+    seed: int, top_p: float, spread: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    weights = np.exp(spread * rng.standard_normal(2000))
+    chances = (weights / weights.sum()).astype(np.float32)
+    found, tokens = _nucleus(torch.from_numpy(chances), top_p)
+    kept = tokens.numpy()
+    assert len(set(kept.tolist())) == len(kept)
+    assert found.tolist() == chances[kept].tolist() == sorted(chances[kept].tolist(), reverse=True)
+    # Nothing left out is likelier, they reach top_p, and without the last of them do not.
+    assert np.delete(chances, kept).max(initial=0.0) <= found[-1]
+    reached = chances[kept].astype(np.float64).cumsum()
+    assert reached[-1] >= top_p - 1e-5
+    assert len(kept) == 1 or reached[-2] < top_p + 1e-5
 
 
 def test_what_follows_a_text_is_scored_as_if_read_afresh(
