@@ -194,6 +194,7 @@ def _draw_token(chances: Tensor, top_p: float, draw: torch.Generator) -> int:
         chances, tokens = _nucleus(chances, top_p)
     cumulative = chances.double().cumsum(0)
     drawn = torch.rand(1, generator=draw, dtype=torch.float64) * cumulative[-1]
+    # A draw so near 1 that the product rounds to the whole would fall behind the last.
     place = min(int(torch.searchsorted(cumulative, drawn, right=True)), len(chances) - 1)
     return place if tokens is None else int(tokens[place])
 

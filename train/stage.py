@@ -77,6 +77,7 @@ def run_stage(
     identity = run_identity(recipe, backbone.version, sha256)
     trainer = trainer_class(recipe, adapted, rows, val, objective, identity, watched)
     progress = trainer.fit()
+    accelerator.end_training()  # an interpreter that ends within a process group may abort
     if not accelerator.is_main_process:
         return
     write_judge(recipe, backbone, rows, progress, sha256)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 
 from data_prep.charts.questions import QUESTION_FORMS
 from data_prep.pairs import PairRow, generate
@@ -68,6 +72,30 @@ def test_wording_does_not_give_the_label_away(rows: list[PairRow]) -> None:
         n = counts.total()
         assert n > 150
         assert abs(counts[True] / n - 0.5) < 3.3 * 0.5 / n**0.5, (family, counts)
+
+
+def test_a_blind_reader_learns_little() -> None:
+    """Who sees neither question nor reference may find faulty logic in the text, and no more."""
+    drawn = [row.pair for row in generate(6000, 77, "train", pictures=0.0)]
+    answered = [
+        pair
+        for pair in drawn
+        if pair.metadata["case"] == "one right"
+        and all(len(own) == 2 for own in pair.metadata["forms"])
+    ]
+    reader = HashingVectorizer(
+        ngram_range=(1, 3),
+        token_pattern=r"\w+|[^\w\s]",
+        n_features=2**16,
+        alternate_sign=False,
+        binary=True,
+    )
+    first, second = (reader.transform([p.responses[side] for p in answered]) for side in (0, 1))
+    won = np.array([pair.label == "A" for pair in answered])
+    model = LogisticRegression(C=0.3, max_iter=500)
+    rate = cross_val_score(model, first - second, won, cv=5).mean()
+    assert len(answered) > 1500
+    assert rate == pytest.approx(0.586, abs=0.03)  # .67 when only right answers came without steps
 
 
 def test_rows_fit_their_tasks(rows: list[PairRow]) -> None:
