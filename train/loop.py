@@ -150,6 +150,8 @@ class Trainer:
                 started += time.monotonic() - paused
             if step % run.save_every == 0 or last:
                 self._save()
+        if board:
+            board.close()
         return self.progress
 
     @property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import torch
 from rich.console import Console
 
 from judging.backbones import load_backbone
@@ -77,7 +79,6 @@ def run_stage(
     identity = run_identity(recipe, backbone.version, sha256)
     trainer = trainer_class(recipe, adapted, rows, val, objective, identity, watched)
     progress = trainer.fit()
-    accelerator.end_training()  # an interpreter that ends within a process group may abort
     if not accelerator.is_main_process:
         return
     write_judge(recipe, backbone, rows, progress, sha256)
@@ -123,3 +124,9 @@ def stage_main(
         instead = f"; without it: {embedded}" if embedded and isinstance(error, Missing) else ""
         Console(stderr=True).print(f"error: {error}{instead}", markup=False, soft_wrap=True)
         sys.exit(2)
+    if torch.distributed.is_initialized():
+        # Gloo's threads may abort an interpreter that ends; the launcher then stops the process
+        # that still writes the report.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
