@@ -96,9 +96,9 @@ class TreeEngine:
 
     @property
     def reading(self) -> dict[str, str]:
-        """The tree, in the dtype of the weights."""
+        """The tree, in the dtype of the weights, positions exact."""
         dtype = str(self.model.backbone.dtype).removeprefix("torch.")
-        return {"dtype": dtype, "engine": "tree"}
+        return {"dtype": dtype, "engine": "tree", "positions": "float32"}
 
     @property
     def place(self) -> dict[str, str]:
@@ -188,6 +188,7 @@ class TreeEngine:
                     self._written = None
         return [found[i] for i in range(len(prompts))]
 
+    @torch.inference_mode()
     def _prefix(self, ids: tuple[int, ...], device: torch.device) -> Prefix | None:
         if not ids:
             return None

@@ -107,13 +107,15 @@ class Judge:
             engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
             return cls(backbone.name, backbone, engine)
 
-        # Merge in float32 and round once: merging into rounded weights would round twice.
+        # Merge in float32 and round once: merging into rounded weights would round twice. Buffers
+        # stay as they are: rounded rotary frequencies would be other positions than in training.
         card = read_card(folder)
         backbone = load_backbone(card.backbone, dtype="float32", device=device)
         check_version(folder, card, backbone)
         merged = load_adapter(backbone.model, folder).merge_and_unload()
         if (dtype or "bfloat16") == "bfloat16":
-            merged = merged.bfloat16()
+            for parameter in merged.parameters():
+                parameter.data = parameter.data.bfloat16()
         engine = TreeEngine(ForestModel(merged.eval()), backbone.tokenizer.pad_token_id)
         return cls.of_run(folder, card, backbone, engine)
 

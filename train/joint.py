@@ -57,7 +57,9 @@ class JointObjective(Objective):
         owner = torch.tensor([i for i, labels in enumerate(wrong) for _ in labels], device=device)
         mask = whole & self._differing(rows, wrong, whole) if self.span == "suffix" else whole
         penalties = UnlikelihoodLoss().per_sequence(logprobs, mask)
-        shares = self._shares(normalised_logprob(logprobs, whole).detach(), owner, len(rows))
+        # A judge decides by the probability of the whole label, so that is what ranks candidates.
+        likelihood = torch.where(whole, logprobs, 0).sum(-1).detach()
+        shares = self._shares(likelihood, owner, len(rows))
         return loss + self.unlikelihood * (penalties * shares * weights[owner]).sum()
 
     def _candidates(self, row: Row, step: int) -> list[int]:

@@ -78,7 +78,7 @@ def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) ->
             if objective.negatives == "sampled":
                 others = objective._candidates(row, step)
             tokens = [_logprobs(model, row, rows, i) for i in others]
-            likelihood = torch.stack([t.mean() for t in tokens]).detach()
+            likelihood = torch.stack([t.sum() for t in tokens]).detach()
             if objective.negatives == "hardest":
                 shares = torch.nn.functional.one_hot(likelihood.argmax(), len(others)).float()
             else:
