@@ -32,6 +32,13 @@ def error_types(
         typer.Option(help="Quick-scoring test split; what source shares with it counts as hard."),
     ],
     out: Out,
+    seen: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Split that the quick-scoring stage was trained on or chosen by (train, val, "
+            "cal; repeatable): questions in it are neither new nor for val or cal."
+        ),
+    ] = None,
     test_per_type: Annotated[
         int, typer.Option(min=2, help="Test examples of each error type, 60 % of them hard.")
     ] = 200,
@@ -47,30 +54,34 @@ def error_types(
     """Balance error types for training, and test on hard and new cases 60 to 40 of every type.
 
     Hard cases are those of the quick-scoring test (made with --verdicts: those models get wrong);
-    they are never trained on. Val and cal keep their natural shares.
+    they are never trained on. New cases, val and cal are of questions that no --seen split has;
+    val and cal keep their natural shares.
 
-    Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl --out data/ea
+    Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl
+    --seen data/qs/train.jsonl --seen data/qs/val.jsonl --seen data/qs/cal.jsonl --out data/ea
     """
     bad_rows: list[str] = []
     examples = load_generic(source, None if strict else bad_rows)
     show_bad_rows(bad_rows)
-    known = {item_of(example) for example in load_generic(hard)}
-    test, rest = hard_and_new_test(examples, known, test_per_type, seed)
+    hard_rows = load_generic(hard)
+    seen_rows = [row for path in seen or () for row in load_generic(path)]
+    test, rest = hard_and_new_test(examples, hard_rows, seen_rows, test_per_type, seed)
     held_out = held_out_shares(val, cal, 0)
-    splits, num_near_test = split_beside_test(rest, test, held_out, seed)
+    splits, num_near_test = split_beside_test(rest, test, held_out, seed, seen=seen_rows)
     num_train = len(splits["train"])
     splits["train"] = balanced_sample(splits["train"], per_class, seed)
+    known = {item_of(row) for row in hard_rows}
     cases = Counter((class_of(row), "hard" if item_of(row) in known else "new") for row in test)
     described = {
         **describe_file(source),
         "hard": describe_file(hard),
+        "seen": [describe_file(path) for path in seen or ()],
         "per_class": per_class,
         "test_cases": {f"{name}, {sort}": count for (name, sort), count in sorted(cases.items())},
     }
     left_out = {
         "bad_rows": len(bad_rows),
-        "hard_and_not_drawn": len(examples) - len(test) - len(rest),
-        "near_duplicates_of_test": num_near_test,
+        "near_hard_or_drawn_cases": len(examples) - len(test) - len(rest) + num_near_test,
         "beyond_balance": num_train - len(splits["train"]),
     }
     write_splits(splits, out, described, held_out, seed, left_out)

@@ -1,10 +1,15 @@
-"""Balance classes, and build a test of hard and new cases (HiEval, section on error analysis)."""
+"""Balance classes, and build a test of hard and new cases (HiEval, section on error analysis).
+
+Hard and new are kept apart by question, not by row: another response to a question that an earlier
+stage has learned from is neither.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from data_prep.near_duplicates import cluster_examples
 from data_prep.splits import shuffled
 from judging.errors import CustosError
 from judging.types import LabelledExample, type_of
@@ -46,7 +51,8 @@ def balanced_sample(
 
 def hard_and_new_test(
     examples: Sequence[LabelledExample],
-    hard: Collection[Item],
+    hard: Sequence[LabelledExample],
+    seen: Sequence[LabelledExample],
     per_type: int,
     seed: int = 0,
     hard_share: float = HARD_SHARE,
@@ -57,22 +63,33 @@ def hard_and_new_test(
 
     Args:
         examples: Error-analysis examples; those without an error type are never drawn.
-        hard: Items that count as hard (:func:`item_of`).
+        hard: The quick-scoring test; an example of the same item (:func:`item_of`) is hard.
+        seen: What the earlier stage was trained on or chosen by. New is an example whose question
+            is near none of these and none of ``hard``.
         per_type: How many of each error type.
         seed: Which examples to draw.
         hard_share: Share of hard cases.
 
     Returns:
-        The test, and the examples left to train on: neither drawn nor hard.
+        The test, and the examples left to train on: their questions near none that were drawn and
+        none of ``hard``. Both come back with ``group`` set to their cluster.
 
     Raises:
         CustosError: If an error type has no hard or no new case.
     """
+    clusters = cluster_examples([*hard, *seen, *examples])
+    hard_clusters = set(clusters[: len(hard)])
+    old_clusters = hard_clusters | set(clusters[len(hard) : len(hard) + len(seen)])
+    examples = [
+        row.model_copy(update={"group": cluster})
+        for row, cluster in zip(examples, clusters[len(hard) + len(seen) :], strict=True)
+    ]
+    hard_items = {item_of(row) for row in hard}
     drawn: list[LabelledExample] = []
     errors = [example for example in shuffled(examples, seed) if type_of(example.label)]
     for name, rows in _by_class(errors).items():
-        old = [row for row in rows if item_of(row) in hard]
-        new = [row for row in rows if item_of(row) not in hard]
+        old = [row for row in rows if item_of(row) in hard_items]
+        new = [row for row in rows if row.group not in old_clusters]
         num = min(
             per_type, math.floor(len(old) / hard_share), math.floor(len(new) / (1 - hard_share))
         )
@@ -82,9 +99,8 @@ def hard_and_new_test(
                 f"'{name}' has {len(old)} hard and {len(new)} new cases: too few for a test of both"
             )
         drawn += old[:num_hard] + new[: num - num_hard]
-    tested = {item_of(row) for row in drawn}
-    rest = [row for row in examples if item_of(row) not in tested and item_of(row) not in hard]
-    return drawn, rest
+    kept_out = hard_clusters | {row.group for row in drawn}
+    return drawn, [row for row in examples if row.group not in kept_out]
 
 
 def _by_class(examples: Iterable[LabelledExample]) -> dict[str, list[LabelledExample]]:

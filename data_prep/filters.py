@@ -10,8 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judging.errors import CustosError
-from judging.types import LabelledExample
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+from judging.types import LabelledExample, score_of
 
+SCORES = (CORRECT, PARTIAL, WRONG)
 MIN_WORDS = 3
 """Fewest words of a response that is not trivial. The paper names no number; this one is ours."""
 
@@ -57,21 +59,33 @@ def keep_contested(
         min_disagreeing: How many labels must differ from the human one.
         num_models: How many verdicts every example must have.
 
+    What disagrees is the score: a label of error analysis is compared without its error type.
+
     Raises:
-        CustosError: If the numbers do not fit together, or an example does not have exactly
-            ``num_models`` verdicts.
+        CustosError: If the numbers do not fit together, two examples have one id, or an example
+            does not have exactly ``num_models`` verdicts, each of a score its task has.
     """
     if not 1 <= min_disagreeing <= num_models:
         raise CustosError(
             f"{min_disagreeing} disagreeing models: give a number from 1 to {num_models}"
         )
+    met: set[str] = set()
     for example in examples:
+        if example.id in met:
+            raise CustosError(f"example id '{example.id}' occurs twice; verdicts go by id")
+        met.add(example.id)
         labels = verdicts.get(example.id, ())
         if len(labels) != num_models:
             raise CustosError(
                 f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
             )
-        if sum(label not in (None, example.label) for label in labels) >= min_disagreeing:
+        scores = [score_of(label) for label in labels if label is not None]
+        for score in scores:
+            if score not in SCORES:
+                raise CustosError(
+                    f"example '{example.id}': verdict '{score}' is not one of {', '.join(SCORES)}"
+                )
+        if sum(score != score_of(example.label) for score in scores) >= min_disagreeing:
             yield example
 
 

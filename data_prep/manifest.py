@@ -30,7 +30,8 @@ def write_prepared(
     """Write ``train|val|cal|test.jsonl`` and, last, ``manifest.json``; each appears whole or not.
 
     While the files are being replaced there is no manifest, so a manifest always fits its files.
-    Equal input gives equal bytes: nothing depends on the time or the machine.
+    Equal input gives equal bytes: nothing depends on the time or the machine. Pictures that lie in
+    ``out`` are named relative to the file, so that the folder can be moved.
 
     Args:
         out: Folder to write to; made if it is missing.
@@ -49,7 +50,7 @@ def write_prepared(
     outputs = {}
     for split in SPLITS:
         path = out / f"{split}.jsonl"
-        num_rows = write_records(path, splits.get(split, ()))
+        num_rows = write_records(path, (_movable(row, out) for row in splits.get(split, ())))
         outputs[path.name] = {"rows": num_rows, "sha256": file_sha256(path)}
 
     examples = [example for split in SPLITS for example in splits.get(split, ())]
@@ -67,6 +68,14 @@ def write_prepared(
     }
     write_json(out / MANIFEST_NAME, manifest)
     return manifest
+
+
+def _movable(example: LabelledExample, out: Path) -> LabelledExample:
+    """The example with the names of pictures under ``out`` relative to it."""
+    within = f"{out.resolve()}/"
+    return example.model_copy(
+        update={"images": tuple(name.removeprefix(within) for name in example.images)}
+    )
 
 
 def describe_file(path: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ Two questions belong together when
 1. their normalised texts are equal (NFKC, casefold, punctuation and articles dropped), or
 2. they are near-duplicates: the same numbers in the same order, and a Jaccard similarity of at
    least ``THRESHOLD`` between their sets of character 5-grams, or
-3. their examples carry the same explicit ``group``;
+3. their examples carry the same explicit ``group``, or show the same picture (by name);
 
 and belonging together is transitive. A changed number makes another question with another answer
 ("3 apples" and "5 apples" are two questions), so word problems of one template do not collapse into
@@ -96,11 +96,12 @@ def cluster_examples(
     questions = [normalise_question(example.question) for example in examples]
     texts = sorted(set(questions))
     node = {text: number for number, text in enumerate(texts)}
-    first_of_group: dict[str, str] = {}
+    first_with: dict[tuple[str, str], str] = {}
     links = [
-        (node[question], node[first_of_group.setdefault(example.group, question)])
+        (node[question], node[first_with.setdefault(shared, question)])
         for question, example in zip(questions, examples, strict=True)
-        if example.group
+        for shared in (("group", example.group), *(("image", name) for name in example.images))
+        if shared[1]
     ]
     clusters = near_duplicate_clusters(texts, threshold)
     if links:

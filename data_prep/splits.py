@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -98,6 +99,7 @@ def split_beside_test(
     held_out: HeldOut | None = None,
     seed: int = 0,
     threshold: float = THRESHOLD,
+    seen: Sequence[LabelledExample] = (),
 ) -> tuple[Splits, int]:
     """Split examples into train, val and cal beside a test split that is already chosen.
 
@@ -107,24 +109,39 @@ def split_beside_test(
         held_out: Sizes of val and cal, shares being of all examples; ``test`` is ignored.
         seed: Which of the many balanced divisions to take.
         threshold: Similarity from which two questions are near-duplicates.
+        seen: What an earlier stage was trained on or chosen by; examples that share a cluster with
+            it are for training only.
 
     Returns:
         The splits, and how many examples were left out.
 
     Raises:
-        CustosError: If nothing remains to split, or to train on.
+        CustosError: If nothing remains to split, or to train on, or too little is unseen.
     """
-    clusters = cluster_examples([*test, *examples], threshold)
+    clusters = cluster_examples([*test, *seen, *examples], threshold)
     test_clusters = clusters[: len(test)]
     tested = set(test_clusters)
-    kept = [
-        example
-        for example, cluster in zip(examples, clusters[len(test) :], strict=True)
-        if cluster not in tested
-    ]
+    known = set(clusters[len(test) : len(test) + len(seen)]) - tested
+    fresh: list[LabelledExample] = []
+    familiar: list[LabelledExample] = []
+    for example, cluster in zip(examples, clusters[len(test) + len(seen) :], strict=True):
+        if cluster in known:
+            familiar.append(example.model_copy(update={"split": "train", "group": cluster}))
+        elif cluster not in tested:
+            fresh.append(example)
     sizes = (held_out or HeldOut()).targets(len(examples) + len(test))
     beside = HeldOut(val=round(sizes["val"]), cal=round(sizes["cal"]), test=0)
-    splits = split_examples(kept, beside, seed, threshold)
+    wanted = beside.val + beside.cal
+    if familiar and wanted and wanted >= len(fresh):
+        raise CustosError(
+            f"val {beside.val:g} and cal {beside.cal:g} need more than the {len(fresh)} examples "
+            "whose questions no earlier stage has seen; ask for less"
+        )
+    if fresh or not familiar:
+        splits = split_examples(fresh, beside, seed, threshold)
+    else:
+        splits = {split: [] for split in SPLITS}
+    splits["train"] = shuffled([*splits["train"], *familiar], seed)
     splits["test"] = shuffled(
         (
             example.model_copy(update={"split": "test", "group": cluster})
@@ -132,12 +149,20 @@ def split_beside_test(
         ),
         seed,
     )
-    return splits, len(examples) - len(kept)
+    return splits, len(examples) - len(fresh) - len(familiar)
 
 
 def shuffled(examples: Iterable[LabelledExample], seed: int) -> list[LabelledExample]:
-    """Put examples in an order that depends on the seed and on them, not on the order given."""
-    return sorted(examples, key=lambda example: _digest(seed, example.model_dump_json()))
+    """Put examples in an order that depends on the seed and on them, not on the order given.
+
+    Nor does it depend on where a data set lies: of an absolute image path only the name counts.
+    """
+
+    def key(example: LabelledExample) -> bytes:
+        images = tuple(n if not n.startswith("/") else Path(n).name for n in example.images)
+        return _digest(seed, example.model_copy(update={"images": images}).model_dump_json())
+
+    return sorted(examples, key=key)
 
 
 def _deal(

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from data_prep.balanced import balanced_sample, class_of, hard_and_new_test, item_of
-from data_prep.splits import SPLITS
+from data_prep.splits import SPLITS, HeldOut, split_beside_test
 from judging.errors import CustosError
 from judging.rows import read_records, write_records
 from judging.types import LabelledExample
@@ -60,9 +60,10 @@ def test_every_class_gets_as_many(sizes: dict[str, int], most: int | None, seed:
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 30), st.integers(0, 9))
 def test_the_test_keeps_its_proportion(old: int, new: int, wanted: int, seed: int) -> None:
     examples = _examples({"Correct": 4, "Wrong; Other": old + new})
-    hard = {item_of(row) for row in examples[4 : 4 + old]} | {item_of(examples[0])}
+    hard_rows = [*examples[4 : 4 + old], examples[0]]
+    hard = {item_of(row) for row in hard_rows}
     try:
-        test, rest = hard_and_new_test(examples, hard, wanted, seed)
+        test, rest = hard_and_new_test(examples, hard_rows, [], wanted, seed)
     except CustosError:
         assert min(old, new) < 2 or wanted < 2
         return
@@ -73,13 +74,37 @@ def test_the_test_keeps_its_proportion(old: int, new: int, wanted: int, seed: in
     assert len(test) in (wanted, int(old / 0.6), int(new / (1 - 0.6)))
     assert all(row.error_type for row in test)
     assert not {item_of(row) for row in rest} & (hard | {item_of(row) for row in test})
-    assert hard_and_new_test(examples[::-1], hard, wanted, seed)[0] == test
+    assert hard_and_new_test(examples[::-1], hard_rows, [], wanted, seed)[0] == test
+
+
+def test_what_an_earlier_stage_has_seen_is_neither_new_nor_held_out() -> None:
+    examples = _examples({"Wrong; Other": 60})
+    hard, seen, others = examples[:10], examples[10:40], examples[40:]
+    again = [
+        row.model_copy(update={"id": f"again-{row.id}", "responses": ("another",)})
+        for row in (*hard[:3], *seen[:3], *others[:3])
+    ]
+    test, rest = hard_and_new_test([*examples, *again], hard, seen, 10)
+    asked = {row.question for row in test}
+    assert len(test) == 10
+    assert asked.isdisjoint(row.question for row in seen)
+    assert {row.question for row in rest}.isdisjoint({row.question for row in hard} | asked)
+    splits, near_test = split_beside_test(rest, test, HeldOut(val=4, cal=3), seen=seen)
+    assert near_test == 0
+    assert {row.question for row in seen} <= {row.question for row in splits["train"]}
+    held_out = [row.question for split in ("val", "cal") for row in splits[split]]
+    assert len(held_out) >= 7
+    assert set(held_out) <= {row.question for row in others} - asked
+    with pytest.raises(CustosError, match="questions no earlier stage has seen"):
+        split_beside_test(rest, test, HeldOut(val=40, cal=3), seen=seen)
+    only_seen = split_beside_test(seen, test, HeldOut(val=0, cal=0), seen=seen)[0]
+    assert len(only_seen["train"]) == 30
 
 
 def test_a_type_without_hard_cases_is_named() -> None:
     examples = _examples({"Wrong; Other": 9})
     with pytest.raises(CustosError, match="'Other' has 0 hard and 9 new cases"):
-        hard_and_new_test(examples, set(), 5)
+        hard_and_new_test(examples, [], [], 5)
 
 
 def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> None:
@@ -90,9 +115,11 @@ def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> 
     ]
     write_records(tmp_path / "ea.jsonl", examples)
     write_records(tmp_path / "qs.jsonl", quick)
+    write_records(tmp_path / "seen.jsonl", examples[:30])
     out = tmp_path / "out"
     command = ["prep", "error-types", "--source", tmp_path / "ea.jsonl", "--out", out]
     more = ["--hard", tmp_path / "qs.jsonl", "--test-per-type", 10, "--val", 8, "--cal", 8]
+    more += ["--seen", tmp_path / "seen.jsonl"]
     result = CliRunner().invoke(app, [str(part) for part in (*command, *more)])
     assert result.exit_code == 0, result.output
     splits = {
@@ -107,5 +134,8 @@ def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> 
     assert manifest["source"]["test_cases"] == {
         "Other, hard": 6, "Other, new": 4, "Overthinking, hard": 6, "Overthinking, new": 4,
     }  # fmt: skip
-    assert manifest["left_out"]["hard_and_not_drawn"] == 45 - 12
+    assert manifest["left_out"]["near_hard_or_drawn_cases"] == 45 - 12
+    assert manifest["source"]["seen"][0]["name"] == "seen.jsonl"
+    held_out = {item_of(row) for name in ("val", "cal", "test") for row in splits[name]}
+    assert held_out.isdisjoint(map(item_of, examples[:30]))
     assert manifest["left_out"]["beyond_balance"] > 0

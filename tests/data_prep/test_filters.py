@@ -52,6 +52,24 @@ def test_three_of_six_must_disagree(labels: list[str | None], kept: bool) -> Non
     assert [e.id for e in contested] == (["a"] if kept else [])
 
 
+def test_the_score_is_what_models_disagree_on() -> None:
+    typed = example("Q?", "Wrong; Reasoning Error", id="a", task="hieval-ea")
+    assert not list(keep_contested([typed], {"a": [W, W, W, W, W, "Wrong; Other"]}))
+    assert list(keep_contested([typed], {"a": [P, C, C, W, W, W]})) == [typed]
+
+
+@pytest.mark.parametrize("verdict", ["correct", "Right", ""])
+def test_verdicts_of_no_score(verdict: str) -> None:
+    with pytest.raises(CustosError, match=f"example 'a': verdict '{verdict}' is not one of"):
+        list(keep_contested([example("Q?", C, id="a")], {"a": [verdict, *[C] * 5]}))
+
+
+def test_an_id_that_occurs_twice() -> None:
+    twice = [example("Q?", id="a"), example("R?", id="a")]
+    with pytest.raises(CustosError, match="id 'a' occurs twice"):
+        list(keep_contested(twice, {"a": [C] * 6}))
+
+
 def test_other_numbers_of_models() -> None:
     examples = [example("Q?", W, id="a"), example("Q?", C, id="b")]
     verdicts = {"a": [C, W], "b": [C, C]}

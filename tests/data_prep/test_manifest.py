@@ -82,6 +82,16 @@ def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+def test_pictures_in_the_folder_move_with_it(tmp_path: Path) -> None:
+    rows: Splits = {
+        "train": [example("What?", images=(str(tmp_path / "a" / "images" / "1.png"), "/b/2.png"))]
+    }
+    write(tmp_path / "a", rows)
+    (tmp_path / "a").rename(tmp_path / "moved")
+    [(_, row)] = read_records(tmp_path / "moved" / "train.jsonl", LabelledExample)
+    assert row.images == (str(tmp_path / "moved" / "images" / "1.png"), "/b/2.png")
+
+
 def test_a_failed_run_leaves_whole_files_and_no_manifest(tmp_path: Path) -> None:
     write(tmp_path)
     before = (tmp_path / "val.jsonl").read_bytes()

@@ -127,6 +127,18 @@ def test_explicit_groups_join_questions_and_chain() -> None:
     assert rain == fog == rain_again != moon
 
 
+def test_questions_about_one_picture_belong_together() -> None:
+    clusters = cluster_examples(
+        [
+            example("How many towers are shown?", images=("/a/1.png",)),
+            example("Which colour has the door?", images=("/a/1.png", "/a/2.png")),
+            example("Who stands beside it?", images=("/a/2.png",)),
+            example("What is written there?", images=("/a/3.png",)),
+        ]
+    )
+    assert clusters[0] == clusters[1] == clusters[2] != clusters[3]
+
+
 def test_cluster_names_depend_on_their_members_alone() -> None:
     questions = [
         "Who sang at the opening gala?",

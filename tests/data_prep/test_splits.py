@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.splits import SPLITS, HeldOut, Splits, split_beside_test, split_examples
+from data_prep.splits import SPLITS, HeldOut, Splits, shuffled, split_beside_test, split_examples
 from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.data_prep.made_up import example
@@ -120,6 +120,14 @@ def test_the_order_within_a_split_mixes_labels() -> None:
     ]
     head = split_examples(examples)["train"][:60]
     assert 15 <= label_counts(head)["Wrong"] <= 45
+
+
+def test_the_order_does_not_depend_on_where_pictures_lie() -> None:
+    def ids(folder: str) -> list[str]:
+        rows = [example(f"{n}?", id=str(n), images=(f"{folder}/{n}.png",)) for n in range(30)]
+        return [row.id for row in shuffled(rows, 0)]
+
+    assert ids("/home/a/data") == ids("/mnt/b")
 
 
 def test_split_beside_test_leaves_out_what_is_too_like_the_test() -> None:
