@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Dtype = Literal["float32", "bfloat16"]
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_LOADING = threading.Lock()
+"""Transformers makes models under process-wide patches: loads at the same time would mix theirs."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,9 @@ def load_backbone(
     dtype: Dtype = "bfloat16",
     device: str | torch.device | None = None,
     weights: bool = True,
+    version: str | None = None,
 ) -> Backbone:
-    """Load a backbone for judging or training.
+    """Load a backbone for judging or training. Threads may call it at the same time.
 
     Args:
         name: ``embedded`` (``embedded@1``), ``embedded@2``, a folder, or a hub id.
@@ -86,6 +93,8 @@ def load_backbone(
         device: Where to put it; default CUDA if there is one, else CPU.
         weights: Load them; without, the model is an empty shell (on PyTorch's ``meta`` device) that
             knows its configuration and positions, for prompts that a server answers.
+        version: :attr:`Backbone.version` that is wanted; of a hub checkpoint that commit is loaded,
+            whatever the hub has come to since. Default: the newest.
 
     Raises:
         CustosError: If it cannot be found or is not of a supported family.
@@ -104,31 +113,30 @@ def load_backbone(
     name = EMBEDDED if name == "embedded" else name
     is_embedded = name in (EMBEDDED, EMBEDDED_2)
     source = str(embedded_folder()) if is_embedded else name
+    revision = version if version and _COMMIT.fullmatch(version) else "main"
     AttentionInterface.register(GROUPED, grouped_attention)
     AttentionMaskInterface.register(GROUPED, eager_mask)
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    attention = GROUPED if where.type == "cpu" else "sdpa"
     disable_progress_bar()
     try:
-        config = AutoConfig.from_pretrained(source)
+        config = AutoConfig.from_pretrained(source, revision=revision)
         if config.model_type not in classes:
             raise CustosError(
                 f"backbone '{name}': model type '{config.model_type}' is not supported; "
                 f"use a Qwen2.5-VL or Qwen3-VL checkpoint, or 'embedded'"
             )
         if weights:
-            model = classes[config.model_type].from_pretrained(
-                source,
-                config=config,
-                dtype=getattr(torch, dtype),
-                use_safetensors=True,
-                attn_implementation={"text_config": attention, "vision_config": "sdpa"},
-            )
+            with _LOADING:
+                model = classes[config.model_type].from_pretrained(
+                    source,
+                    config=config,
+                    revision=revision,
+                    dtype=getattr(torch, dtype),
+                    use_safetensors=True,
+                )
         else:
             with torch.device("meta"):
                 model = classes[config.model_type](config)
-            where = model.device
-        processor = load_processor(source, config.model_type)
+        processor = load_processor(source, config.model_type, revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise Missing(
@@ -138,12 +146,25 @@ def load_backbone(
     if name == EMBEDDED_2 and weights:
         load_vision_weights(model)
     if is_embedded:
-        version = name
+        loaded = name
     elif Path(name).is_dir():
-        version = _folder_sha256(Path(name))
+        loaded = _folder_sha256(Path(name))
     else:
-        version = getattr(config, "_commit_hash", None) or "unknown"
-    return Backbone(name, version, model.eval().to(where), processor)
+        loaded = getattr(config, "_commit_hash", None) or "unknown"
+    model = on_device(model.eval(), device) if weights else model.eval()
+    return Backbone(name, loaded, model, processor)
+
+
+def on_device(model: Any, device: str | torch.device | None = None) -> Any:
+    """Move a model to a device (default CUDA if there is one) and give it the attention for it."""
+    import torch
+
+    from judging.attention import GROUPED
+
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    attention = GROUPED if where.type == "cpu" else "sdpa"
+    model.set_attn_implementation({"text_config": attention, "vision_config": "sdpa"})
+    return model.to(where)
 
 
 def _folder_sha256(folder: Path) -> str:

@@ -227,7 +227,7 @@ class Encoder:
         return "\n".join(lines), truncated
 
     def _cut_middle(self, text: str) -> tuple[str, bool]:
-        if len(text) <= self.response_budget:  # a token is at least one character
+        if len(text.encode()) <= self.response_budget:  # a token is at least one byte
             return text, False
         encoded = self.backbone.tokenizer(
             text, add_special_tokens=False, return_offsets_mapping=True, split_special_tokens=True

@@ -25,7 +25,11 @@ NUCLEUS_TOKENS = 256
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn; temperature 0 is greedy."""
+    """How tokens are drawn; temperature 0 is greedy.
+
+    Temperature and top_p are TruthfulJudge's; it allows 2,048 tokens, of which judges trained on
+    critiques need a fraction: one that runs on is cut, closed, and its label read.
+    """
 
     max_new_tokens: int = 512
     temperature: float = 0.1

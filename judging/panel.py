@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
+from judging.calibration import calibration_key
 from judging.errors import CustosError
 from judging.judge import WINDOW, Judge, Standing
 from judging.tasks import get_task
@@ -21,7 +22,8 @@ def best_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     task = get_task(request.task)
     task.check(request)
     rubric = task.rubric(request)
-    standings = {name: judge.standing(task.name, rubric) for name, judge in judges.items()}
+    key = calibration_key(task, request)
+    standings = {name: judge.standing(task.name, rubric, key) for name, judge in judges.items()}
     best = max(standings, key=lambda name: standings[name])
     if standings[best] == Standing.NONE:
         raise CustosError(f"field 'task': no judge here takes '{task.name}'")

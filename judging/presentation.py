@@ -98,13 +98,9 @@ def read_labels(
             for row, text in zip(rows, texts, strict=True)
         ]
         readings = _read_trees(passes, prompts, task, rubric, encoder, engine)
-        found.update(
-            zip(
-                rows,
-                _with_stated_confidence(readings, prompts, task, encoder, engine),
-                strict=True,
-            )
-        )
+        if form.states_confidence:
+            readings = _with_stated_confidence(readings, prompts, task, encoder, engine)
+        found.update(zip(rows, readings, strict=True))
 
     engine.generate(
         opened,

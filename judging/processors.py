@@ -58,9 +58,9 @@ class Qwen3ImageProcessor(_Qwen3VLProcessor):  # type: ignore[misc]
         ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
 
-def load_processor(source: str, model_type: str) -> Any:
+def load_processor(source: str, model_type: str, revision: str = "main") -> Any:
     """Tokenizer, PIL image processor and chat template of a checkpoint folder or hub id."""
-    tokenizer = AutoTokenizer.from_pretrained(source)
-    images = AutoImageProcessor.from_pretrained(source, backend="pil")
+    tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
+    images = AutoImageProcessor.from_pretrained(source, revision=revision, backend="pil")
     kind = Qwen3ImageProcessor if model_type == "qwen3_vl" else Qwen25ImageProcessor
     return kind(images, tokenizer, chat_template=tokenizer.chat_template)

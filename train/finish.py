@@ -111,10 +111,15 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample]) -> CalibrationS
         logprobs = judge.logprobs(group)
         try:
             scores[key] = fit_score_calibration(logprobs, targets, labels)
+        except CustosError as error:
+            Console(stderr=True).print(f"{key} stays uncalibrated: {error}", markup=False)
+            continue
+        try:
             if given := fit_type_calibration(logprobs, targets, labels):
                 types[key] = given
         except CustosError as error:
-            Console(stderr=True).print(f"{key} stays uncalibrated: {error}", markup=False)
+            said = f"{key}: error types stay uncalibrated: {error}"
+            Console(stderr=True).print(said, markup=False)
     if not scores:
         return None
     calibration = CalibrationSet(judge=judge.identity, rubrics=scores, error_types=types)

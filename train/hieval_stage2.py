@@ -19,7 +19,7 @@ from train.replay import ReplaySection, replay_sample
 from train.stage import Splits, run_stage, stage_main
 
 EMBEDDED = (
-    "custos prep charts --out runs/demo/charts --rows 540 --val 60 --cal 0 --test 0 && "
+    "custos prep charts --out runs/demo/charts --rows 260 --val 40 --cal 0 --test 0 && "
     "custos prep synthetic --worlds open --rows 7000 --out runs/demo/data && "
     "accelerate launch train/hieval_stage2.py --config recipes/embedded/demo_ea.yaml"
 )

@@ -193,7 +193,7 @@ class Trainer:
                 # Wrappers average gradients over processes; the step wants their sum.
                 accelerator.backward(loss * accelerator.num_processes)
             total += loss.detach()
-        mean: float = total.item() * accelerator.num_processes
+        mean: float = accelerator.reduce(total, "sum").item()
         norm = float(accelerator.clip_grad_norm_(self.parameters, self.recipe.optim.max_grad_norm))
         if not math.isfinite(mean + norm):
             raise CustosError(

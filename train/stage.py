@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,7 @@ from train.finish import (
     write_model_card,
 )
 from train.identity import run_identity
-from train.loop import Trainer, accelerator_for
+from train.loop import Progress, Trainer, accelerator_for
 from train.objectives import Objective
 from train.recipe import R, Recipe, load_recipe
 
@@ -63,7 +64,32 @@ def run_stage(
     for name in ("cal", "test"):
         with _naming(str(getattr(recipe.data, name))):
             check_rows(splits.get(name, []))
-    accelerator = accelerator_for(recipe)
+    fitted = _fit(recipe, splits, sha256, objective_for, encode, trainer_class)
+    if fitted is None:
+        return
+    # The finished judge is loaded beside nothing: what training held would not fit with it.
+    gc.collect()
+    torch.cuda.empty_cache()
+    progress, sizes = fitted
+    report = None
+    if "cal" in splits:
+        calibrate(run.output, splits["cal"])
+    if "test" in splits:
+        report = report_test(run.output, splits["test"], command, run.seed)
+        write_model_card(run.output, recipe, report, script.name, watched_table(progress, sizes))
+    announce(run.output, report)
+
+
+def _fit(
+    recipe: Recipe,
+    splits: Splits,
+    sha256: dict[str, str],
+    objective_for: Callable[[Rows], Objective],
+    encode: Callable[[list[LabelledExample], Encoder], Rows],
+    trainer_class: type[Trainer],
+) -> tuple[Progress, dict[str, int]] | None:
+    """Train and write the judge; progress and rows of each watched split, in the main process."""
+    run, accelerator = recipe.run, accelerator_for(recipe)
     dtype: Literal["bfloat16", "float32"] = "bfloat16" if run.precision == "bf16" else "float32"
     backbone = load_backbone(recipe.backbone, dtype=dtype, device=accelerator.device)
     encoder = Encoder(backbone, run.response_budget)
@@ -80,16 +106,9 @@ def run_stage(
     trainer = trainer_class(recipe, adapted, rows, val, objective, identity, watched)
     progress = trainer.fit()
     if not accelerator.is_main_process:
-        return
+        return None
     write_judge(recipe, backbone, rows, progress, sha256)
-    report = None
-    if "cal" in splits:
-        calibrate(run.output, splits["cal"])
-    if "test" in splits:
-        report = report_test(run.output, splits["test"], command, run.seed)
-        sizes = {name: len(others) for name, others in watched.items()}
-        write_model_card(run.output, recipe, report, script.name, watched_table(progress, sizes))
-    announce(run.output, report)
+    return progress, {name: len(others) for name, others in watched.items()}
 
 
 @contextmanager

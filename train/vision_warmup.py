@@ -1,6 +1,8 @@
 """Warm up a random vision tower: each visual token learns to be the embedding of a caption token.
 
-accelerate launch train/vision_warmup.py [--config RECIPE] [key.path=value ...]
+python train/vision_warmup.py [--config RECIPE] [key.path=value ...]
+
+In one process, on the CPU.
 
 The language model is not run. Its input embeddings say what visual tokens must look like for it to
 read a picture as a line of text, such as ``bar: A 3, B 7, C 5``. Before its last block the tower
@@ -12,6 +14,7 @@ Without these the tower learns how captions are laid out, and their digits not a
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
@@ -69,7 +72,9 @@ class Warmup:
 
     def __init__(self, recipe: WarmupRecipe) -> None:
         self.recipe = recipe
-        self.backbone = load_backbone(recipe.backbone, dtype="float32")
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise CustosError("the warm-up runs in one process: start it with 'python'")
+        self.backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
         self.backbone.model.requires_grad_(False)
         self.tower = self.backbone.model.model.visual.requires_grad_(True)
         self.forward = EqualPictures(self.tower, compiled=recipe.compiled)

@@ -38,6 +38,8 @@ class CritiqueFormat:
     closing: str = "</critique>"
     label_opening: str = "<label>"
     label_closing: str = "</label>"
+    states_confidence: bool = True
+    """Whether a confidence is asked for after the label."""
     confidence_opening: str = "<confidence>"
     confidence_closing: str = "</confidence>"
 

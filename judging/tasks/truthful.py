@@ -128,7 +128,7 @@ class TruthfulCritiqueScore(_Truthful):
     """Critique-Score: a critique of one response, then 0 to 10; a pair is ordered by two calls."""
 
     name = "truthful-critique-score"
-    critique = CritiqueFormat(label_opening="<score>", label_closing="</score>")
+    critique = CritiqueFormat("<critique>", "</critique>", "<score>", "</score>", False)
 
     def instruction(self, rubric: str) -> str:
         """Aspects, anchors of the scale, form of the answer."""

@@ -155,6 +155,11 @@ def test_a_response_within_the_budget_is_left_alone(tiny: Backbone) -> None:
     assert _encode(tiny, ask(), length - 1).truncated
 
 
+def test_characters_of_several_tokens_are_counted_as_such(tiny: Backbone) -> None:
+    assert not _encode(tiny, ask("氷" * 20), 60).truncated
+    assert _encode(tiny, ask("氷" * 20), 59).truncated
+
+
 def test_control_tokens_are_counted_and_cut_as_text(tiny: Backbone) -> None:
     prompt = _encode(tiny, ask("<|im_end|>" * 100), 64)
     assert prompt.truncated

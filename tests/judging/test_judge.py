@@ -2,19 +2,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers import Qwen2_5_VLForConditionalGeneration
 
 from judging import judge as judge_module
 from judging.adapters import add_adapter, load_adapter
 from judging.backbones import load_backbone
 from judging.calibration import Calibration, CalibrationSet
-from judging.card import JudgeCard
+from judging.card import JudgeCard, read_card
 from judging.encoder import Encoder
 from judging.errors import CustosError
 from judging.forest import ForestModel, forest_batch, label_logprobs
@@ -62,6 +66,40 @@ def _calibrate(folder: Path, judge: Judge, **bias: float) -> None:
     fitted = Calibration(temperature=4.0, bias=bias, n=9, nll_before=1, nll_after=1)
     calibration = CalibrationSet(judge=judge.identity, rubrics={"hieval-qs/plain/all": fitted})
     (folder / "calibration.json").write_text(calibration.model_dump_json(), encoding="utf-8")
+
+
+def test_positions_are_those_of_training(run_folder: Path) -> None:
+    """Rounded rotary frequencies would be off by radians at a distance of a thousand tokens."""
+    backbone = load_backbone(read_card(run_folder).backbone, dtype="float32", device="cpu")
+    trained = dict(backbone.model.named_buffers())
+    loaded = Judge.load(str(run_folder), dtype="bfloat16", device="cpu")
+    served = dict(loaded.backbone.model.named_buffers())
+    frequencies = [name for name in trained if name.endswith("inv_freq")]
+    assert len(frequencies) >= 2, "text and vision"
+    for name in frequencies:
+        assert served[name].dtype == torch.float32
+        assert torch.equal(served[name], trained[name])
+    assert {p.dtype for p in loaded.backbone.model.parameters()} == {torch.bfloat16}
+
+
+def test_weights_are_loaded_one_model_at_a_time(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, at_once = Qwen2_5_VLForConditionalGeneration.from_pretrained, [0, 0]
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        at_once[0] += 1
+        at_once[1] = max(at_once)
+        time.sleep(0.05)
+        model = read(*given, **named)
+        at_once[0] -= 1
+        return model
+
+    monkeypatch.setattr(Qwen2_5_VLForConditionalGeneration, "from_pretrained", slowly)
+    with ThreadPoolExecutor(3) as pool:
+        load = partial(Judge.load, str(run_folder), device="cpu")
+        assert len([one.result() for one in [pool.submit(load) for _ in range(3)]]) == 3
+    assert at_once == [0, 1]
 
 
 def test_a_scored_verdict_is_complete(judge: Judge) -> None:

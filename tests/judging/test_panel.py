@@ -47,6 +47,15 @@ def test_standings() -> None:
     assert EA.standing("hieval-qs", "plain/any") == Standing.TRAINED
 
 
+def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None:
+    pair = {"task": "truthful-pair", "responses": ("a", "b"), "references": ()}
+    plain = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain",))
+    after = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain/critique",))
+    judges = {"plain": plain, "after": after}
+    assert best_judge(judges, asked(**pair)) == "plain"
+    assert best_judge(judges, asked(**pair, mode="critique")) == "after"
+
+
 @pytest.mark.parametrize(
     ("judges", "best"),
     [

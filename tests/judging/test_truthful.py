@@ -161,6 +161,13 @@ def test_scores_of_single_responses(judge: Judge) -> None:
     assert passed["Good"] + passed["Bad"] == pytest.approx(1)
 
 
+def test_no_confidence_is_read_where_none_is_asked_for(judge: Judge) -> None:
+    verdict = _only(judge, ask(task="truthful-critique-score", mode="critique"), sampling=SHORT)
+    assert verdict.critique
+    assert verdict.score is not None
+    assert verdict.stated_confidence is None
+
+
 @pytest.mark.parametrize("task", PAIRS)
 def test_an_empty_response_cannot_be_compared(judge: Judge, task: str) -> None:
     verdict = _only(judge, pair(task, response_b=" "))

@@ -73,7 +73,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
             "val": write_split(folder / "qs_val.jsonl", examples(6, 900)),
         },
         "adapter": {"init": str(folder / "stage1"), "dropout": 0.0},
-        "optim": {"lr": 5e-3, "batch_size": 8, "micro_batch_size": 2},
+        "optim": {"lr": 5e-3, "batch_size": 6, "micro_batch_size": 2},
         "run": {"output": str(folder / "run"), "precision": "fp32", "save_every": 2},
     } | overrides
     path = folder / "tiny.yaml"
@@ -101,14 +101,19 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     _launch(1, ["--config", str(recipe)])
     _launch(2, ["--config", str(recipe), f"run.output={two}"])
     run = tmp_path / "run"
-    expected, found = (load_file(p / "checkpoint-000004/adapter.safetensors") for p in (run, two))
+    expected, found = (load_file(p / "checkpoint-000006/adapter.safetensors") for p in (run, two))
     start = load_file(tmp_path / "stage1" / "adapter_model.safetensors")
     for name, parameter in expected.items():
         torch.testing.assert_close(found[name], parameter, rtol=1e-3, atol=1e-5)
     moved = {name.removeprefix("backbone."): p for name, p in expected.items()}
     assert any(not torch.equal(p, start[name.replace(".default", "")]) for name, p in moved.items())
 
-    history = json.loads((run / "history.json").read_text(encoding="utf-8"))
+    history, of_two = (
+        json.loads((folder / "history.json").read_text(encoding="utf-8")) for folder in (run, two)
+    )
+    # Three micro-batches a step: one process has two of them, the loss told is that of all three.
+    losses = [[e["train_loss"] for e in h if "train_loss" in e] for h in (history, of_two)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert all("stage1_accuracy" in entry for entry in history if "val_nll" in entry)
     card = (run / "README.md").read_text(encoding="utf-8")
     assert f"| stage1 | 6 | {history[0]['stage1_accuracy']:.3f} [" in card

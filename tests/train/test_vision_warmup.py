@@ -99,6 +99,15 @@ def test_the_loss_falls_where_features_near_the_captions_embeddings(
         warmup._loss(exact[:3], targets)
 
 
+def test_a_second_process_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit):
+        vision_warmup.main([])
+    assert "in one process" in capsys.readouterr().err
+
+
 def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         vision_warmup.main(["pictures.train=0"])
