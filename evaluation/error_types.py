@@ -68,13 +68,10 @@ def type_accuracies(
     if not kinds:
         return {}
     tally = Tally.of(outcomes)
-    total, drawn = tally.total(), tally.resampled(resamples, seed)
+    drawn = tally.resampled(resamples, seed)
     return {
         kind: summarise(
-            Metric(partial(_named, kind), partial(_of_type, kind), is_rate=True),
-            total,
-            drawn,
-            clusters=len(tally.sums),
+            Metric(partial(_named, kind), partial(_of_type, kind), is_rate=True), tally, drawn
         )
         for kind in kinds
     }

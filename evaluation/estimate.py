@@ -18,13 +18,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Draws:
-    """Column sums over all items, and over clusters drawn with replacement."""
+    """Column sums of every cluster of items, and over clusters drawn with replacement."""
 
-    total: Floats
-    """Shape ``[S]``."""
+    sums: Floats
+    """Shape ``[C, S]``."""
     drawn: Floats
     """Shape ``[B, S]``; nan with fewer than two clusters."""
-    clusters: int
 
     @classmethod
     def of(
@@ -39,7 +38,12 @@ class Draws:
             seed: Seed of the draws.
         """
         sums = cluster_sums(columns, clusters)
-        return cls(sums.sum(axis=0), resample_clusters(sums, resamples, seed), len(sums))
+        return cls(sums, resample_clusters(sums, resamples, seed))
+
+    @property
+    def total(self) -> Floats:
+        """Sums over all items. Shape ``[S]``."""
+        return np.asarray(self.sums.sum(axis=0))
 
     def estimate(
         self, value: Callable[[Floats], Floats], n: float, is_rate: bool = False
@@ -55,7 +59,7 @@ class Draws:
             ``value``, ``low``, ``high`` and ``n``.
         """
         metric = Metric(lambda tally: value(tally.sums), lambda tally: np.asarray(n), is_rate)
-        return summarise(metric, Tally((), self.total), Tally((), self.drawn), self.clusters)
+        return summarise(metric, Tally((), self.sums), Tally((), self.drawn))
 
 
 def share(

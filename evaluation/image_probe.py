@@ -222,7 +222,8 @@ def _share(hits: Mask, clusters: Ints, seed: int) -> dict[str, Any]:
 
 
 def _is_beyond_chance(compared: Mapping[str, Any]) -> bool:
-    return bool(compared["right - shuffled"]["low"] > 0)
+    low = compared["right - shuffled"]["low"]
+    return low is not None and bool(low > 0)
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -315,8 +316,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (CustosError, OSError) as error:
         Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
+    report = without_nan(report)
     page = render(report)
-    write_json(given.out / "image_probe.json", without_nan(report))
+    write_json(given.out / "image_probe.json", report)
     with atomic_write(given.out / "image_probe.md") as file:
         file.write(page)
     Console().print(page, markup=False, soft_wrap=True)

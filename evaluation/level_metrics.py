@@ -112,7 +112,7 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
         if missing or (response is None and extracted is None):
             wanted = missing[0] if missing else "response"
             raise CustosError(f"row {row}: field '{wanted}' is missing")
-        if item["level"] not in LEVELS:
+        if item["level"] not in LEVELS or isinstance(item["level"], bool):
             raise CustosError(f"row {row}: field 'level': {item['level']!r} is not 1, 2 or 3")
         truth = extract_option(str(item["ground_truth"]))
         if truth is None:
@@ -129,7 +129,8 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
 
 def _parts(items: Sequence[Item], name: str) -> dict[str, Any]:
     """Parts of a division in ascending order, each with its mask, shape ``[n]``."""
-    values = np.array([str(item[name]) for item in items])
+    # A level may come as 1.0, as tables with gaps export it.
+    values = np.array([f"{item[name]:g}" if name == "level" else str(item[name]) for item in items])
     return {str(part): values == part for part in np.unique(values)}
 
 

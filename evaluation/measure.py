@@ -216,28 +216,36 @@ def measure(
         also has ``se``, its cluster-robust standard error.
     """
     tally = Tally.of(outcomes)
-    total, drawn = tally.total(), tally.resampled(resamples, seed)
+    drawn = tally.resampled(resamples, seed)
     table = metrics_for(outcomes.labels)
-    measured = {
-        name: summarise(table[name], total, drawn, clusters=len(tally.sums))
-        for name in names or tuple(table)
-    }
+    measured = {name: summarise(table[name], tally, drawn) for name in names or tuple(table)}
     if "accuracy" in measured:
         right, clusters = outcomes.right[outcomes.scored], outcomes.clusters[outcomes.scored]
         measured["accuracy"]["se"] = cluster_standard_error(right.astype(np.float64), clusters)
     return measured
 
 
-def summarise(metric: Metric, total: Tally, drawn: Tally, clusters: int) -> dict[str, Any]:
+def summarise(metric: Metric, tally: Tally, drawn: Tally) -> dict[str, Any]:
     """One metric's value, interval and number of items.
 
-    An interval is widened to hold its value where it would not: chance can only add to a
-    calibration error, so resamples of a well-calibrated judge may all lie above it.
+    A rate of 0 or 1 is taken to rest on as many observations as clusters it is about. An interval
+    is widened to hold its value where it would not: chance can only add to a calibration error, so
+    resamples of a well-calibrated judge may all lie above it.
+
+    Args:
+        metric: What to measure.
+        tally: Sums per cluster.
+        drawn: Sums over resampled clusters.
+
+    Returns:
+        ``value``, ``low``, ``high`` and ``n``.
     """
+    total = tally.total()
     value, n = float(metric.value(total)), float(metric.items(total))
     interval = percentile_interval(metric.value(drawn))
     if metric.is_rate and value in (0.0, 1.0):
-        effective = min(n, clusters)
+        # Where a cluster has nothing that the rate is about, its own rate does not exist.
+        effective = min(n, (~np.isnan(metric.value(tally))).sum())
         interval = wilson_interval(value * effective, effective)
     elif interval.low > value or interval.high < value:
         interval = Interval(min(interval.low, value), max(interval.high, value))

@@ -157,8 +157,12 @@ def _read(result: Mapping[str, Any], row: int) -> tuple[str, int, Advantage]:
             f"row {row}: needs 'case' with set_id, level and answer, and 'result' with "
             "option_logits"
         ) from None
-    if level not in (1, 2, 3):
+    if level not in (1, 2, 3) or isinstance(level, bool):
         raise CustosError(f"row {row}: field 'level': {level!r} is not 1, 2 or 3")
+    if not isinstance(answer, str):
+        raise CustosError(f"row {row}: field 'answer': {answer!r} is not an option letter")
+    if not isinstance(logits, Mapping):
+        raise CustosError(f"row {row}: field 'option_logits': {logits!r:.80} is not an object")
     try:
         return set_id, int(level), advantage(logits, answer)
     except CustosError as error:

@@ -110,11 +110,8 @@ def measure_pairs(
     """
     outcomes = gather_pairs(examples, verdicts)
     tally = Tally.of(outcomes)
-    total, drawn = tally.total(), tally.resampled(resamples, seed)
-    measured = {
-        name: summarise(metric, total, drawn, clusters=len(tally.sums))
-        for name, metric in PAIR_METRICS.items()
-    }
+    drawn = tally.resampled(resamples, seed)
+    measured = {name: summarise(metric, tally, drawn) for name, metric in PAIR_METRICS.items()}
     measured["ece_stated"] = _stated_calibration(outcomes, verdicts, resamples, seed)
     return measured
 
@@ -189,5 +186,4 @@ def _stated_calibration(
     confidence = np.array([np.nan if value is None else value for value in said])
     stated = replace(outcomes, confidence=np.where(outcomes.scored, confidence, np.nan))
     tally = Tally.of(stated)
-    drawn = tally.resampled(resamples, seed)
-    return summarise(METRICS["ece"], tally.total(), drawn, clusters=len(tally.sums))
+    return summarise(METRICS["ece"], tally, tally.resampled(resamples, seed))

@@ -56,6 +56,7 @@ def rank_answerers(
     )  # [n, 3, m]
     sums = cluster_sums(columns.reshape(len(outcomes), -1), outcomes.clusters)
     total = sums.sum(axis=0).reshape(3, -1)  # [3, m]
+    answered = (sums[:, : len(names)] > 0).sum(axis=0)  # clusters of each system, [m]
     drawn = resample_clusters(sums, resamples, seed).reshape(resamples, 3, -1)  # [B, 3, m]
     people, judge = ratio(total[1], total[0]), ratio(total[2], total[0])
     people_drawn = ratio(drawn[:, 1], drawn[:, 0])
@@ -64,8 +65,8 @@ def rank_answerers(
     rows = {
         names[i]: {
             "n": int(total[0, i]),
-            "people": _share(people[i], people_drawn[:, i], total[0, i]),
-            "judge": _share(judge[i], judge_drawn[:, i], total[0, i]),
+            "people": _share(people[i], people_drawn[:, i], answered[i]),
+            "judge": _share(judge[i], judge_drawn[:, i], answered[i]),
         }
         for i in np.argsort(-people, kind="stable")
     }
@@ -76,8 +77,8 @@ def rank_answerers(
     }
 
 
-def _share(value: float, drawn: Floats, n: float) -> dict[str, float]:
+def _share(value: float, drawn: Floats, clusters: int) -> dict[str, float]:
     interval = percentile_interval(drawn)
     if value in (0.0, 1.0):
-        interval = wilson_interval(value * n, n)
+        interval = wilson_interval(value * clusters, clusters)
     return {"value": float(value), "low": interval.low, "high": interval.high}

@@ -23,6 +23,7 @@ from rich.console import Console
 
 from judging.backbones import load_backbone
 from judging.engine import TreeEngine
+from judging.errors import CustosError
 from judging.judge import Judge
 from judging.rows import read_records, write_json
 from judging.tasks import get_task
@@ -44,11 +45,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args(argv)
 
-    requests = [example.request() for _, example in read_records(arguments.data, LabelledExample)]
-    judged = whole_questions([request for request in requests if request.response.strip()])
-    rows, warm = judged[: arguments.rows], judged[arguments.rows : arguments.rows + 48]
-    judge = Judge.load(arguments.judge)
-    result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
+    try:
+        examples = [example for _, example in read_records(arguments.data, LabelledExample)]
+        requests = [example.request() for example in examples]
+        judged = whole_questions([request for request in requests if request.response.strip()])
+        rows, warm = judged[: arguments.rows], judged[arguments.rows : arguments.rows + 48]
+        judge = Judge.load(arguments.judge)
+        result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
+    except CustosError as error:
+        parser.exit(2, f"error: {error}\n")
     write_json(arguments.out, result)
     Console().print_json(data={k: v for k, v in result.items() if k != "disagreements"})
 

@@ -184,8 +184,10 @@ def settle(
         final: A sheet that settles disagreements: what it rules on holds, whatever others said.
 
     Raises:
-        CustosError: If a sheet holds a question that was not sent out.
+        CustosError: If a sheet holds a question that was not sent out, or one is named ``final``.
     """
+    if FINAL in sheets:
+        raise CustosError(f"sheet '{FINAL}': that name is the settling sheet's; give it as --final")
     sent = {question.id for question in questions}
     said: dict[str, dict[str, Check]] = {}
     for annotator, checks in (*sheets.items(), (FINAL, final)):

@@ -51,7 +51,8 @@ def generate(
     """Stream labelled examples for the task ``hieval-qs``.
 
     Every four consecutive rows answer the same question, in four ways. Row ``i`` depends on
-    ``seed``, ``forms`` and ``i`` alone, so a longer run starts with the shorter one.
+    ``seed``, ``forms``, ``worlds`` and ``i`` alone, so a longer run starts with the shorter one.
+    Ids do not name ``worlds``: rows of two sets with one seed are not to be mixed.
 
     Args:
         num_rows: How many examples to draw.

@@ -1,7 +1,7 @@
 """Small worlds whose facts are written in the question, so that every answer is known.
 
 A world is a function that draws facts; the wording of its question stands in
-``questions.py``. ``WORLDS`` lists how often each is drawn.
+``questions.py``. ``SET_WORLDS`` lists how often each is drawn.
 """
 
 from __future__ import annotations

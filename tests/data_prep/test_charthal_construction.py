@@ -215,6 +215,8 @@ def test_annotators_agree_correct_discard_and_differ() -> None:
     assert settled.discarded == ["7_1", "7_3"]
     assert settled.kept[2].ref_answer.endswith("[4, 6] are ACCEPTABLE)")
     assert settled.disagreements == []
+    with pytest.raises(CustosError, match="sheet 'final': that name"):
+        settle(sent, {"anna": anna, "final": ben})
 
 
 @pytest.mark.parametrize(

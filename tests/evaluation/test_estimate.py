@@ -26,6 +26,14 @@ def test_a_share_of_all_has_width() -> None:
     assert (found["low"], found["high"]) == pytest.approx(wilson_interval(20, 20))
 
 
+def test_a_rate_of_one_rests_on_the_clusters_it_is_about() -> None:
+    among = np.arange(400) >= 300  # 100 items in two clusters, the others in 300
+    clusters = np.where(among, np.arange(400) % 2, np.arange(400) + 2)
+    found = share(among, among, clusters)
+    assert (found["value"], found["n"]) == (1, 100)
+    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(2, 2))
+
+
 def test_clusters_widen() -> None:
     columns = np.stack([np.repeat([0.0, 1], 100), np.ones(200)], axis=1)
     widths = []

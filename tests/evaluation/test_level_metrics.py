@@ -93,12 +93,18 @@ def test_sets_are_resampled_whole() -> None:
         ({"level": None}, "row 1: field 'level' is missing"),
         ({"response": None}, "row 1: field 'response' is missing"),
         ({"level": 4}, "row 1: field 'level': 4 is not 1, 2 or 3"),
+        ({"level": True}, "row 1: field 'level': True is not 1, 2 or 3"),
         ({"ground_truth": "yes"}, "row 1: field 'ground_truth': 'yes' is not an option letter"),
     ],
 )
 def test_faults_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(CustosError, match=message):
         measure_levels([{**ITEMS[0], **change}])
+
+
+def test_levels_of_a_table_with_gaps_are_the_same_levels() -> None:
+    found = measure_levels([{**row, "level": float(row["level"])} for row in ITEMS], resamples=5)
+    assert set(found["level"]) == {str(row["level"]) for row in ITEMS}
 
 
 def test_no_items() -> None:

@@ -14,7 +14,7 @@ four = st.tuples(logit, logit, logit, logit).map(lambda row: dict(zip("ABCD", ro
 letter = st.sampled_from("ABCD")
 
 
-def result(set_id: str, level: int, logits: dict[str, float], answer: str = "A") -> dict[str, Any]:
+def result(set_id: str, level: int, logits: Any, answer: Any = "A") -> dict[str, Any]:
     case = {"set_id": set_id, "id": f"{set_id}_level{level}", "level": level, "answer": answer}
     return {"case": case, "result": {"option_logits": logits}}
 
@@ -130,6 +130,10 @@ def test_equal_logits_have_no_normalised_advantage() -> None:
         ([result("s", 4, ONE)], "row 1: field 'level': 4"),
         ([result("s", 1, ONE), result("s", 1, ONE)], "row 2: set 's' has level 1 twice"),
         ([result("s", 1, {"B": 1.0, "C": 2.0})], "row 1: .*needs the answer 'A'"),
+        ([result("s", True, ONE)], "row 1: field 'level': True"),
+        ([result("s", 1, [1.0, 2.0])], "row 1: field 'option_logits': .* is not an object"),
+        ([result("s", 1, None)], "row 1: field 'option_logits': None is not an object"),
+        ([result("s", 1, ONE, ["A"])], "row 1: field 'answer': .* is not an option letter"),
         ([result("s", 1, {"A": 1.0})], "at least one other option"),
         ([result("s", 1, {"A": math.nan, "B": 1.0})], "'A' is nan, not a finite number"),
     ],
