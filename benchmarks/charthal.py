@@ -111,14 +111,18 @@ class ChartHal(Benchmark):
         if item.response is None:
             raise CustosError(f"item '{item.id}': field 'response': Field required")
         return (
-            JudgeRequest(
-                id=item.id,
-                task="charthal",
-                variant=item.rubric,
-                question=item.question,
-                references=(item.ref_answer,) if item.ref_answer else (),
-                responses=(item.response,),
-                metadata={"cell": item.cell, "figure_id": item.figure_id},
+            parse_record(
+                JudgeRequest,
+                {
+                    "id": item.id,
+                    "task": "charthal",
+                    "variant": item.rubric,
+                    "question": item.question,
+                    "references": (item.ref_answer,) if item.ref_answer else (),
+                    "responses": (item.response,),
+                    "metadata": {"cell": item.cell, "figure_id": item.figure_id},
+                },
+                f"item '{item.id}'",
             ),
         )
 

@@ -115,6 +115,10 @@ def _plain(answer: Answer) -> tuple[str, ...]:
     return tuple(simplified(str(part)) for part in listed)
 
 
+def _told(answer: Answer) -> str:
+    return f"{answer:g}" if isinstance(answer, float) else str(answer)
+
+
 class ChartomItem(BaseModel):
     """One chart with its questions, and the responses and grades there are."""
 
@@ -172,14 +176,30 @@ class ChartomItem(BaseModel):
         order = ranking_of(said, self.key)
         return None if order is None else order == tuple(range(len(self.key)))
 
+    def measured_hmi(self, alternatives: Sequence[float]) -> float:
+        """:func:`hmi` of the human answers, read as the question is answered.
+
+        Args:
+            alternatives: Of both charts of the pair.
+        """
+        if self.question_type == "choice":
+            chosen = [self._choice(answer) for answer in self.human_answers]
+            return hmi(chosen, str(self._right_choice()))
+        if self.question_type == "number":
+            return hmi(self.human_answers, self._numeric_key(), alternatives)
+        return hmi(self.human_answers, self.answer)
+
+    def _choice(self, answer: Answer) -> str | None:
+        chosen = None if answer is None else choice_of(_told(answer), self.choices)
+        return None if chosen is None else str(chosen)
+
     def _numeric_key(self) -> float:
         if isinstance(self.answer, float):
             return self.answer
         raise CustosError(f"item '{self.id}': field 'answer': {self.answer!r} is not a number")
 
     def _right_choice(self) -> int:
-        told = f"{self.answer:g}" if isinstance(self.answer, float) else str(self.answer)
-        right = choice_of(told, self.choices)
+        right = choice_of(_told(self.answer), self.choices)
         if right is None:
             raise CustosError(
                 f"item '{self.id}': field 'answer': {self.answer!r} is none of the choices"
@@ -235,7 +255,7 @@ class Chartom(Benchmark):
         for item in items:
             alternatives.setdefault(item.pair, []).extend(item.alternatives)
         return [
-            {**row, "hmi": hmi(item.human_answers, item.answer, alternatives[item.pair])}
+            {**row, "hmi": item.measured_hmi(alternatives[item.pair])}
             if item.human_answers
             else row
             for row, item in zip(rows, items, strict=True)
@@ -253,30 +273,30 @@ class Chartom(Benchmark):
         item = _parse(row)
         if item.fact_response is None and item.mind_response is None:
             raise CustosError(f"item '{item.id}': field 'fact_response': Field required")
-        asked = []
+        asked: list[dict[str, Any]] = []
         if item.fact_response is not None and item.read_fact() is None:
             asked.append(
-                JudgeRequest(
-                    id=item.id,
-                    task="chartom-fact",
-                    variant=item.question_type,
-                    question=item.question,
-                    choices=item.choices,
-                    references=item.key,
-                    responses=(item.fact_response,),
-                )
+                {
+                    "id": item.id,
+                    "task": "chartom-fact",
+                    "variant": item.question_type,
+                    "question": item.question,
+                    "choices": item.choices,
+                    "references": item.key,
+                    "responses": (item.fact_response,),
+                }
             )
         if item.needs_justification:
             asked.append(
-                JudgeRequest(
-                    id=item.id,
-                    task="chartom-justification",
-                    question=item.question,
-                    references=(item.manipulation,),
-                    responses=(parse_fraction(item.mind_response or "")[1],),
-                )
+                {
+                    "id": item.id,
+                    "task": "chartom-justification",
+                    "question": item.question,
+                    "references": (item.manipulation,),
+                    "responses": (parse_fraction(item.mind_response or "")[1],),
+                }
             )
-        return tuple(asked)
+        return tuple(parse_record(JudgeRequest, one, f"item '{item.id}'") for one in asked)
 
     def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Adds ``fact_correct``, ``mind_prediction`` and ``justification_named``; null if open."""

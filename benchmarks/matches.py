@@ -8,31 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from benchmarks.base import Benchmark, required_text
 from benchmarks.files import Row
-from evaluation.metrics import ratio
 from evaluation.outcomes import number_off
 from evaluation.report import without_nan
-from evaluation.statistics import (
-    RESAMPLES,
-    Floats,
-    Ints,
-    cluster_sums,
-    percentile_interval,
-    resample_clusters,
-)
-from evaluation.tournament import (
-    Matches,
-    Ratings,
-    fit_strengths,
-    rank_models,
-    ranking_agreement,
-)
+from evaluation.statistics import RESAMPLES
+from evaluation.tournament import Matches, bradley_terry, rank_models, ranking_agreement
 from judging.errors import CustosError
 from judging.tasks.truthful import TIE
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, parse_record
 
 Responses = Mapping[str, Mapping[str, str]]
 """Model to item id to its response."""
@@ -97,7 +81,8 @@ def pair_up(
             said = [responses[model].get(key) for model in (first, second)]
             if None in said:
                 continue
-            request = JudgeRequest.model_validate(
+            request = parse_record(
+                JudgeRequest,
                 {
                     "id": f"{key}/{first}/{second}",
                     "task": task,
@@ -105,8 +90,9 @@ def pair_up(
                     "question": required_text(row, "question", benchmark.item_id),
                     "references": _right_option(row) if with_reference else (),
                     "responses": said,
-                    "images": row.get("images", ()),
-                }
+                    "images": row.get("images") or (),
+                },
+                f"item '{key}', {first} and {second}",
             )
             matches.append(Match(key, first, second, request))
     if not matches:
@@ -130,8 +116,7 @@ def rank(
         seed: Their seed.
 
     Returns:
-        As ``evaluation.tournament.rank_models``, with ``win_rate`` as ``value, low, high, n``; also
-        ``statuses, coverage, judges``.
+        As ``evaluation.tournament.rank_models``; also ``questions, statuses, coverage, judges``.
 
     Raises:
         CustosError: If nothing was decided or a model cannot be ranked.
@@ -142,27 +127,10 @@ def rank(
         if (outcome := _outcome(verdict)) is not None
     ]
     played = Matches.of((match.first, match.second, outcome) for match, outcome in decided)
-    table = rank_models(played, resamples, seed)
     clusters = number_off([match.question for match, _ in decided])
-    wins, drawn = _resampled_wins(played, clusters, resamples, seed)
-    strengths = fit_strengths(drawn)
-    rates, rates_drawn = ratio(wins, wins + wins.T), ratio(drawn, drawn + drawn.swapaxes(1, 2))
-    for place, name in enumerate(played.names):
-        interval = percentile_interval(strengths[:, place])
-        table["models"][name]["rating"] |= {"low": interval.low, "high": interval.high}
-        for other in range(len(played.names)):
-            if other != place:
-                spread = percentile_interval(rates_drawn[:, place, other])
-                table["win_rate"][name][played.names[other]] = {
-                    "value": float(rates[place, other]),
-                    "low": spread.low,
-                    "high": spread.high,
-                    "n": int(wins[place, other] + wins[other, place]),
-                }
     cleaned: dict[str, Any] = without_nan(
         {
-            **table,
-            "draws": int((~np.isnan(strengths[:, 0])).sum()),
+            **rank_models(played, clusters, resamples, seed),
             "questions": int(clusters.max()) + 1,
             "coverage": len(decided) / len(matches),
             "statuses": dict(Counter(verdict.status for verdict in verdicts)),
@@ -203,24 +171,9 @@ def agreement(
     ratings = []
     for side in (0, 1):
         played = Matches.of((match.first, match.second, said[side]) for match, said in both)
-        wins, drawn = _resampled_wins(played, clusters, resamples, seed)
-        ratings.append(Ratings(played.names, fit_strengths(wins), fit_strengths(drawn)))
+        ratings.append(bradley_terry(played, clusters, resamples, seed))
     cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(both)})
     return cleaned
-
-
-def _resampled_wins(
-    played: Matches, clusters: Ints, resamples: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Points of row over column, ``[m, m]``, and over resampled questions, ``[B, m, m]``."""
-    models = len(played.names)
-    points = np.zeros((len(played), models, models))
-    each = np.arange(len(played))
-    points[each, played.first, played.second] = played.half_points / 2
-    points[each, played.second, played.first] = 1 - played.half_points / 2
-    sums = cluster_sums(points.reshape(len(played), -1), clusters)
-    drawn = resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
-    return points.sum(axis=0), drawn
 
 
 def _outcome(verdict: Verdict) -> str | None:

@@ -206,7 +206,8 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
 
     Returns:
         The first number if it is a share (``0.3``, ``30 %``, ``3/10``) and not one end of a range,
-        else ``None``; and the text after it, the whole text if there is no prediction.
+        a list's number or cut by a decimal comma, else ``None``; and the text after it, the whole
+        text if there is no prediction.
     """
     text = plain_text(text)
     found = find_quantities(text)
@@ -217,6 +218,8 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
     is_range = between in ("-", "–", "—", "to") or (first.end == found[-1].start)
     before = text[: first.start].rstrip().casefold()
     is_range = is_range or (between == "and" and before.endswith("between"))
-    if is_range or not 0 <= first.value <= 1 or first.unit:
+    is_listed = len(found) > 1 and re.match(r"\s*\d+[.)]\s", text)
+    is_cut = re.match(r",\d", text[first.end :])
+    if is_range or is_listed or is_cut or not 0 <= first.value <= 1 or first.unit:
         return None, text.strip()
     return first.value, text[first.end :].lstrip(" \t\n.,;:-–—)]*")

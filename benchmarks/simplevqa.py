@@ -248,14 +248,18 @@ def _decode_category(row: Row) -> Row:
 def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
     is_atomic = form == ATOMIC
     answer = item.atomic_fact if is_atomic else item.answer
-    return JudgeRequest(
-        id=item.id if form == ORIGIN else f"{item.id}/{form}",
-        task="simplevqa",
-        variant=item.variant,
-        question=item.atomic_question if is_atomic else item.question,
-        references=(answer,) if answer else (),
-        responses=(response,),
-        metadata={"language": item.language, "task": item.task, "domain": item.domain},
+    return parse_record(
+        JudgeRequest,
+        {
+            "id": item.id if form == ORIGIN else f"{item.id}/{form}",
+            "task": "simplevqa",
+            "variant": item.variant,
+            "question": item.atomic_question if is_atomic else item.question,
+            "references": (answer,) if answer else (),
+            "responses": (response,),
+            "metadata": {"language": item.language, "task": item.task, "domain": item.domain},
+        },
+        f"item '{item.id}'",
     )
 
 

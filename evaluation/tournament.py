@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.metrics import ratio
-from evaluation.statistics import RESAMPLES, Floats, Ints, kendall_tau_b, percentile_interval
+from evaluation.statistics import (
+    RESAMPLES,
+    Floats,
+    Ints,
+    cluster_sums,
+    kendall_tau_b,
+    percentile_interval,
+    resample_clusters,
+)
 from judging.errors import CustosError
 
 OUTCOMES = {"A": 2, "B": 0, "tie": 1}
@@ -71,7 +79,7 @@ class Ratings:
     values: Floats
     """Shape ``[m]``."""
     drawn: Floats
-    """Over resampled matches; a row of nan where a draw has no finite strengths. ``[B, m]``."""
+    """Over the resamples; a row of nan where a draw has no finite strengths. ``[B, m]``."""
 
 
 def win_matrix(matches: Matches) -> Floats:
@@ -83,15 +91,17 @@ def win_matrix(matches: Matches) -> Floats:
     return wins
 
 
-def bradley_terry(matches: Matches, resamples: int = RESAMPLES, seed: int = 0) -> Ratings:
+def bradley_terry(
+    matches: Matches, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> Ratings:
     """Maximum-likelihood strengths, ``P(i beats j) = 1 / (1 + 10^((r_j - r_i) / 400))``.
 
     Bradley & Terry 1952, a tie as half a win for each side. The order of matches does not matter.
-    Matches are resampled one by one, as a multinomial over the distinct (pair, outcome) cells: if
-    several matches share a question, the intervals are too narrow.
 
     Args:
         matches: The matches.
+        clusters: Matches with the same number are resampled together, as those on one question
+            should be. Shape ``[n]``; by default each match is on its own.
         resamples: Bootstrap resamples.
         seed: Their seed.
 
@@ -99,17 +109,28 @@ def bradley_terry(matches: Matches, resamples: int = RESAMPLES, seed: int = 0) -
         CustosError: Naming a model that is not connected to the others, directly or through a
             chain, by both a win (or tie) and a loss (or tie): its strength is not determined.
     """
-    models = len(matches.names)
     wins = win_matrix(matches)
     _check_connected(wins, matches.names)
+    drawn = resampled_wins(matches, clusters, resamples, seed)
+    return Ratings(matches.names, fit_strengths(wins), fit_strengths(drawn))
+
+
+def resampled_wins(
+    matches: Matches, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> Floats:
+    """Win matrices of resampled matches, arguments as in :func:`bradley_terry`. ``[B, m, m]``."""
+    models = len(matches.names)
+    if clusters is not None:
+        points = _points(matches.first, matches.second, matches.half_points, models)
+        sums = cluster_sums(points, clusters)
+        return resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
+    # Matches alone: a multinomial over the distinct (pair, outcome) cells is the same and fast.
     code = (matches.first * models + matches.second) * 3 + matches.half_points
     _, sample, counts = np.unique(code, return_index=True, return_counts=True)  # [cells]
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(len(matches), counts / len(matches), size=resamples)
-    pairs = np.stack([matches.first[sample], matches.second[sample]])
-    points = _points(pairs, matches.half_points[sample], models)
-    drawn_wins = (drawn.astype(np.float64) @ points).reshape(resamples, models, models)
-    return Ratings(matches.names, fit_strengths(wins), fit_strengths(drawn_wins))
+    cells = (matches.first[sample], matches.second[sample], matches.half_points[sample])
+    return (drawn.astype(np.float64) @ _points(*cells, models)).reshape(resamples, models, models)
 
 
 def fit_strengths(wins: Floats) -> Floats:
@@ -211,8 +232,8 @@ def elo_table(
 def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     """Kendall's tau-b of two rankings of the same models.
 
-    Draws are paired: they must be of the same resampled matches, which two calls with one seed on
-    the same matches are not; ``benchmarks.matches.agreement`` does that.
+    Draws are paired: they must be of the same resampled matches, as those of two calls of
+    :func:`bradley_terry` with the same ``clusters`` and seed are.
 
     Returns:
         ``value``, ``low``, ``high``, ``n`` (models) and ``draws``, the resamples in which both
@@ -234,22 +255,37 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     }
 
 
-def rank_models(matches: Matches, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
-    """The table of a tournament, plain values ready for JSON.
+def rank_models(
+    matches: Matches, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Any]:
+    """The table of a tournament, plain values ready for JSON; arguments as ``bradley_terry``.
 
     Returns:
         ``models``, strongest first by Bradley-Terry: ``rating`` (``value``, ``low``, ``high``),
         ``matches``, ``points`` (ties half) and ``elo`` (as ``elo_table``); ``wins``, model to model
-        to points of the former over the latter; ``win_rate``, the same over their matches, nan for
-        pairs that never met; ``n`` matches, and ``draws``, the resamples with finite strengths.
+        to points of the former over the latter; ``win_rate``, the same over their matches
+        (``value``, ``low``, ``high``, ``n``), nan for pairs that never met; ``n`` matches, and
+        ``draws``, the resamples with finite strengths.
 
     Raises:
         CustosError: As ``bradley_terry``.
     """
-    ratings, elo = bradley_terry(matches, resamples, seed), elo_table(matches, seed=seed)
-    wins = win_matrix(matches)
+    ratings = bradley_terry(matches, clusters, resamples, seed)
+    elo = elo_table(matches, seed=seed)
+    wins, drawn = win_matrix(matches), resampled_wins(matches, clusters, resamples, seed)
     games = wins + wins.T
+    rates, rates_drawn = ratio(wins, games), ratio(drawn, drawn + drawn.swapaxes(1, 2))
     table = {}
+    win_rate: dict[str, dict[str, Any]] = {}
+    for i, j in np.ndindex(*games.shape):
+        if i != j:
+            spread = percentile_interval(rates_drawn[:, i, j])
+            win_rate.setdefault(matches.names[i], {})[matches.names[j]] = {
+                "value": float(rates[i, j]),
+                "low": spread.low,
+                "high": spread.high,
+                "n": int(games[i, j]),
+            }
     for i in np.argsort(-ratings.values, kind="stable"):
         interval = percentile_interval(ratings.drawn[:, i])
         table[matches.names[i]] = {
@@ -264,16 +300,18 @@ def rank_models(matches: Matches, resamples: int = RESAMPLES, seed: int = 0) -> 
         }
     return {
         "models": table,
-        "wins": _named(wins, matches.names),
-        "win_rate": _named(ratio(wins, games), matches.names),
+        "wins": {
+            a: {b: float(wins[i, j]) for j, b in enumerate(matches.names) if i != j}
+            for i, a in enumerate(matches.names)
+        },
+        "win_rate": win_rate,
         "n": len(matches),
         "draws": int((~np.isnan(ratings.drawn[:, 0])).sum()),
     }
 
 
-def _points(pairs: Ints, half_points: Ints, models: int) -> Floats:
-    """What one match of each cell adds to the win matrix. Shape ``[cells, m * m]``."""
-    first, second = pairs
+def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
+    """What each match adds to the win matrix. Shape ``[n, m * m]``."""
     added = np.zeros((len(half_points), models, models))
     cell = np.arange(len(half_points))
     added[cell, first, second] = half_points / 2
@@ -306,10 +344,3 @@ def _check_connected(wins: Floats, names: Sequence[str]) -> None:
     raise CustosError(
         f"model '{names[odd]}' cannot be ranked: {why}; add matches or leave the model out"
     )
-
-
-def _named(table: Floats, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {
-        a: {b: float(table[i, j]) for j, b in enumerate(names) if i != j}
-        for i, a in enumerate(names)
-    }

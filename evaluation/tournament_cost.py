@@ -54,7 +54,7 @@ def measure(models: int, matches: int, resamples: int, seed: int = 0) -> dict[st
     names = tuple(f"model {number:02}" for number in range(models))
     drawn = Matches(names, first, second, points)
     started = time.perf_counter()
-    rated = bradley_terry(drawn, resamples, seed)
+    rated = bradley_terry(drawn, resamples=resamples, seed=seed)
     fitted = time.perf_counter()
     elo = elo_table(drawn, seed=seed)
     ended = time.perf_counter()

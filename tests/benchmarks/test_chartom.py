@@ -269,6 +269,27 @@ def test_what_a_model_is_asked() -> None:
     assert CHARTOM.prompts(item(), "")["fact_response"] == "How many bags?"
 
 
+@pytest.mark.parametrize("key", [1, "1", "A", "the left"])
+@pytest.mark.parametrize("said", [[1, 2, 2, None], ["A", "B", "the right", "neither"]])
+def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -> None:
+    choices = ["the left", "the right"]
+    row = item(question_type="choice", choices=choices, answer=key, human_answers=said)
+    (tmp_path / "items.json").write_text(json.dumps([row]))
+    assert CHARTOM.load(str(tmp_path / "items.json"))[0]["hmi"] == 0.75
+
+
+def test_a_number_for_a_text_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "items.json").write_text(json.dumps([item(answer="ten", human_answers=[10])]))
+    with pytest.raises(CustosError, match="field 'answer': 'ten' is not a number"):
+        CHARTOM.load(str(tmp_path / "items.json"))
+
+
+def test_a_response_beyond_the_limit_is_named() -> None:
+    row = item(fact_response="bags " * 50_000, question_type="ranking", answer=["a", "b"])
+    with pytest.raises(CustosError, match="item '.*': field 'responses"):
+        CHARTOM.requests(row)
+
+
 def test_peoples_answers_replace_a_stated_hmi(tmp_path: Path) -> None:
     row = item(hmi=0.5, alternatives=[300], human_answers=everyone(ORIGINAL))
     (tmp_path / "items.json").write_text(json.dumps([row]))

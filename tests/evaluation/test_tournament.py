@@ -69,7 +69,9 @@ def test_two_models_by_hand() -> None:
     # 7.5 to 2.5: odds of 3 to 1.
     matches = Matches.of([("p", "q", "A")] * 7 + [("q", "p", "A")] * 2 + [("p", "q", "tie")])
     gap = 400 * np.log10(3)
-    assert bradley_terry(matches, 10).values == pytest.approx([1000 + gap / 2, 1000 - gap / 2])
+    assert bradley_terry(matches, resamples=10).values == pytest.approx(
+        [1000 + gap / 2, 1000 - gap / 2]
+    )
 
 
 @given(rows)
@@ -128,7 +130,8 @@ def test_known_strengths_are_recovered_and_covered() -> None:
     truth_elo = 1000 + (truth - truth.mean()) / NATURAL
     covered = 0
     for seed in range(40):
-        ratings = bradley_terry(Matches.of(played(truth, 1500, seed, ties=0)), 300, seed)
+        matches = Matches.of(played(truth, 1500, seed, ties=0))
+        ratings = bradley_terry(matches, resamples=300, seed=seed)
         low, high = np.quantile(ratings.drawn, [0.025, 0.975], axis=0)
         covered += int(((low <= truth_elo) & (truth_elo <= high)).sum())
         assert abs(ratings.values - truth_elo).max() < 70
@@ -137,7 +140,7 @@ def test_known_strengths_are_recovered_and_covered() -> None:
 
 def test_draws_scatter_as_matches_resampled_one_by_one() -> None:
     table = played(np.array([0.6, 0.0, -0.6]), 400)
-    fast = bradley_terry(Matches.of(table), 800).drawn.std(axis=0)
+    fast = bradley_terry(Matches.of(table), resamples=800).drawn.std(axis=0)
     rng = np.random.default_rng(1)
     slow = np.array(
         [
@@ -167,9 +170,19 @@ def test_a_model_out_of_reach_is_named(rows: Rows, message: str) -> None:
         bradley_terry(Matches.of(rows))
 
 
+def test_matches_of_one_question_are_resampled_together() -> None:
+    """Ten copies of every match on one question are worth what one is worth."""
+    table = played(np.array([0.5, 0.0, -0.5]), 300)
+    alone = bradley_terry(Matches.of(table), np.arange(300), resamples=800).drawn.std(axis=0)
+    copied = Matches.of(table * 10)
+    together = bradley_terry(copied, np.tile(np.arange(300), 10), resamples=800).drawn.std(axis=0)
+    assert together == pytest.approx(alone, rel=1e-6)
+    assert bradley_terry(Matches.of(table)).drawn.std(axis=0) == pytest.approx(alone, rel=0.15)
+
+
 def test_draws_without_finite_strengths_are_counted() -> None:
     table = [("p", "q", "A")] * 9 + [("p", "q", "B")]
-    found = rank_models(Matches.of(table), 400)
+    found = rank_models(Matches.of(table), resamples=400)
     # The one defeat is missing from (9/10)^10 = 35 % of the draws, all others from 1e-10.
     assert 0.58 < found["draws"] / 400 < 0.72
     assert found["models"]["p"]["rating"]["low"] > 1000 - 200
@@ -232,8 +245,10 @@ def test_table_by_hand() -> None:
     assert found["models"]["q"]["matches"] == 5
     assert found["models"]["q"]["points"] == 3.5
     assert found["wins"]["p"] == {"q": 1.0, "r": 0.0}
-    assert found["win_rate"]["q"] == {"p": 0.75, "r": 0.5}
-    assert np.isnan(found["win_rate"]["p"]["r"])
+    rates = found["win_rate"]
+    assert [(rates["q"][b]["value"], rates["q"][b]["n"]) for b in "pr"] == [(0.75, 4), (0.5, 1)]
+    assert rates["q"]["p"]["low"] < 0.75 < rates["q"]["p"]["high"]
+    assert np.isnan(rates["p"]["r"]["value"])
     assert found["n"] == 5
 
 
