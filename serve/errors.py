@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 RETRY_AFTER_S = 5
-"""While starting or draining."""
+"""While starting or draining, or while a model's server fails."""
 TYPES = {
     401: "unauthorized",
     403: "forbidden",

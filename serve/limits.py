@@ -17,7 +17,7 @@ class Limits:
     body_seconds: float = 30.0
     """Time to send a whole body (408)."""
     held_bytes: int = 256_000_000
-    """All bodies in hand at once (429)."""
+    """All bodies in hand at once, and the pictures fetched for them (429)."""
     requests: int = 256
     """Requests in one call (422)."""
     field_chars: int = 200_000

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.errors import RETRY_AFTER_S, ApiError
+from serve.held import CallBytes, HeldBytes, call_bytes
 from serve.limits import Limits
 from serve.metrics import Metrics
 
@@ -157,7 +158,7 @@ class WhenOpen:
 
 
 class Bodies:
-    """Bounds every body in bytes and time, and all bodies in hand together.
+    """Bounds every body in bytes and time, and all that is in hand together (``serve.held``).
 
     A body that is too large is read on and dropped up to twice the limit, so that its sender gets
     to see the answer.
@@ -166,7 +167,7 @@ class Bodies:
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self.app = app
         self.limits = limits
-        self.held_bytes = 0
+        self.held = HeldBytes(limits.held_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one call."""
@@ -174,11 +175,11 @@ class Bodies:
             return await self.app(scope, receive, send)
         limits = self.limits
         until = time.monotonic() + limits.body_seconds
-        own_bytes = 0
+        own = CallBytes(self.held)
         is_over = False
 
         async def receive_part() -> Message:
-            nonlocal own_bytes, is_over
+            nonlocal is_over
             try:
                 async with asyncio.timeout(max(0.0, until - time.monotonic())):
                     message = await receive()
@@ -187,9 +188,8 @@ class Bodies:
                 raise ApiError(
                     408, f"the body took longer than {limits.body_seconds:g} seconds"
                 ) from None
-            own_bytes += len(message.get("body", b""))
-            self.held_bytes += len(message.get("body", b""))
             is_over = not message.get("more_body", False)
+            own.take(len(message.get("body", b"")))
             return message
 
         async def receive_bounded() -> Message:
@@ -197,16 +197,15 @@ class Bodies:
             if is_over:  # what comes now is the end of the connection
                 return await receive()
             message = await receive_part()
-            if own_bytes > limits.body_bytes:
-                while not is_over and own_bytes <= 2 * limits.body_bytes:
+            if own.num_bytes > limits.body_bytes:
+                while not is_over and own.num_bytes <= 2 * limits.body_bytes:
                     await receive_part()
                 is_over = True
                 raise ApiError(413, f"the body is larger than {limits.body_bytes:,} bytes")
-            if self.held_bytes > limits.held_bytes:
-                raise ApiError(429, "too many bodies are in hand; try again", retry_after=1)
             return message
 
+        call_bytes.set(own)
         try:
             await self.app(scope, receive_bounded, send)
         finally:
-            self.held_bytes -= own_bytes
+            own.release()

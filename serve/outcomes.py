@@ -11,7 +11,7 @@ from judging import CustosError, Verdict
 from judging.errors import RowsFailed
 from serve.checks import NAMED_FIELD
 from serve.completion import Completion
-from serve.errors import ApiError
+from serve.errors import RETRY_AFTER_S, ApiError
 from serve.scheduler import Job
 
 logger = logging.getLogger("custos.serve")
@@ -21,12 +21,15 @@ def verdict_of(job: Job) -> Verdict:
     """The verdict of a graded job.
 
     Raises:
-        ApiError: If the queue was closed.
+        ApiError: If the queue was closed; 503 if the model's server fails, so that a client asks
+            again instead of keeping a verdict that says nothing.
     """
     assert job.request
     error = job.future.exception()
     if isinstance(error, ApiError):
         raise error
+    if isinstance(error, CustosError):
+        raise _server_fails(job)
     if error:
         message = f"internal error; {_logged(job)}"
         return Verdict(id=job.request.id, status="judge_error", message=message)
@@ -42,7 +45,7 @@ def completion_of(job: Job) -> Completion:
     """The free text of a job.
 
     Raises:
-        ApiError: 422 for what the model cannot read, 502 if the model's server fails, 500 for a
+        ApiError: 422 for what the model cannot read, 503 if the model's server fails, 500 for a
             fault of ours.
     """
     error = job.future.exception()
@@ -56,8 +59,13 @@ def completion_of(job: Job) -> Completion:
     if named := NAMED_FIELD.fullmatch(str(error)) if isinstance(error, CustosError) else None:
         raise ApiError(422, f"{named[1]}: {named[2]}", "messages")
     if isinstance(error, CustosError):
-        raise ApiError(502, f"the model's server fails; {_logged(job)}")
+        raise _server_fails(job)
     raise ApiError(500, f"internal error; {_logged(job)}")
+
+
+def _server_fails(job: Job) -> ApiError:
+    message = f"the model's server fails; {_logged(job)}"
+    return ApiError(503, message, retry_after=RETRY_AFTER_S)
 
 
 def _logged(job: Job) -> str:

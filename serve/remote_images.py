@@ -15,6 +15,7 @@ import httpx
 
 from judging import CustosError
 from serve.errors import ApiError
+from serve.held import call_bytes
 
 SECONDS = 10.0
 """Longest silence of a host."""
@@ -150,9 +151,12 @@ class RemoteImages:
         if answer.status_code != 200 or kind not in TYPES:
             raise ApiError(422, "there is no JPEG, PNG or WebP picture at this address", field)
         content = bytearray()
+        held = call_bytes.get()
         for chunk in answer.iter_bytes():
             content += chunk
             budget.spend(len(chunk), field)
+            if held:
+                held.take(4 * len(chunk) // 3)  # as base64
         return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 

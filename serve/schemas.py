@@ -27,7 +27,7 @@ ERRORS = {
     "422": "The body is not what this route takes; `field` says where.",
     "429": "Too much is waiting; `Retry-After` says for how long.",
     "500": "A fault of the service.",
-    "503": "Starting or draining.",
+    "503": "Starting or draining, or the model's server fails.",
     "504": "Not answered within the deadline.",
 }
 REQUEST_ID_PARAMETER = {

@@ -137,8 +137,8 @@ class Service:
             ``judge_error``; it never fails its neighbours.
 
         Raises:
-            ApiError: 429 when the queue is full, 503 when starting or draining, 504 past the
-                deadline.
+            ApiError: 429 when the queue is full, 503 when starting or draining or when a model's
+                server fails (what is graded by then stays in the cache), 504 past the deadline.
         """
         keys = [self._key(name, request) for request, name in zip(requests, judges, strict=True)]
         known = await self._known([key for key in keys if key])
@@ -157,11 +157,16 @@ class Service:
         graded = iter(jobs)
         verdicts = []
         fresh = {}
+        fault: ApiError | None = None
         for request, name, key in zip(requests, judges, keys, strict=True):
             if key and key in known:
                 verdict = known[key].model_copy(update={"id": request.id})
             else:
-                verdict = verdict_of(next(graded))
+                try:
+                    verdict = verdict_of(next(graded))
+                except ApiError as error:
+                    fault = error
+                    continue
                 if key and verdict.status != "judge_error":
                     fresh[key] = verdict
             self.metrics.count_verdict(name, verdict)
@@ -169,6 +174,8 @@ class Service:
         self._counters["cached"] += len(requests) - len(jobs)
         if fresh and self._cache:
             self._cache_thread.submit(self._cache.put, fresh)
+        if fault:
+            raise fault
         return tuple(verdicts)
 
     async def stream(

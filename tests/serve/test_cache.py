@@ -3,13 +3,16 @@
 import asyncio
 import base64
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from judging import CustosError, JudgeRequest, Verdict
 from serve.cache import FILE, VerdictCache, cache_key
+from serve.errors import ApiError
 from serve.service import Service
 from tests.serve.made_up import FakeJudge, row
 
@@ -93,6 +96,26 @@ def test_faults_are_not_kept(tmp_path: Path) -> None:
 
     asyncio.run(ask())
     assert len(judge.batches) == 2
+
+
+def test_what_was_graded_beside_a_server_that_is_down_is_kept(tmp_path: Path) -> None:
+    class Unreachable(FakeJudge):
+        def grade(self, *given: Any, **options: Any) -> Iterator[Verdict]:
+            raise CustosError("the server answered 503")
+
+    judge = FakeJudge()
+
+    async def ask() -> int:
+        judges = {"a": judge, "b": Unreachable("b")}
+        service = Service(judges, cache=VerdictCache(tmp_path, 1_000_000))
+        with pytest.raises(ApiError, match="the model's server fails"):
+            await service.grade([request(), request()], ["a", "b"])
+        await service.grade([request()], ["a"])
+        service.close()
+        return service.queue().counters["cached"]
+
+    assert asyncio.run(ask()) == 1
+    assert len(judge.batches) == 1
 
 
 def verdict(number: int) -> Verdict:

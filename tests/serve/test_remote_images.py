@@ -5,7 +5,9 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from random import Random
 
 import pytest
 import trustme
@@ -22,6 +24,7 @@ from serve.limits import Limits
 from serve.remote_images import RemoteImages, is_public
 from serve.service import Service
 from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving, wait_until
 
 HOST = "images.test"
 
@@ -35,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             return
         kind = "text/html" if self.path == "/page" else "image/png"
-        content = b"x" * 300_000 if self.path == "/huge" else png()
+        content = {"/huge": b"x" * 300_000, "/large": png(noisy=True)}.get(self.path, png())
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
@@ -46,9 +49,11 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def png() -> bytes:
+def png(noisy: bool = False) -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", (9, 7)).save(file, "png")
+    noise = Random(0).randbytes(3 * 120 * 120)
+    picture = Image.frombytes("RGB", (120, 120), noise) if noisy else Image.new("RGB", (9, 7))
+    picture.save(file, "png")
     return file.getvalue()
 
 
@@ -241,6 +246,21 @@ def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: tr
     with pytest.raises(ApiError, match="too large") as caught:
         images.fetched(groups)
     assert caught.value.field == "requests.2.images"
+
+
+def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: trustme.CA) -> None:
+    judge = FakeJudge()
+    judge.gate.clear()
+    limits = Limits(held_bytes=100_000)  # a picture takes 58,000 as base64
+    service = Service({"a": judge}, limits, remote_images=fetcher(web, authority))
+    body = row(images=[f"https://{HOST}:{web.server_port}/large"])
+    with serving(service) as client, ThreadPoolExecutor(1) as pool:
+        held = pool.submit(client.post, "/judge", json=body)
+        wait_until(lambda: judge.batches != [])
+        assert client.post("/judge", json=body).status_code == 429
+        judge.gate.set()
+        assert held.result().status_code == 200
+        assert client.post("/judge", json=body).status_code == 200
 
 
 def test_public_addresses() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from judging import CustosError, JudgeRequest, Verdict
 from judging.types import Pass
+from serve.errors import ApiError
 from serve.limits import Limits
 from serve.scheduler import Job, Scheduler
 from serve.service import Service
@@ -207,16 +208,18 @@ class Unreachable(FakeJudge):
 def test_a_server_that_is_down_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
     judge = Unreachable()
 
-    async def main() -> tuple[Verdict, ...]:
+    async def main() -> None:
         service = Service({"a": judge})
-        verdicts = await service.grade(requests(8), ["a"] * 8)
-        service.close()
-        return verdicts
+        try:
+            await service.grade(requests(8), ["a"] * 8)
+        finally:
+            service.close()
 
-    verdicts = asyncio.run(main())
+    with pytest.raises(ApiError) as caught:
+        asyncio.run(main())
     assert len(judge.batches) == 1
-    assert {verdict.status for verdict in verdicts} == {"judge_error"}
-    assert "secret" not in str(verdicts)
+    assert (caught.value.status, bool(caught.value.retry_after)) == (503, True)
+    assert "secret" not in str(caught.value)
     assert "secret" in caplog.text
 
 

@@ -19,7 +19,7 @@ URL = "/v1/chat/completions"
 FAULTS = [
     (CustosError("field 'images': data URL is not a readable picture"), 422, "images: data URL"),
     (RowsFailed({0: RequestRefused("text: the server answered 400: secret")}), 422, "cannot read"),
-    (CustosError("text: the server answered 503: secret (2 tries)"), 502, "server fails"),
+    (CustosError("text: the server answered 503: secret (2 tries)"), 503, "server fails"),
     (RuntimeError("secret of /root/.ssh"), 500, "internal error"),
 ]
 
