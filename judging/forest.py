@@ -161,7 +161,7 @@ class Prefix:
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     def cache(self, config: Any, num_rows: int) -> DynamicCache:
-        """A fresh cache holding the prefix for every row, without copying it."""
+        """A fresh cache holding the prefix for every row."""
         cache = DynamicCache(config=config)
         for index, (key, value) in enumerate(self.layers):
             cache.update(
