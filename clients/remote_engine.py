@@ -58,7 +58,7 @@ class RemoteEngine:
     def reading(self) -> dict[str, str]:
         """An exact engine reads what the tree engine reads: it shares its calibration."""
         if self.posterior == "exact":
-            return {"dtype": "bfloat16", "engine": "tree"}
+            return {"dtype": "bfloat16", "engine": "tree", "positions": "float32"}
         return {"dtype": "unknown", "engine": "words"}
 
     @property
@@ -117,7 +117,7 @@ class RemoteEngine:
         """Ask for every prompt.
 
         Raises:
-            RowsFailed: If some rows got no answer.
+            RowsFailed: If some rows got no answer; it holds those of the others.
             CustosError: If none got one, and not because they were refused: the server is down.
         """
         answers: dict[int, T] = {}
@@ -144,7 +144,7 @@ class RemoteEngine:
         if faults and not answers:
             raise faults[0]
         if errors:
-            raise RowsFailed(errors)
+            raise RowsFailed(errors, answers)
         return [answers[row] for row in range(len(prompts))]
 
     async def _slots(self, caller: Caller, prompt: EncodedPrompt, tree: LabelTree) -> list[float]:

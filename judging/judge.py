@@ -22,8 +22,9 @@ from judging.card import (
     shipped_judges,
 )
 from judging.encoder import Encoder
-from judging.errors import CustosError, Missing, RowsFailed, Unparsed
+from judging.errors import CustosError, Missing, Unparsed
 from judging.fingerprint import digest, file_sha256, package_versions
+from judging.leaving_out import LeavingOut
 from judging.presentation import Presentation, Reading, presentations, read_labels
 from judging.tasks import JudgeTask, get_task, task_names
 from judging.tasks.base import Ruling
@@ -245,7 +246,8 @@ class Judge:
                 for index, request in enumerate(requests[start : start + size])
                 for shown in presentations(index, request, task, self.encoder)
             ]
-            readings = self._read(presented, task, task.rubric(requests[0]), requests[0].mode)
+            rubric, mode = task.rubric(requests[0]), requests[0].mode
+            readings = self._read(presented, task, rubric, mode, self.engine)
             rows += [
                 list(_log(merged(task, [one.passed for one in own])).values())
                 for _, own in sorted(readings.items())
@@ -278,12 +280,12 @@ class Judge:
 
         for (name, rubric, mode), asked in groups.items():
             task = get_task(name)
-            presented, readings, failed = self._read_or_leave_out(
+            readings, failed = self._read_or_leave_out(
                 asked, task, rubric, mode, sampling, tell if on_text else None
             )
             for index, fault in failed.items():
                 verdicts[index] = self._failed(window[index], fault)
-            truncated = {shown.index for shown in presented if shown.prompt.truncated}
+            truncated = {shown.index for shown in asked if shown.prompt.truncated}
             for index, own in readings.items():
                 passes = [reading.passed for reading in own]
                 verdicts[index] = make_verdict(
@@ -308,22 +310,15 @@ class Judge:
         mode: str,
         sampling: Sampling | None,
         tell: Callable[[Presentation, str], None] | None,
-    ) -> tuple[list[Presentation], dict[int, list[Reading]], dict[int, CustosError]]:
+    ) -> tuple[dict[int, list[Reading]], dict[int, CustosError]]:
         """:meth:`_read`, leaving out requests that the engine cannot read.
 
         Returns:
-            What was read, its readings, and the errors of the requests left out, by index.
+            The readings, and the errors of the requests left out, by index.
         """
-        errors: dict[int, CustosError] = {}
-        while presented:
-            try:
-                readings = self._read(presented, task, rubric, mode, sampling, tell)
-                return presented, readings, errors
-            except RowsFailed as failed:
-                for row, error in failed.errors.items():
-                    errors.setdefault(presented[row].index, error)
-                presented = [shown for shown in presented if shown.index not in errors]
-        return [], {}, errors
+        engine = LeavingOut(self.engine, [shown.index for shown in presented])
+        readings = self._read(presented, task, rubric, mode, engine, sampling, tell)
+        return {i: own for i, own in readings.items() if i not in engine.errors}, engine.errors
 
     def _failed(self, request: JudgeRequest, error: CustosError) -> Verdict:
         return Verdict(
@@ -339,6 +334,7 @@ class Judge:
         task: JudgeTask,
         rubric: str,
         mode: str,
+        engine: Engine,
         sampling: Sampling | None = None,
         tell: Callable[[Presentation, str], None] | None = None,
     ) -> dict[int, list[Reading]]:
@@ -346,7 +342,7 @@ class Judge:
         from judging.generation import Sampling
 
         drawn = (sampling or Sampling()) if mode == "critique" else None
-        read = read_labels(presented, task, rubric, self.encoder, self.engine, drawn, tell)
+        read = read_labels(presented, task, rubric, self.encoder, engine, drawn, tell)
         by_request: dict[int, list[Reading]] = {}
         for shown, reading in zip(presented, read, strict=True):
             by_request.setdefault(shown.index, []).append(reading)

@@ -59,6 +59,11 @@ def pair(**fields: Any) -> JudgeRequest:
     return JudgeRequest.model_validate(given | fields)
 
 
+def _prompts(seen: Seen) -> list[list[int]]:
+    prompts: list[Any] = seen.body["prompt"]
+    return prompts if isinstance(prompts[0], list) else [prompts]
+
+
 def assert_same(found: Verdict, expected: Verdict) -> None:
     if expected.label_mass is None:
         assert found.label_mass is None
@@ -196,6 +201,67 @@ def test_a_row_without_an_answer_does_not_fail_the_others(
         list(there.grade([requests[0]]))
 
 
+def test_a_failed_row_has_no_other_asked_again(
+    fake: FakeServer, backbone: Backbone, here: Judge
+) -> None:
+    model = ModelServer(backbone)
+    fake.answer = model
+    there = remote_judge(server(fake), backbone.name)
+    requests = [pair(id="1", question="why " * 200), pair(id="2"), pair(id="3", question="Is it?")]
+    [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
+    model.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
+    fake.seen.clear()
+    found = list(there.grade(requests))
+    assert [one.status for one in found] == ["judge_error", "scored", "scored"]
+    assert len(fake.seen) == 6  # both orders of each
+    for one, other in zip(found[1:], here.grade(requests[1:]), strict=True):
+        assert_same(one, other)
+
+
+STAGES = ("the text", "the label", "the confidence")
+
+
+@pytest.mark.parametrize("fails", STAGES)
+def test_a_row_that_fails_midway_is_dropped_there(
+    fake: FakeServer, backbone: Backbone, here: Judge, fails: str
+) -> None:
+    model = ModelServer(backbone)
+    fake.answer = model
+    there = remote_judge(server(fake, concurrency=1), backbone.name)
+    requests = [
+        pair(id=name, question=question, mode="critique")
+        for name, question in (("1", "Is it?"), ("2", "Is it so that, as they say, it is green?"))
+    ]
+    [lost, _] = here.encoder.encode([(get_task("truthful-pair"), one) for one in requests])
+    start = list(lost.prefix_ids + lost.suffix_ids)
+    [label] = backbone.tokenizer.encode("A", add_special_tokens=False)
+    stages: list[str] = []
+
+    def refuse_one(seen: Seen) -> Say | str:
+        first = _prompts(seen)[0]
+        written = seen.body["max_tokens"] > 1
+        is_label = label in seen.body.get("logprob_token_ids", ())
+        stage = STAGES[0] if written else STAGES[1] if is_label else STAGES[2]
+        stages.append(stage)
+        if stage == fails and first[: len(start)] == start:
+            return Say(400, "no")
+        return model(seen)
+
+    fake.answer = refuse_one
+    told: list[str] = []
+    found = list(
+        there.grade(
+            requests, sampling=SHORT, on_text=lambda request, one, text: told.append(request.id)
+        )
+    )
+    assert (found[0].status, found[0].probabilities) == ("judge_error", {})
+    assert_same(found[1], *here.grade(requests[1:], sampling=SHORT))
+    # The other order of the lost pair goes no further than the stage that fails.
+    last = STAGES.index(fails)
+    assert [stages.count(name) for name in STAGES] == [4 if n <= last else 2 for n in range(3)]
+    assert told.count("2") == 2
+
+
 def test_a_run_keeps_its_card_and_calibration(
     fake: FakeServer, backbone: Backbone, here: Judge, tmp_path: Path
 ) -> None:
@@ -260,6 +326,11 @@ def test_a_server_without_token_ids_is_read_by_its_words(
         {"Correct": correct / (wrong + correct), "Partial": 0, "Wrong": wrong / (wrong + correct)}
     )
     assert verdict.label_mass == pytest.approx(wrong + correct)
+    worded, fake.seen = fake.answer, []
+    fake.answer = lambda seen: worded(seen) if "Paris" in str(seen.body) else model(seen)
+    found = there.grade([ask("Paris", id=str(n)) for n in range(3)] + [ask("Rome")])
+    assert [one.status for one in found] == [*["scored"] * 3, "unparsed"]
+    assert len(fake.seen) == 4
 
 
 def test_what_no_judge_can_do_without(fake: FakeServer) -> None:
