@@ -29,12 +29,21 @@ class Verbs(TyperGroup):
     """A group of commands that puts the user's mistakes on one line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; exit code 2 on a ``CustosError``."""
+        """Run the chosen command; exit code 2 on a ``CustosError`` or an ``OSError``."""
         try:
             return super().invoke(ctx)
-        except CustosError as error:
-            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+        except BrokenPipeError:  # whoever read the output has enough, which is no mistake
+            raise
+        except (CustosError, OSError) as error:
+            typer.echo(f"error: {' '.join(_told(error).split())}", err=True)
             raise typer.Exit(2) from None
+
+
+def _told(error: CustosError | OSError) -> str:
+    """What an error says, a system's with its file in front as ours have it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 app = typer.Typer(

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import subprocess
@@ -61,6 +62,34 @@ def test_a_mistake_in_a_sub_command_too(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Judge, "load", fail)
     result = CliRunner().invoke(app, ["serve", "--judge", "x=run", "--port", "0"])
     assert (result.exit_code, result.stderr) == (2, "error: 'run' is damaged\n")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (PermissionError(13, "Permission denied", "/a/b"), "/a/b: Permission denied"),
+        (OSError("the disk\nis full"), "the disk is full"),
+    ],
+    ids=["with a file", "without"],
+)
+def test_what_the_system_refuses_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, fault: OSError, said: str
+) -> None:
+    def fail(source: str) -> Judge:
+        raise fault
+
+    monkeypatch.setattr(Judge, "load", fail)
+    result = CliRunner().invoke(app, ["serve", "--judge", "x=run", "--port", "0"])
+    assert (result.exit_code, result.stderr) == (2, f"error: {said}\n")
+
+
+def test_a_reader_that_has_enough_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: str) -> Judge:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(Judge, "load", fail)
+    result = CliRunner().invoke(app, ["serve", "--judge", "x=run", "--port", "0"])
+    assert (result.exit_code, result.stderr) == (1, "")
 
 
 def test_other_faults_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
