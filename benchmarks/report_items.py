@@ -56,6 +56,9 @@ def show_items(
         rows: Graded items.
         scores: Headline score by id.
         people: What people said, by id.
+
+    Raises:
+        CustosError: If a row's pictures or verdicts are none.
     """
     return [_show(benchmark, row, scores, people) for row in rows]
 
@@ -76,7 +79,7 @@ def _show(
         question=str(row.get("question", "")),
         references=_texts(row, REFERENCE_FIELDS)[:1],
         responses=_texts(row, RESPONSE_FIELDS),
-        images=tuple(row.get("images", ())),
+        images=_images(row, key),
         facets=benchmark.facets_of(row),
         score=score,
         verdict=", ".join(labels) or without,
@@ -115,6 +118,13 @@ def _thumbnail(source: str) -> str:
     buffer = io.BytesIO()
     picture.save(buffer, "jpeg", quality=THUMBNAIL_QUALITY)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def _images(row: Row, key: str) -> tuple[str, ...]:
+    named = row.get("images") or []
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise CustosError(f"item '{key}': field 'images': expected a list of file names")
+    return tuple(named)
 
 
 def _texts(row: Row, fields: Sequence[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from evaluation.metrics import ratio
 from evaluation.outcomes import number_off
 from evaluation.report import without_nan
 from evaluation.statistics import Floats
+from judging.errors import CustosError
 from judging.types import Verdict, parse_record
 
 OVERALL = "overall"
@@ -144,10 +145,16 @@ def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, 
 
 
 def stored_verdicts(row: Row) -> dict[str, Verdict]:
-    """The verdicts that ``store_verdicts`` put into a graded row, by task."""
+    """The verdicts that ``store_verdicts`` put into a graded row, by task.
+
+    Raises:
+        CustosError: If what stands there are no verdicts.
+    """
+    found = row.get("verdicts") or {}
+    if not isinstance(found, dict):
+        raise CustosError(f"field 'verdicts': expected an object, got {type(found).__name__}")
     return {
-        task: parse_record(Verdict, value, f"verdict on '{task}'")
-        for task, value in row.get("verdicts", {}).items()
+        task: parse_record(Verdict, value, f"verdict on '{task}'") for task, value in found.items()
     }
 
 

@@ -18,6 +18,7 @@ from benchmarks.base import benchmark_names, get_benchmark
 from benchmarks.report import build_table, cell_map, render_html
 from benchmarks.report_items import show_items
 from cli.main import app
+from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.test_charthal import item
 from tests.benchmarks.test_people import graded
@@ -129,6 +130,21 @@ def test_every_item_can_be_read_and_filtered() -> None:
 def test_a_picture_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     html = page_of(rows_with("x", tmp_path / "none.png"))
     assert html.count("A picture could not be read.") == 2
+
+
+@pytest.mark.parametrize("field", ["images", "verdicts"])
+def test_a_null_field_is_an_empty_one(field: str) -> None:
+    rows = rows_with("x")
+    for row in rows:
+        del row[field]
+    assert page_of([{**row, field: None} for row in rows]) == page_of(rows)
+
+
+@pytest.mark.parametrize("images", [[7], "a.png", 7])
+def test_pictures_that_are_none_are_named_with_their_item(images: Any) -> None:
+    rows = [{**row, "images": images} for row in rows_with("x")]
+    with pytest.raises(CustosError, match=r"item '0': field 'images': expected a list"):
+        page_of(rows)
 
 
 def test_the_map_of_cells() -> None:

@@ -26,6 +26,11 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     run(*GRADE[:4], "--out", "good.json", "--responses", "responses.json")
     graded = read(Path("good.json"))
     write(Path("type.json"), {**graded, "1_0": {**graded["1_0"], "q_type": "essay"}})
+    for name, verdicts in (("listed", ["1"]), ("unlike", {"charthal": {"status": "odd"}})):
+        write(
+            Path(f"{name}.json"),
+            {key: {**one, "verdicts": verdicts} for key, one in graded.items()},
+        )
     write(Path("twice.json"), [{"id": key, **graded["0_0"]} for key in "aa"])
     write(Path("silent.json"), {key: {**row, "response": None} for key, row in responses.items()})
     write(Path("people.json"), {"0_0": {"score": "high"}})
@@ -48,6 +53,16 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
             "type.json",
             BAD_TYPE,
             ("table", "charthal", "--graded", "type.json", "--people", "people.json"),
+        ),
+        (
+            "listed.json",
+            "field 'verdicts': expected an object, got list",
+            ("table", "charthal", "--graded", "listed.json"),
+        ),
+        (
+            "unlike.json",
+            "verdict on 'charthal': field 'status'",
+            ("table", "charthal", "--graded", "unlike.json"),
         ),
         ("type.json", BAD_TYPE, ("compare", "charthal", "type.json", "good.json")),
         ("type.json", BAD_TYPE, ("compare", "charthal", "good.json", "type.json")),
