@@ -8,10 +8,19 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from cli.partial import (
+    Grader,
+    RetryFailed,
+    fill_showing,
+    locked,
+    partial_of,
+    read_saved,
+    remove_unless_failed,
+)
 from cli.server_options import (
     CompletionPrice,
     Concurrency,
@@ -24,9 +33,6 @@ from cli.server_options import (
 )
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.rows import write_json
-
-if TYPE_CHECKING:
-    from cli.partial import Grader
 
 RUBRICS_OF = "charthal"
 """The benchmark whose rubrics can be replaced."""
@@ -60,6 +66,7 @@ def grade(
             "published grader; for zero-shot judges and servers."
         ),
     ] = None,
+    retry_failed: RetryFailed = False,
     batch: Annotated[int, typer.Option(min=1, help="Requests graded between two saves.")] = 256,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
@@ -70,7 +77,10 @@ def grade(
     """Grade responses to a benchmark and write them in its own graded shape.
 
     Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
-    Time and cost go into OUT.run.json, where custos bench table finds them.
+    OUT.partial stays as long as it holds failed requests: --retry-failed asks for them again, the
+    command alone for nothing. Where the judge gave no verdict at all the exit status is 1. Time and
+    cost go into OUT.run.json, where custos bench table finds them; for what several runs took
+    together they are not known.
 
     Example: custos bench grade charthal --responses gpt.response.json
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
@@ -84,11 +94,12 @@ def grade(
         run_file,
         write_graded,
     )
-    from cli.grade import show_problems
-    from cli.partial import fill_showing, locked, partial_of, read_saved
+    from cli.grade import fail_without_verdict, show_problems
 
     benchmark = get_benchmark(name)
-    check_output(out, responses)
+    for given in (responses, items):
+        if given is not None:
+            check_output(out, Path(given))
     pictures = out.with_name(f"{out.stem}-images")
     rows = list(read_file(responses))
     official = benchmark.load(items, pictures) if items is not None else None
@@ -108,8 +119,8 @@ def grade(
 
     verdicts: list[list[Verdict]] = [[] for _ in rows]
     unfinished = partial_of(out)
-    run_file(out).unlink(missing_ok=True)
     with locked(unfinished):
+        run_file(out).unlink(missing_ok=True)
         if any(asked):
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
@@ -120,7 +131,7 @@ def grade(
                     "use a backbone or, with --model, the URL of a server as the judge"
                 )
             started, was_stopped = time.perf_counter(), unfinished.exists()
-            fill_showing(unfinished, grader, read, sum(map(len, asked)), batch)
+            fill_showing(unfinished, grader, read, sum(map(len, asked)), batch, retry_failed)
             for saved in read_saved(unfinished):
                 verdicts[saved.row].append(saved.verdict)
             seconds = None if was_stopped else time.perf_counter() - started
@@ -141,7 +152,7 @@ def grade(
             )
         graded = (benchmark.graded(row, own) for row, own in zip(rows, verdicts, strict=True))
         write_graded(out, graded, benchmark.keyed)
-        unfinished.unlink(missing_ok=True)
+        remove_unless_failed(unfinished)
     unscored = {
         number: verdict.message or verdict.status
         for number, own in enumerate(verdicts, 1)
@@ -150,6 +161,8 @@ def grade(
     }
     show_problems(responses, unscored)
     typer.echo(f"{len(rows)} items graded, {len(unscored)} without a label: {out}")
+    if any(asked):
+        fail_without_verdict(responses, {verdict.status for own in verdicts for verdict in own})
 
 
 def load_grader(

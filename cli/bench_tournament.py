@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from cli.bench_grade import load_grader
+from cli.partial import (
+    RetryFailed,
+    fill_showing,
+    locked,
+    partial_of,
+    read_saved,
+    remove_unless_failed,
+)
 from cli.server_options import Concurrency, Deadline, KeyEnv
 from judging import CustosError, JudgeRequest, Verdict
 from judging.rows import read_records, write_json, write_records
+
+if TYPE_CHECKING:
+    from benchmarks.matches import Match
 
 
 def tournament(
@@ -43,6 +54,7 @@ def tournament(
         typer.Option(help="Another judge's --out of the same tournament: do the rankings agree?"),
     ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Write this file too.")] = None,
+    retry_failed: RetryFailed = False,
     batch: Annotated[int, typer.Option(min=1, help="Matches judged between two saves.")] = 256,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
@@ -50,28 +62,31 @@ def tournament(
 ) -> None:
     """Compare open-ended answers two by two: win matrix, Bradley-Terry ratings and Elo.
 
-    Get the answers with custos bench respond truthfulvqa --style open. The same command picks up
-    where it was stopped.
+    Get the answers with custos bench respond truthfulvqa --style open. A judge that was trained to
+    write a critique first is asked with --critique. The same command picks up where it was stopped;
+    OUT.partial stays as long as it holds failed matches: --retry-failed asks for them again, the
+    command alone for nothing. Where the judge gave no verdict at all the exit status is 1.
 
     Example: custos bench tournament truthfulvqa --items truthfulvqa --responses gpt=gpt.json
-    --responses qwen=qwen.json --judge runs/truthful --out matches.jsonl
+    --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
     """
     from benchmarks.base import get_benchmark
     from benchmarks.files import read_file, rows_of
     from benchmarks.matches import agreement, pair_up, rank, read_responses
     from benchmarks.report import interval_cells
-    from cli.grade import show_problems
-    from cli.partial import fill_showing, locked, partial_of, read_saved
+    from cli.grade import fail_without_verdict, show_problems
 
     benchmark = get_benchmark(name)
-    said = {}
+    said, files = {}, [Path(items), *([against] if against else [])]
     for given in responses:
         who, separator, file = given.partition("=")
         if not separator or who in said:
             raise CustosError(f"--responses '{given}': expected MODEL=FILE, a model only once")
+        files.append(Path(file))
         rows = list(read_file(Path(file)))
         with rows_of(Path(file)):
             said[who] = read_responses(benchmark, rows)
+    _check_outputs(out, json_out, files)
     matches = pair_up(
         benchmark,
         benchmark.load(items, out.with_name(f"{out.stem}-images")),
@@ -80,28 +95,30 @@ def tournament(
         mode="critique" if critique else "score",
         with_reference=with_reference,
     )
+    others = _read_others(against, matches) if against is not None else None
 
     def read() -> Iterator[tuple[int, JudgeRequest]]:
         return ((number, match.request) for number, match in enumerate(matches, 1))
 
     unfinished = partial_of(out)
-    grader = load_grader(judge, model, key_env, concurrency, deadline)
     with locked(unfinished):
-        fill_showing(unfinished, grader, read, len(matches), batch)
+        grader = load_grader(judge, model, key_env, concurrency, deadline)
+        fill_showing(unfinished, grader, read, len(matches), batch, retry_failed)
         verdicts = [saved.verdict for saved in read_saved(unfinished)]
         write_records(out, verdicts)
-        unfinished.unlink()
-    problems = {
-        number: verdict.message or verdict.status
-        for number, verdict in enumerate(verdicts, 1)
-        if verdict.label is None
-    }
-    show_problems(out, problems)
-    result = rank(matches, verdicts)
-    if against is not None:
-        result["agreement"] = agreement(matches, verdicts, _same_matches(against, verdicts))
-    if json_out is not None:
-        write_json(json_out, result)
+        problems = {
+            number: verdict.message or verdict.status
+            for number, verdict in enumerate(verdicts, 1)
+            if verdict.label is None
+        }
+        show_problems(out, problems)
+        fail_without_verdict(out, {verdict.status for verdict in verdicts})
+        result = rank(matches, verdicts)
+        if others is not None:
+            result["agreement"] = agreement(matches, verdicts, others)
+        if json_out is not None:
+            write_json(json_out, result)
+        remove_unless_failed(unfinished)
     console = Console(highlight=False, soft_wrap=True)
     names = list(result["models"])
     ranking = Table("", "rating", "95 % interval", "Elo", "Elo by order", "points", "matches")
@@ -129,9 +146,17 @@ def tournament(
         console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")
 
 
-def _same_matches(file: Path, verdicts: Sequence[Verdict]) -> list[Verdict]:
+def _check_outputs(out: Path, json_out: Path | None, inputs: Sequence[Path]) -> None:
+    if out.suffix != ".jsonl":
+        raise CustosError(f"--out '{out}': expected a file ending in .jsonl")
+    for option, path, others in (("--out", out, inputs), ("--json", json_out, [*inputs, out])):
+        if path is not None and path.resolve() in {other.resolve() for other in others}:
+            raise CustosError(f"{option} '{path}': that is another file of this command")
+
+
+def _read_others(file: Path, matches: Sequence[Match]) -> list[Verdict]:
     others = [row for _, row in read_records(file, Verdict)]
-    if [other.id for other in others] != [verdict.id for verdict in verdicts]:
+    if [other.id for other in others] != [match.request.id for match in matches]:
         raise CustosError(f"--against '{file}': does not hold the verdicts on the same matches")
     return others
 

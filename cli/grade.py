@@ -6,13 +6,21 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.partial import Grader, fill_showing, locked, partial_of, read_saved
+from cli.partial import (
+    Grader,
+    RetryFailed,
+    fill_showing,
+    locked,
+    partial_of,
+    read_saved,
+    remove_unless_failed,
+)
 from cli.server_options import (
     BaseUrl,
     Concurrency,
@@ -27,7 +35,7 @@ from judging import CustosError, Judge, JudgeRequest, LabelledExample, Verdict
 from judging.panel import Panel
 from judging.rows import atomic_write, read_rows, with_absolute_images, write_records
 from judging.tasks import get_task
-from judging.types import parse_record
+from judging.types import Pass, parse_record
 
 MAX_BAD_ROWS_SHOWN = 10
 OUT_SUFFIXES = (".jsonl", ".parquet")
@@ -44,12 +52,7 @@ def grade(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad row.")] = False,
-    retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed", help="Grade again the rows of OUT.partial that could not be judged."
-        ),
-    ] = False,
+    retry_failed: RetryFailed = False,
     batch: Annotated[int, typer.Option(min=1, help="Rows graded between two saves.")] = 256,
     engine: Engine = "tree",
     base_url: BaseUrl = None,
@@ -61,7 +64,8 @@ def grade(
 
     Verdicts are kept in OUT.partial while it runs; the same command picks up where it was stopped.
     Rows that cannot be judged are listed in OUT.errors.jsonl; where that is all of them, the exit
-    status is 1. With --strict they keep OUT from being written, and OUT.partial stays.
+    status is 1. With --strict they keep OUT from being written. OUT.partial stays as long as there
+    are any: --retry-failed asks for them again, the command alone for nothing.
 
     Example: custos grade --judge runs/qs --in answers.jsonl --out verdicts.jsonl
     """
@@ -71,21 +75,14 @@ def grade(
         raise CustosError(f"--out '{out}': that is the input file")
     num_rows, refused = check_rows(source, strict)
     show_problems(source, refused)
-    loaded: Grader
-    if judge and judge.startswith(("http://", "https://")):
-        from clients.judge_client import JudgeClient
-
-        key = service_key(key_env)
-        loaded = JudgeClient.connect(judge, api_key=key, concurrency=concurrency, deadline=deadline)
-    else:
-        loaded = load_judge(judge, engine, base_url, key_env, concurrency, deadline)
     partial = partial_of(out)
-    with locked(partial):
+    with locked(partial):  # which makes its folder, before a model is loaded for nothing
+        loaded = load_judge(judge, engine, base_url, key_env, concurrency, deadline)
         fill_showing(partial, loaded, lambda: read_requests(source), num_rows, batch, retry_failed)
         failed = {
             saved.row: saved.verdict.message or "no verdict"
             for saved in read_saved(partial)
-            if saved.verdict.status == "judge_error"
+            if saved.failed
         }
         show_problems(source, failed)
         write_problems(out.with_name(f"{out.name}.errors.jsonl"), refused | failed)
@@ -93,12 +90,11 @@ def grade(
             raise CustosError(f"{len(failed)} rows could not be judged; {out} was not written")
         statuses = Counter(saved.verdict.status for saved in read_saved(partial))
         write_verdicts(out, (saved.verdict for saved in read_saved(partial)))
-        partial.unlink()
+        remove_unless_failed(partial)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
     typer.echo(f"{num_rows} rows graded ({counted or 'none'}): {out}")
-    if (num_rows or refused) and statuses.keys() <= {"judge_error", "unparsed"}:
-        typer.echo(f"error: {source}: no row got a verdict", err=True)
-        raise typer.Exit(1)
+    if num_rows or refused:
+        fail_without_verdict(source, statuses)
 
 
 def load_judge(
@@ -108,12 +104,17 @@ def load_judge(
     key_env: str | None,
     concurrency: int,
     deadline: float,
-) -> Judge | Panel:
-    """The judge that is asked for, or all shipped ones.
+) -> Grader:
+    """The judge or service that is asked for, or all shipped judges.
 
     Raises:
-        CustosError: As :func:`cli.server_options.judge_on`.
+        CustosError: As :func:`cli.server_options.judge_on`, or if the service does not answer.
     """
+    if judge and judge.startswith(("http://", "https://")):
+        from clients.judge_client import JudgeClient
+
+        key = service_key(key_env)
+        return JudgeClient.connect(judge, api_key=key, concurrency=concurrency, deadline=deadline)
     key = api_key(key_env)
 
     def open_one(source: str) -> Judge:
@@ -181,6 +182,13 @@ def show_problems(source: Path, problems: dict[int, str]) -> None:
         typer.echo(f"and {len(problems) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
 
 
+def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:
+    """Leave with exit status 1 if these are the statuses of rows without a single verdict."""
+    if set(statuses) <= {"judge_error", "unparsed"}:
+        typer.echo(f"error: {source}: no row got a verdict", err=True)
+        raise typer.Exit(1)
+
+
 def write_problems(path: Path, problems: dict[int, str]) -> None:
     """Write ``{"row", "message"}`` lines; without problems, remove what an earlier run left."""
     if not problems:
@@ -211,9 +219,8 @@ def _parquet_schema(pa: Any) -> Any:
     """Columns of a verdict; posteriors are maps, because labels differ between tasks."""
     text, number, flag = pa.string(), pa.float64(), pa.bool_()
     posterior = pa.map_(text, number)
-    one_pass = pa.struct(
-        {"order": text, "posterior": posterior, "critique": text, "finish_reason": text}
-    )
+    of_pass = {"posterior": posterior, "stated_confidence": number}
+    one_pass = pa.struct({name: of_pass.get(name, text) for name in Pass.model_fields})
     special = {
         **dict.fromkeys(("score", "confidence", "stated_confidence", "label_mass"), number),
         **dict.fromkeys(("needs_review", "truncated_input"), flag),

@@ -10,8 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
+import typer
 from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,6 +23,11 @@ from judging.rows import write_records
 from judging.tasks import get_task
 
 Read = Callable[[], Iterator[tuple[int, JudgeRequest]]]
+
+RetryFailed = Annotated[
+    bool,
+    typer.Option("--retry-failed", help="Ask again for what OUT.partial holds as failed."),
+]
 
 
 class Grader(Protocol):
@@ -44,6 +50,11 @@ class Saved(BaseModel):
     row: int
     key: str
     verdict: Verdict
+
+    @property
+    def failed(self) -> bool:
+        """Whether the row could not be judged, and may be another time."""
+        return self.verdict.status == "judge_error"
 
 
 def partial_of(out: Path) -> Path:
@@ -76,9 +87,9 @@ def locked(partial: Path) -> Iterator[None]:
 
 
 def fill_showing(
-    partial: Path, judge: Grader, read: Read, total: int, batch: int, retry_failed: bool = False
+    partial: Path, judge: Grader, read: Read, total: int, batch: int, retry_failed: bool
 ) -> None:
-    """``fill`` behind a progress bar on standard error.
+    """``fill`` behind a progress bar on standard error, where it says too what failed.
 
     Raises:
         CustosError: If there came to be other than ``total`` verdicts.
@@ -92,11 +103,17 @@ def fill_showing(
         raise CustosError(
             f"{partial}: {num_saved} verdicts on {total} rows; has the input changed meanwhile?"
         )
+    if num_failed := sum(saved.failed for saved in read_saved(partial)):
+        typer.echo(f"{num_failed} failed, kept in {partial}; --retry-failed asks again", err=True)
 
 
-def fill(
-    partial: Path, judge: Grader, read: Read, batch: int, retry_failed: bool = False
-) -> Iterator[int]:
+def remove_unless_failed(partial: Path) -> None:
+    """Remove a partial file whose verdicts are written, unless some can be asked for again."""
+    if partial.exists() and not any(saved.failed for saved in read_saved(partial)):
+        partial.unlink()
+
+
+def fill(partial: Path, judge: Grader, read: Read, batch: int, retry_failed: bool) -> Iterator[int]:
     """Bring a partial file up to one line per request; yield how many it holds as it grows.
 
     Lines that an earlier run wrote for the same requests and judge are kept, in whole batches, so
@@ -133,7 +150,7 @@ def grade_failed(partial: Path, judge: Grader, read: Read, batch: int) -> None:
         for number, (saved, (_, request)) in enumerate(
             zip(read_saved(partial), read(), strict=False)
         )
-        if saved.verdict.status == "judge_error"
+        if saved.failed
     )
     again: dict[int, Verdict] = {}
     while rows := list(itertools.islice(failed, batch)):
@@ -152,9 +169,10 @@ def grade_failed(partial: Path, judge: Grader, read: Read, batch: int) -> None:
 def keep_matching(partial: Path, judge: Grader, read: Read, batch: int) -> int:
     """Cut a partial file after its last whole batch that still holds; return how many lines stay.
 
-    Cut-off or damaged lines, changed rows and another judge's verdicts all end what is kept.
+    Cut-off or damaged lines, changed rows and another judge's verdicts all end what is kept. The
+    last batch of a complete file is whole, however short.
     """
-    num_kept = end = 0
+    number = num_kept = end = 0
     with partial.open("ab+") as file:
         file.seek(0)
         for number, (row, request) in enumerate(read(), 1):
@@ -162,6 +180,9 @@ def keep_matching(partial: Path, judge: Grader, read: Read, batch: int) -> int:
             if saved is None or (saved.row, saved.key) != (row, request_key(judge, request)):
                 break
             if number % batch == 0:
+                num_kept, end = number, file.tell()
+        else:
+            if not file.readline():
                 num_kept, end = number, file.tell()
         file.truncate(end)
     return num_kept

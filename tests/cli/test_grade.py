@@ -17,6 +17,7 @@ from cli.grade import read_requests, write_verdicts
 from cli.main import app
 from cli.partial import locked, request_key
 from judging import Judge, JudgeRequest, Verdict
+from judging.types import Pass
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
 
@@ -176,11 +177,19 @@ def test_parquet_out(run: Run, tmp_path: Path) -> None:
     first, second = table.to_pylist(maps_as_pydicts="strict")
     assert first["probabilities"] == pytest.approx({"Correct": 0.898, "Wrong": 0.102})
     assert (first["id"], second["status"], second["label"]) == ("a", "judge_error", None)
+    one_pass = Pass(
+        order="swapped",
+        posterior={"a": 1.0},
+        critique="Both say it.",
+        finish_reason="stop",
+        stated_confidence=0.75,
+    )
+    assert one_pass.model_fields_set == set(Pass.model_fields)  # so that none goes untried
     full = Verdict(
         status="scored",
         score_range=(0, 1),
         marginals={"score": {"1": 1.0}},
-        passes=({"posterior": {"a": 1.0}},),
+        passes=(one_pass,),
     )
     write_verdicts(tmp_path / "full.parquet", [full])
     [back] = pq.read_table(tmp_path / "full.parquet").to_pylist(maps_as_pydicts="strict")
@@ -252,24 +261,6 @@ def test_an_input_that_grows_meanwhile_is_noticed(
     assert result.exit_code == 2
     assert "5 verdicts on 4 rows" in result.stderr
     assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_failed_rows_are_tried_again_when_asked(
-    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = many(12)  # the first, fourth, seventh and tenth say Rome
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "_answer", failing_on_rome(judge))
-        assert run(rows, "--strict", "--batch", "4").exit_code == 2
-    judge.batches.clear()
-    assert run(None, "--strict", "--batch", "4").exit_code == 2
-    assert judge.batches == []
-    assert run(None, "--strict", "--batch", "4", "--retry-failed").exit_code == 0
-    assert judge.batches == [["1", "4", "7", "10"]]
-    verdicts = read(tmp_path / "out.jsonl")
-    assert [v["id"] for v in verdicts] == [str(number) for number in range(1, 13)]
-    assert [v["label"] for v in verdicts] == ["Wrong", "Correct", "Correct"] * 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
 def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(

@@ -1,0 +1,194 @@
+"""``custos bench grade`` and ``tournament`` after failures: what was paid for is kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.test_bench import charthal_responses, read, run, write
+from tests.clients.conftest import fake
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.clients.test_chat_judge import better
+
+__all__ = ["fake"]
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def fail_on(word: str, fake: FakeServer) -> None:
+    """Answer as a judge of single responses or of pairs, but refuse what holds a word."""
+
+    def answer(seen: Seen) -> Say:
+        if word in seen.text:
+            return Say(400, "busy")
+        is_pair = len(re.findall(r"(?m)^Response", seen.text)) == 2
+        return Say(body=completion(better(seen) if is_pair else "Score: 1"))
+
+    fake.answer = answer
+    fake.seen.clear()
+
+
+@pytest.fixture
+def grade(fake: FakeServer, tmp_path: Path) -> list[str | Path]:
+    source = write(tmp_path / "in.json", charthal_responses("one", "two", "three"))
+    judge = ("--judge", fake.url, "--model", "m", "--responses", source)
+    return ["grade", "charthal", *judge, "--out", tmp_path / "out.json"]
+
+
+@pytest.fixture
+def play(fake: FakeServer, tmp_path: Path) -> list[str | Path]:
+    """A tournament of three models on three questions: nine matches, each asked in both orders."""
+    items = [{"question_id": f"q{n}", "question": "What?"} for n in range(3)]
+    command: list[str | Path] = ["tournament", "truthfulvqa"]
+    command += ["--items", write(tmp_path / "items.json", items)]
+    for model, texts in (("x", "917"), ("y", "571"), ("z", "333")):
+        rows = [{"question_id": f"q{n}", "response": text} for n, text in enumerate(texts)]
+        file = write(tmp_path / f"{model}.json", rows)
+        command += ["--responses", f"{model}={file}"]
+    command += ["--judge", fake.url, "--model", "m", "--task", "truthful-pure-label"]
+    return [*command, "--out", tmp_path / "m.jsonl", "--json", tmp_path / "table.json"]
+
+
+def test_grading_asks_again_only_for_what_failed(
+    fake: FakeServer, grade: list[str | Path], tmp_path: Path
+) -> None:
+    out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
+    fail_on("two", fake)
+    done = run(*grade)
+    assert (done.exit_code, len(fake.seen)) == (0, 3)
+    assert f"1 failed, kept in {partial}; --retry-failed asks again\n" in done.stderr
+    first = read(out)
+    fail_on("nothing", fake)
+    assert run(*grade).exit_code == 0
+    assert (fake.seen, read(out)) == ([], first)
+    done = run(*grade, "--retry-failed")
+    assert done.exit_code == 0
+    assert ["two" in seen.text for seen in fake.seen] == [True]
+    assert [row["score"] for row in read(out).values()] == [1, 1, 1]
+    assert not partial.exists()
+
+
+def test_grading_without_a_single_verdict_fails(
+    fake: FakeServer, grade: list[str | Path], tmp_path: Path
+) -> None:
+    fail_on("Who won?", fake)
+    done = run(*grade)
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"error: {tmp_path / 'in.json'}: no row got a verdict\n")
+    assert (tmp_path / "out.json.partial").exists()
+
+
+def test_a_tournament_asks_again_only_for_what_failed(
+    fake: FakeServer, play: list[str | Path], tmp_path: Path
+) -> None:
+    partial = tmp_path / "m.jsonl.partial"
+    fail_on("9", fake)  # x against y and z on the first question
+    done = run(*play)
+    assert (done.exit_code, len(fake.seen)) == (0, 18)
+    assert f"2 failed, kept in {partial}; --retry-failed asks again\n" in done.stderr
+    assert read(tmp_path / "table.json")["statuses"] == {"scored": 7, "judge_error": 2}
+    fail_on("nothing", fake)
+    assert run(*play).exit_code == 0
+    assert fake.seen == []
+    assert run(*play, "--retry-failed").exit_code == 0
+    assert len(fake.seen) == 4
+    assert read(tmp_path / "table.json")["statuses"] == {"scored": 9}
+    assert not partial.exists()
+
+
+def test_a_tournament_without_a_single_verdict_fails(
+    fake: FakeServer, play: list[str | Path], tmp_path: Path
+) -> None:
+    fail_on("What?", fake)
+    done = run(*play)
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"error: {tmp_path / 'm.jsonl'}: no row got a verdict\n")
+    assert (tmp_path / "m.jsonl.partial").exists()
+
+
+def test_a_tournament_is_kept_until_it_is_ranked(
+    fake: FakeServer, play: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_on("nothing", fake)
+    (tmp_path / "file").touch()
+    refused = run(*play, "--json", tmp_path / "file" / "table.json")
+    assert refused.exit_code == 2
+    assert len(fake.seen) == 18
+    assert run(*play).exit_code == 0
+    assert len(fake.seen) == 18
+    assert not (tmp_path / "m.jsonl.partial").exists()
+
+
+def test_what_a_ranking_is_held_against_is_read_before_anyone_is_asked(
+    fake: FakeServer, play: list[str | Path], tmp_path: Path
+) -> None:
+    fail_on("nothing", fake)
+    done = run(*play, "--against", tmp_path / "typo.jsonl")
+    assert done.exit_code == 2
+    assert done.stderr == f"error: {tmp_path / 'typo.jsonl'}: no such file\n"
+    (tmp_path / "other.jsonl").write_text('{"id": "q0/x/y", "status": "scored", "label": "A"}\n')
+    done = run(*play, "--against", tmp_path / "other.jsonl")
+    assert done.exit_code == 2
+    assert "does not hold the verdicts on the same matches" in done.stderr
+    assert fake.seen == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--out", "x.json"), "--out 'x.json': expected a file ending in .jsonl"),
+        (("--out", "y.jsonl"), "--out 'y.jsonl': that is another file"),
+        (("--out", "./items.jsonl"), "--out 'items.jsonl': that is another file"),
+        (("--json", "items.jsonl"), "--json 'items.jsonl': that is another file"),
+        (("--json", "m.jsonl"), "--json 'm.jsonl': that is another file"),
+        (("--against", "m.jsonl"), "--out 'm.jsonl': that is another file"),
+    ],
+)
+def test_a_tournament_overwrites_none_of_its_files(
+    fake: FakeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"question_id": "q0", "question": "What?", "response": "1"}
+    for name in ("items", "x", "y"):
+        Path(f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    Path("x.jsonl").rename("x.json")
+    Path("x.json").write_text(json.dumps([row]))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    files = ("--items", "items.jsonl", "--responses", "x=x.json", "--responses", "y=y.jsonl")
+    judge = ("--judge", fake.url, "--model", "m")
+    done = run("tournament", "truthfulvqa", *files, *judge, "--out", "m.jsonl", *options)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {said}")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert fake.seen == []
+
+
+def test_grading_does_not_overwrite_the_items(grade: list[str | Path], tmp_path: Path) -> None:
+    items = write(tmp_path / "items.json", charthal_responses("one"))
+    done = run(*grade, "--items", items, "--out", items)
+    assert done.exit_code == 2
+    assert f"--out '{items}': that is the input file" in done.stderr
+    assert read(items) == charthal_responses("one")
+
+
+def examples(of: str, text: str) -> list[str]:
+    """Commands of a verb in a text, each on one line."""
+    lines = " ".join(text.replace("\\\n", " ").split())
+    return [found[0] for found in re.finditer(rf"custos bench {of} .*?\.jsonl", lines)]
+
+
+def test_the_documented_tournament_reads_the_recipes_judge_as_it_was_trained() -> None:
+    recipe: Any = yaml.safe_load((REPOSITORY / "recipes/truthful_judge.yaml").read_text())
+    shown = re.sub(r"[│\n]+", " ", run("tournament", "--help").stdout)
+    for text in (shown, (REPOSITORY / "README.md").read_text()):
+        [example] = examples("tournament", text)
+        assert f"--judge {recipe['run']['output']} --critique" in example
