@@ -54,7 +54,7 @@ def questions(
             raise CustosError(f"item {number + 1}: field '{benchmark.item_id}' is missing")
         prompts = benchmark.prompts(row, style)
         for field, text in prompts.items():
-            images = tuple(row.get("images", ())) if with_images else ()
+            images = tuple(row.get("images") or ()) if with_images else ()
             message = Message(role="user", text=text, images=images)
             name = str(key) if len(prompts) == 1 else f"{key}/{field}"
             asked.append(Question(number, field, ChatItem(id=name, messages=(message,))))

@@ -37,7 +37,9 @@ def remote_judge(server: Server, source: str | None = None) -> Judge:
     """
     folder = run_folder(source) if source else None
     card = read_card(folder) if folder else None
-    backbone = load_backbone(card.backbone if card else source or EMBEDDED, weights=False)
+    name = card.backbone if card else source or EMBEDDED
+    version = card.backbone_version if card else None
+    backbone = load_backbone(name, weights=False, version=version)
     gives_all = source is not None and asyncio.run(_gives_all(server, backbone))
     if not gives_all:
         asyncio.run(_check_chat(server))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.adapters import ADAPTER_FILE, load_adapter
-from judging.backbones import Backbone, Dtype, load_backbone
+from judging.backbones import Backbone, Dtype, load_backbone, on_device
 from judging.calibration import CalibrationSet, calibration_key
 from judging.card import (
     CARD_FILE,
@@ -110,14 +110,18 @@ class Judge:
 
         # Merge in float32 and round once: merging into rounded weights would round twice. Buffers
         # stay as they are: rounded rotary frequencies would be other positions than in training.
+        # On the CPU, as float32 would take a device twice what the judge then needs.
         card = read_card(folder)
-        backbone = load_backbone(card.backbone, dtype="float32", device=device)
+        backbone = load_backbone(
+            card.backbone, dtype="float32", device="cpu", version=card.backbone_version
+        )
         check_version(folder, card, backbone)
         merged = load_adapter(backbone.model, folder).merge_and_unload()
         if (dtype or "bfloat16") == "bfloat16":
             for parameter in merged.parameters():
                 parameter.data = parameter.data.bfloat16()
-        engine = TreeEngine(ForestModel(merged.eval()), backbone.tokenizer.pad_token_id)
+        merged = on_device(merged.eval(), device)
+        engine = TreeEngine(ForestModel(merged), backbone.tokenizer.pad_token_id)
         return cls.of_run(folder, card, backbone, engine)
 
     @classmethod
@@ -143,11 +147,18 @@ class Judge:
         """Tasks it was trained for; every task when zero-shot."""
         return tuple(self.card.tasks) if self.card else task_names()
 
-    def standing(self, task: str, rubric: str) -> Standing:
-        """How well it knows a rubric, to choose among judges."""
+    def standing(self, task: str, rubric: str, key: str | None = None) -> Standing:
+        """How well it knows a rubric, to choose among judges.
+
+        Args:
+            task: Name of the task.
+            rubric: Rubric of it.
+            key: What its calibration would go by (:func:`calibration_key`); default that of a
+                label read at once.
+        """
         if task not in self.tasks:
             return Standing.NONE
-        if self.calibration and f"{task}/{rubric}" in self.calibration.rubrics:
+        if self.calibration and (key or f"{task}/{rubric}") in self.calibration.rubrics:
             return Standing.CALIBRATED
         if self.card is None:
             return Standing.ZERO_SHOT
@@ -214,7 +225,7 @@ class Judge:
             requests: Any number; read ahead by a window.
             progress: Show a progress bar.
             calibrated: Apply the judge's calibration, where it has one.
-            sampling: How critiques are drawn (mode ``critique``); default the paper's.
+            sampling: How critiques are drawn (mode ``critique``); default ``Sampling()``.
             on_text: Called with each new piece of a critique as it is drawn.
 
         Yields:
