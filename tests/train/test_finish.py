@@ -12,9 +12,12 @@ from matplotlib.axes import Axes
 import judging.judge
 from evaluation.pictures import plot_learning_curve
 from judging import Judge
+from judging.adapters import add_adapter
+from judging.backbones import load_backbone
+from judging.card import JudgeCard
 from tests.tiny import save_picture
 from tests.train.made_up import example
-from train.finish import watched_table
+from train.finish import calibrate, watched_table
 from train.loop import Progress
 
 
@@ -36,6 +39,24 @@ def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
     monkeypatch.setattr(judging.judge, "WINDOW", 3)
     np.testing.assert_allclose(judge.logprobs(rows), expected, rtol=1e-5, atol=1e-5)
     assert held == [3, 3, 1]
+
+
+def test_scores_are_calibrated_where_a_type_is_missing(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-ea": ("plain/any",)}, response_budget=50)
+    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    kinds = (("Correct", None), ("Wrong; Other", "Other"))
+    rows = [
+        example(i, task="hieval-ea", label=kinds[i % 2][0], error_type=kinds[i % 2][1])
+        for i in range(8)
+    ]
+    found = calibrate(tmp_path, rows)
+    assert found is not None
+    assert (set(found.rubrics), set(found.error_types)) == ({"hieval-ea/plain/any"}, set())
+    assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
 
 
 def test_what_is_kept_of_an_earlier_stage() -> None:
