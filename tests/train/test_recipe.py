@@ -122,7 +122,8 @@ def test_command_line(path: Path) -> None:
 def _recipe_class(path: Path) -> type[Section]:
     """Recipe class of the script named in a recipe's first line."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
-    launch = re.fullmatch(r"# (?:accelerate launch|python) .*train/(\w+)\.py( --config (\S+))?.*", first)
+    started = r"# (?:accelerate launch|python) .*train/(\w+)\.py( --config (\S+))?.*"
+    launch = re.fullmatch(started, first)
     assert launch, f"{path}: the first line must be its launch command, got {first!r}"
     if launch[3]:
         assert RECIPES.parent / launch[3] == path, f"{path}: its launch command names another file"
