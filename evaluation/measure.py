@@ -245,8 +245,8 @@ def summarise(metric: Metric, tally: Tally, drawn: Tally) -> dict[str, Any]:
     interval = percentile_interval(metric.value(drawn))
     if metric.is_rate and value in (0.0, 1.0):
         # Where a cluster has nothing that the rate is about, its own rate does not exist.
-        effective = min(n, (~np.isnan(metric.value(tally))).sum())
-        interval = wilson_interval(value * effective, effective)
+        clusters = int((~np.isnan(metric.value(tally))).sum())
+        interval = wilson_interval(value * clusters, clusters)
     elif interval.low > value or interval.high < value:
         interval = Interval(min(interval.low, value), max(interval.high, value))
     return {"value": value, "low": interval.low, "high": interval.high, "n": int(n)}
