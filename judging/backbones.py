@@ -89,7 +89,7 @@ def load_backbone(
 
     Args:
         name: ``embedded`` (``embedded@1``), ``embedded@2``, a folder, or a hub id.
-        dtype: Dtype of the weights.
+        dtype: What the weights are rounded to (:func:`on_device`).
         device: Where to put it; default CUDA if there is one, else CPU.
         weights: Load them; without, the model is an empty shell (on PyTorch's ``meta`` device) that
             knows its configuration and positions, for prompts that a server answers.
@@ -156,12 +156,18 @@ def load_backbone(
 
 
 def on_device(model: Any, device: str | torch.device | None = None) -> Any:
-    """Move a model to a device (default CUDA if there is one) and give it the attention for it."""
+    """Move a model to a device (default CUDA if there is one); give it the attention for it.
+
+    Weights in bfloat16 become float32 where the device does not compute in bfloat16.
+    """
     import torch
 
+    from judging.arithmetic import computes_bfloat16
     from judging.attention import GROUPED
 
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if not computes_bfloat16(where):
+        model = model.float()
     attention = GROUPED if where.type == "cpu" else "sdpa"
     model.set_attn_implementation({"text_config": attention, "vision_config": "sdpa"})
     return model.to(where)

@@ -24,6 +24,10 @@ TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
 OnTexts = Callable[[Sequence[int], Sequence[Generated]], None]
 
 
+def _name(model: ForestModel) -> str:
+    return str(model.backbone.dtype).removeprefix("torch.")
+
+
 class Engine(Protocol):
     """What runs the model: :class:`TreeEngine` here, or a server elsewhere."""
 
@@ -80,10 +84,18 @@ class TreeEngine:
         model: Backbone in a :class:`~judging.forest.ForestModel`, in eval mode.
         pad_id: Padding token.
         token_budget: Most item tokens (padding included) in one pass; default by device.
+        dtype: What the weights were rounded to; default what they are in.
     """
 
-    def __init__(self, model: ForestModel, pad_id: int, token_budget: int | None = None) -> None:
+    def __init__(
+        self,
+        model: ForestModel,
+        pad_id: int,
+        token_budget: int | None = None,
+        dtype: str | None = None,
+    ) -> None:
         self.model = model
+        self.dtype = dtype or _name(model)
         self.pad_id = pad_id
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
@@ -96,14 +108,14 @@ class TreeEngine:
 
     @property
     def reading(self) -> dict[str, str]:
-        """The tree, in the dtype of the weights, positions exact."""
-        dtype = str(self.model.backbone.dtype).removeprefix("torch.")
-        return {"dtype": dtype, "engine": "tree", "positions": "float32"}
+        """The tree, with weights rounded to a dtype, positions exact."""
+        return {"dtype": self.dtype, "engine": "tree", "positions": "float32"}
 
     @property
     def place(self) -> dict[str, str]:
-        """This process."""
-        return {}
+        """What is computed in, where the weights were rounded to something else."""
+        computed = _name(self.model)
+        return {} if computed == self.dtype else {"arithmetic": computed}
 
     @torch.inference_mode()
     def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> Tensor:

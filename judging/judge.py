@@ -88,7 +88,8 @@ class Judge:
         Args:
             source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge.
             device: Torch device; default CUDA if there is one.
-            dtype: Dtype of the weights, default bfloat16 (the paper's inference setting).
+            dtype: What the weights are rounded to, default bfloat16 (the paper's inference
+                setting); on a CPU without instructions for it they are multiplied in float32.
 
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
@@ -96,16 +97,17 @@ class Judge:
         from judging.engine import TreeEngine
         from judging.forest import ForestModel
 
-        folder = run_folder(source)
+        folder, dtype = run_folder(source), dtype or "bfloat16"
         if folder is None:
             try:
-                backbone = load_backbone(source, dtype=dtype or "bfloat16", device=device)
+                backbone = load_backbone(source, dtype=dtype, device=device)
             except Missing as error:
                 raise Missing(
                     f"judge '{source}': no run folder (it would hold {CARD_FILE}), "
                     f"no shipped judge ({', '.join(shipped_judges())}), and as a {error}"
                 ) from None
-            engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
+            model, pad_id = ForestModel(backbone.model), backbone.tokenizer.pad_token_id
+            engine = TreeEngine(model, pad_id, dtype=dtype)
             return cls(backbone.name, backbone, engine)
 
         # Merge in float32 and round once: merging into rounded weights would round twice. Buffers
@@ -117,11 +119,11 @@ class Judge:
         )
         check_version(folder, card, backbone)
         merged = load_adapter(backbone.model, folder).merge_and_unload()
-        if (dtype or "bfloat16") == "bfloat16":
+        if dtype == "bfloat16":
             for parameter in merged.parameters():
                 parameter.data = parameter.data.bfloat16()
         merged = on_device(merged.eval(), device)
-        engine = TreeEngine(ForestModel(merged), backbone.tokenizer.pad_token_id)
+        engine = TreeEngine(ForestModel(merged), backbone.tokenizer.pad_token_id, dtype=dtype)
         return cls.of_run(folder, card, backbone, engine)
 
     @classmethod

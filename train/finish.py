@@ -82,6 +82,7 @@ def write_judge(
         provenance = {
             "sha256": dict(sha256),
             "backbone_version": backbone.version,
+            "arithmetic": str(backbone.model.dtype).removeprefix("torch."),
             "packages": package_versions(),
         }
         resolved = {**recipe.model_dump(mode="json"), "provenance": provenance}

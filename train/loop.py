@@ -20,6 +20,7 @@ from accelerate.utils import gather_object, set_seed
 from rich.console import Console
 from torch.utils.tensorboard import SummaryWriter
 
+from judging.arithmetic import computes_bfloat16
 from judging.backbones import Backbone
 from judging.engine import TreeEngine
 from judging.errors import CustosError
@@ -351,8 +352,11 @@ def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
 
 
 def accelerator_for(recipe: Recipe) -> Accelerator:
-    """Accelerator of a recipe: its precision, on CPU when there is no CUDA device."""
-    return Accelerator(
-        mixed_precision="bf16" if recipe.run.precision == "bf16" else "no",
-        cpu=not torch.cuda.is_available(),
-    )
+    """Accelerator of a recipe, on CPU when there is no CUDA device.
+
+    ``bf16`` is autocast where the device computes in bfloat16.
+    """
+    on_cpu = not torch.cuda.is_available()
+    device = torch.device("cpu" if on_cpu else "cuda")
+    autocast = recipe.run.precision == "bf16" and computes_bfloat16(device)
+    return Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)

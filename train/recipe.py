@@ -86,7 +86,8 @@ class RunSection(Section):
     output: Path
     seed: int = 0
     precision: Literal["bf16", "fp32"] = "bf16"
-    """``bf16``: backbone in bfloat16, adapter in float32, autocast."""
+    """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast (on a CPU without
+    bfloat16 instructions everything is computed in float32)."""
     gradient_checkpointing: bool = False
     """Saves memory on long prompts; the instruction is then not shared between rows."""
     response_budget: int = Field(default=1024, gt=0)
