@@ -7,14 +7,24 @@ rm -rf "$out"
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"  # accelerate launch would set 1
 
+# A CPU without bfloat16 instructions computes in float32, several times slower (with AVX2 alone all
+# rows took 40 minutes): fewer rows and steps there, to end in the same quarter of an hour.
+rows=7000 batch=16 steps=100
+if ! python -c 'import sys, torch; from judging.arithmetic import computes_bfloat16
+sys.exit(not computes_bfloat16(torch.device("cpu")))'; then
+  rows=1200 batch=8 steps=20
+  echo "This CPU has no bfloat16 instructions: a sixth of the rows, and a weaker judge."
+fi
+
 echo "== 1/7 fetch the embedded backbone"
 custos backbone embedded
 
 echo "== 2/7 make training data; its labels are true by construction, not given by people"
-custos prep synthetic --worlds open --rows 7000 --seed 0 --out "$out/data"
+custos prep synthetic --worlds open --rows "$rows" --seed 0 --out "$out/data"
 
 echo "== 3/7 train the judge with class-balanced focal loss, calibrate, test on unseen surface forms"
-accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml
+accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml \
+  optim.batch_size="$batch" optim.micro_batch_size="$batch"
 
 if [ -n "${1:-}" ]; then
   echo "== human-labelled test: EVOUNA, never trained on here"
@@ -40,9 +50,9 @@ curl -fsS http://127.0.0.1:8321/judge -H 'Content-Type: application/json' -d '{
   "response": "The lighthouse of Torvane was built by Joris Pellwin in 1874."
 }' | python -m json.tool
 
-echo "== 6/7 a hundred steps of error analysis on drawn charts, from the shipped quick-scoring judge"
+echo "== 6/7 $steps steps of error analysis on drawn charts, from the shipped quick-scoring judge"
 custos prep charts --rows 260 --val 40 --cal 0 --test 0 --seed 0 --out "$out/charts"
-accelerate launch train/hieval_stage2.py --config recipes/embedded/demo_ea.yaml
+accelerate launch train/hieval_stage2.py --config recipes/embedded/demo_ea.yaml optim.max_steps="$steps"
 
 echo "== 7/7 draw a chart and name the error in a response to it"
 custos prep twins --rows 2 --seed 1 --forms all --out "$out/drawn"
@@ -61,6 +71,6 @@ print(f"response  {row['responses'][0]!r}")
 print(f"true by construction: {row['label']}")
 named = "; ".join(filter(None, (verdict["label"], verdict.get("error_type"))))
 print(f"verdict: {named} ({verdict['confidence']:.2f})")
-print("Given by the shipped weights in judges/embedded-ea. The hundred steps above, in runs/demo/ea,")
-print("show how it was trained; they are too few to judge by.")
+print("Given by the shipped weights in judges/embedded-ea. The steps above, in runs/demo/ea, show how")
+print("it was trained; they are too few to judge by.")
 PYTHON
