@@ -12,8 +12,8 @@ def keep_freed_memory() -> None:
     """Have this process keep memory that it frees, for its next allocation.
 
     A training step frees and allocates the same hundreds of megabytes. glibc returns large blocks
-    to the kernel, which zeroes every page of the next one: on a CPU that is up to half of a step
-    (docs/pairs.md, "What it costs"). Where the C library is not glibc nothing happens.
+    to the kernel, which zeroes every page of the next one (docs/pairs.md, "What it costs"). Where
+    the C library is not glibc nothing happens.
     """
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
