@@ -166,7 +166,7 @@ def on_device(model: Any, device: str | torch.device | None = None) -> Any:
     from judging.attention import GROUPED
 
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    if not computes_bfloat16(where):
+    if model.dtype == torch.bfloat16 and not computes_bfloat16(where):
         model = model.float()
     attention = GROUPED if where.type == "cpu" else "sdpa"
     model.set_attn_implementation({"text_config": attention, "vision_config": "sdpa"})

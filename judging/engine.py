@@ -24,10 +24,6 @@ TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
 OnTexts = Callable[[Sequence[int], Sequence[Generated]], None]
 
 
-def _name(model: ForestModel) -> str:
-    return str(model.backbone.dtype).removeprefix("torch.")
-
-
 class Engine(Protocol):
     """What runs the model: :class:`TreeEngine` here, or a server elsewhere."""
 
@@ -95,7 +91,7 @@ class TreeEngine:
         dtype: str | None = None,
     ) -> None:
         self.model = model
-        self.dtype = dtype or _name(model)
+        self.dtype = dtype or _dtype_of(model)
         self.pad_id = pad_id
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
@@ -114,7 +110,7 @@ class TreeEngine:
     @property
     def place(self) -> dict[str, str]:
         """What is computed in, where the weights were rounded to something else."""
-        computed = _name(self.model)
+        computed = _dtype_of(self.model)
         return {} if computed == self.dtype else {"arithmetic": computed}
 
     @torch.inference_mode()
@@ -210,3 +206,7 @@ class TreeEngine:
                 self._prefixes.popitem(last=False)
         self._prefixes.move_to_end(ids)
         return self._prefixes[ids]
+
+
+def _dtype_of(model: ForestModel) -> str:
+    return str(model.backbone.dtype).removeprefix("torch.")

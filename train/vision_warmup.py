@@ -31,6 +31,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from judging.arithmetic import computes_bfloat16
 from judging.backbones import load_backbone
 from judging.errors import CustosError
 from judging.rows import write_json
@@ -77,6 +78,7 @@ class Warmup:
         self.backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
         self.backbone.model.requires_grad_(False)
         self.tower = self.backbone.model.model.visual.requires_grad_(True)
+        self.autocast = recipe.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
         self.forward = EqualPictures(self.tower, compiled=recipe.compiled)
         pictures = recipe.pictures
         # Even seeds to train on, odd ones held out.
@@ -147,7 +149,7 @@ class Warmup:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(optim, step, self.total_steps)
         varied, shifts = zip(*(vary(picture.pixels, rng) for picture in pictures), strict=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.recipe.run.precision == "bf16"):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
             features, middle, looks = self.forward(*self._patches(varied))
         captions = [
             self._loss(f.float(), p.targets) for f, p in zip(features, pictures, strict=True)
