@@ -12,7 +12,7 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"  # accelerate launch would
 rows=7000 batch=16 steps=100
 if ! python -c 'import sys, torch; from judging.arithmetic import computes_bfloat16
 sys.exit(not computes_bfloat16(torch.device("cpu")))'; then
-  rows=1200 batch=8 steps=20
+  rows=1200 batch=8 steps=15
   echo "This CPU has no bfloat16 instructions: a sixth of the rows, and a weaker judge."
 fi
 
