@@ -8,7 +8,7 @@ export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"  # accelerate launch would set 1
 
 # A CPU without bfloat16 instructions computes in float32, several times slower (with AVX2 alone all
-# of it took 40 minutes). What it can do from nothing in a quarter of an hour is no judge (.63, with
+# of it takes about 40 minutes). What it can do from nothing in a quarter of an hour is no judge (.63, with
 # .58 for the commoner label), so it goes on from a trained one, on fewer rows.
 rows=7000 steps=100 shorter=() seen="never trained on here"
 if ! python -c 'import sys, torch; from judging.arithmetic import computes_bfloat16
