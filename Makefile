@@ -12,7 +12,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-# Train a judge from nothing on the embedded backbone, measure it, serve it.
+# Train a judge on the embedded backbone, measure it, serve it.
 # make demo DATA=path/to/NQ.json adds a human-labelled test.
 demo: $(READY)
 	PATH="$(abspath $(BIN)):$$PATH" bash recipes/embedded/demo.sh $(DATA)

@@ -28,6 +28,7 @@ def backbone(
 
     Example: custos backbone --smoke
     """
+    from judging.arithmetic import computed_in
     from judging.backbones import load_backbone
 
     loaded = load_backbone(name)
@@ -38,7 +39,7 @@ def backbone(
         "architecture": config.model_type,
         "parameters": f"{sum(weight.numel() for weight in loaded.model.parameters()):,}",
         "vocabulary": f"{config.get_text_config().vocab_size:,}",
-        "dtype": str(loaded.model.dtype).removeprefix("torch."),
+        "dtype": computed_in(loaded.model),
         "device": str(loaded.model.device),
         "folder": str(_folder(loaded.name)),
     }

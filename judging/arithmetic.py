@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -10,11 +10,17 @@ if TYPE_CHECKING:
 _BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, ARM
 
 
+def computed_in(model: Any) -> str:
+    """Name of the dtype that a model computes in."""
+    return str(model.dtype).removeprefix("torch.")
+
+
 def computes_bfloat16(device: torch.device) -> bool:
     """Whether a device multiplies bfloat16 matrices faster than float32 ones.
 
-    A CPU without instructions for it is slower by far (8 times, with AVX2 alone). There, weights
-    rounded to bfloat16 are held and multiplied in float32: the same weights, nothing else rounded.
+    A CPU without instructions for it is slower by far (``python -m evaluation.arithmetic_cost``).
+    There, weights rounded to bfloat16 are held and multiplied in float32: the same weights, nothing
+    else rounded.
     """
     import torch
 

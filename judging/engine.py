@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from judging.arithmetic import computed_in
 from judging.encoder import END_TOKEN, EncodedPrompt, Encoder
 from judging.forest import ForestModel, Prefix, forest_batch, label_logprobs
 from judging.generation import Generated, Sampling, Written, generate
@@ -91,7 +92,7 @@ class TreeEngine:
         dtype: str | None = None,
     ) -> None:
         self.model = model
-        self.dtype = dtype or _dtype_of(model)
+        self.dtype = dtype or computed_in(model.backbone)
         self.pad_id = pad_id
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
@@ -110,7 +111,7 @@ class TreeEngine:
     @property
     def place(self) -> dict[str, str]:
         """What is computed in, where the weights were rounded to something else."""
-        computed = _dtype_of(self.model)
+        computed = computed_in(self.model.backbone)
         return {} if computed == self.dtype else {"arithmetic": computed}
 
     @torch.inference_mode()
@@ -206,7 +207,3 @@ class TreeEngine:
                 self._prefixes.popitem(last=False)
         self._prefixes.move_to_end(ids)
         return self._prefixes[ids]
-
-
-def _dtype_of(model: ForestModel) -> str:
-    return str(model.backbone.dtype).removeprefix("torch.")

@@ -88,8 +88,7 @@ class Judge:
         Args:
             source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge.
             device: Torch device; default CUDA if there is one.
-            dtype: What the weights are rounded to, default bfloat16 (the paper's inference
-                setting); on a CPU without instructions for it they are multiplied in float32.
+            dtype: What weights are rounded to, default bfloat16 (the paper's inference setting).
 
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.

@@ -19,6 +19,7 @@ from evaluation.report import write_report
 from evaluation.statistics import wilson_interval
 from evaluation.trial import summary_table, try_judge
 from judging.adapters import ADAPTER_FILE
+from judging.arithmetic import computed_in
 from judging.backbones import Backbone
 from judging.calibration import (
     Calibration,
@@ -82,7 +83,7 @@ def write_judge(
         provenance = {
             "sha256": dict(sha256),
             "backbone_version": backbone.version,
-            "arithmetic": str(backbone.model.dtype).removeprefix("torch."),
+            "arithmetic": computed_in(backbone.model),
             "packages": package_versions(),
         }
         resolved = {**recipe.model_dump(mode="json"), "provenance": provenance}

@@ -35,7 +35,7 @@ from train.checkpoint import (
     whole_folder,
 )
 from train.objectives import Objective
-from train.recipe import OptimSection, Recipe
+from train.recipe import OptimSection, Recipe, RunSection
 
 PICTURED_AT_ONCE = 256
 """Rows whose encoded pictures are held at once while they are scored."""
@@ -352,11 +352,12 @@ def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
 
 
 def accelerator_for(recipe: Recipe) -> Accelerator:
-    """Accelerator of a recipe, on CPU when there is no CUDA device.
-
-    ``bf16`` is autocast where the device computes in bfloat16.
-    """
+    """Accelerator of a recipe: its precision, on CPU when there is no CUDA device."""
     on_cpu = not torch.cuda.is_available()
-    device = torch.device("cpu" if on_cpu else "cuda")
-    autocast = recipe.run.precision == "bf16" and computes_bfloat16(device)
+    autocast = autocasts(recipe.run, torch.device("cpu" if on_cpu else "cuda"))
     return Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)
+
+
+def autocasts(run: RunSection, device: torch.device) -> bool:
+    """Whether ``bf16`` is asked for and the device computes in bfloat16."""
+    return run.precision == "bf16" and computes_bfloat16(device)

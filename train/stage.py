@@ -19,7 +19,6 @@ from judging.errors import CustosError, Missing
 from judging.fingerprint import file_sha256
 from judging.types import LabelledExample
 from train.adapter import adapted_model, with_shape_of_init
-from train.allocator import keep_freed_memory
 from train.batches import Rows
 from train.data import check_rows, load_splits
 from train.finish import (
@@ -91,8 +90,6 @@ def _fit(
 ) -> tuple[Progress, dict[str, int]] | None:
     """Train and write the judge; progress and rows of each watched split, in the main process."""
     run, accelerator = recipe.run, accelerator_for(recipe)
-    if accelerator.device.type == "cpu":
-        keep_freed_memory()
     dtype: Literal["bfloat16", "float32"] = "bfloat16" if run.precision == "bf16" else "float32"
     backbone = load_backbone(recipe.backbone, dtype=dtype, device=accelerator.device)
     encoder = Encoder(backbone, run.response_budget)

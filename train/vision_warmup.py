@@ -31,13 +31,12 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from judging.arithmetic import computes_bfloat16
 from judging.backbones import load_backbone
 from judging.errors import CustosError
 from judging.rows import write_json
 from train.checkpoint import load_checkpoint, save_checkpoint
 from train.identity import run_identity
-from train.loop import learning_rate
+from train.loop import autocasts, learning_rate
 from train.recipe import RECIPES, OptimSection, RunSection, Section, load_recipe
 from train.vision_pictures import FACTS, UNSEEN, Picture, Reader, by_size, draw, tokens_at, vary
 from train.vision_tower import EqualPictures
@@ -78,7 +77,6 @@ class Warmup:
         self.backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
         self.backbone.model.requires_grad_(False)
         self.tower = self.backbone.model.model.visual.requires_grad_(True)
-        self.autocast = recipe.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
         self.forward = EqualPictures(self.tower, compiled=recipe.compiled)
         pictures = recipe.pictures
         # Even seeds to train on, odd ones held out.
@@ -149,7 +147,8 @@ class Warmup:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(optim, step, self.total_steps)
         varied, shifts = zip(*(vary(picture.pixels, rng) for picture in pictures), strict=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+        autocast = autocasts(self.recipe.run, torch.device("cpu"))
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             features, middle, looks = self.forward(*self._patches(varied))
         captions = [
             self._loss(f.float(), p.targets) for f, p in zip(features, pictures, strict=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make demo: from nothing to a served verdict on the embedded backbone, on two CPU cores.
+# make demo: from data to a served verdict on the embedded backbone, on two CPU cores.
 # Usage: demo.sh [EVOUNA NQ.json]
 set -euo pipefail
 out=runs/demo
@@ -7,27 +7,26 @@ rm -rf "$out"
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-}"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$(nproc)}"  # accelerate launch would set 1
 
-# A CPU without bfloat16 instructions computes in float32, several times slower (with AVX2 alone all
-# of it takes about 40 minutes). What it can do from nothing in a quarter of an hour is no judge (.63, with
-# .58 for the commoner label), so it goes on from a trained one, on fewer rows.
+echo "== 1/7 fetch the embedded backbone"
+facts=$(custos backbone embedded)
+echo "$facts"
+
+# A CPU without bfloat16 instructions computes in float32, several times slower: with AVX2 alone all
+# of this takes about 40 minutes, and a quarter of an hour from nothing gives no judge. There it goes
+# on from a trained one, on fewer rows.
 rows=7000 steps=100 shorter=() seen="never trained on here"
-if ! python -c 'import sys, torch; from judging.arithmetic import computes_bfloat16
-sys.exit(not computes_bfloat16(torch.device("cpu")))'; then
+if grep -q "^dtype *float32" <<< "$facts"; then
   rows=1200 steps=15 seen="other questions than the shipped judge was trained on"
   shorter=(adapter.init=judges/embedded-qs optim.lr=5e-4 optim.batch_size=8 optim.micro_batch_size=8)
   echo "This CPU has no bfloat16 instructions and is too slow to train from nothing in a quarter of an"
   echo "hour: training goes on from the shipped judges/embedded-qs, on a sixth of the rows."
 fi
 
-echo "== 1/7 fetch the embedded backbone"
-custos backbone embedded
-
 echo "== 2/7 make training data; its labels are true by construction, not given by people"
 custos prep synthetic --worlds open --rows "$rows" --seed 0 --out "$out/data"
 
 echo "== 3/7 train the judge with class-balanced focal loss, calibrate, test on unseen surface forms"
-accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml \
-  "${shorter[@]}"
+accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml "${shorter[@]}"
 
 if [ -n "${1:-}" ]; then
   echo "== human-labelled test: EVOUNA, $seen"

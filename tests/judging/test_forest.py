@@ -252,11 +252,9 @@ def _plain_loss(
     return -total / rows
 
 
-def test_bfloat16_drifts_little_with_the_company_a_row_keeps(
-    embedded: Backbone, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("bfloat16_cpu")
+def test_bfloat16_drifts_little_with_the_company_a_row_keeps(embedded: Backbone) -> None:
     """Rounding depends on the shapes of a batch: verdicts near a tie may flip, others must not."""
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     half = load_backbone("embedded", dtype="bfloat16", device="cpu")
     prompts = _encode(half, TEXT_ONLY)
     tree = Encoder(half).tree(["Correct", "Wrong"])

@@ -49,6 +49,7 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
     resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
     assert resolved["optim"]["lr"] == 1e-2
     assert resolved["provenance"]["packages"].keys() >= {"torch", "transformers", "peft"}
+    assert resolved["provenance"]["arithmetic"] == "float32"
     hashes = resolved["provenance"]["sha256"]
     assert {Path(path).stem for path in hashes} == {"train", "val", "cal", "test"}
     assert all(len(digest) == 64 for digest in hashes.values())

@@ -16,7 +16,7 @@ from tests.train.made_up import example, examples, recipe, trainer
 from train import loop
 from train.batches import Row, Rows
 from train.checkpoint import best_folder, trainable
-from train.loop import Trainer, dropout_seed
+from train.loop import Trainer, accelerator_for, dropout_seed
 
 
 def _losses(trained: Trainer) -> list[float]:
@@ -222,3 +222,20 @@ def test_more_processes_than_micro_batches(
     monkeypatch.setattr(Accelerator, "num_processes", 3)
     with pytest.raises(CustosError, match="holds 2 micro-batches .* fewer than the 3 processes"):
         trainer(recipe(tmp_path), small, examples(16))
+
+
+@pytest.mark.parametrize(
+    ("precision", "has_bfloat16", "mixed_precision"),
+    [("bf16", True, "bf16"), ("bf16", False, "no"), ("fp32", True, "no")],
+)
+def test_autocast_follows_the_cpu(
+    precision: str,
+    has_bfloat16: bool,
+    mixed_precision: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_bfloat16})
+    accelerator = accelerator_for(recipe(tmp_path, run__precision=precision))
+    assert accelerator.mixed_precision == mixed_precision
