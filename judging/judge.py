@@ -25,7 +25,13 @@ from judging.encoder import Encoder
 from judging.errors import CustosError, Missing, Unparsed
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.leaving_out import LeavingOut
-from judging.presentation import Presentation, Reading, presentations, read_labels
+from judging.presentation import (
+    Presentation,
+    Reading,
+    critique_sampling,
+    presentations,
+    read_labels,
+)
 from judging.tasks import JudgeTask, get_task, task_names
 from judging.tasks.base import Ruling
 from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
@@ -226,7 +232,7 @@ class Judge:
             requests: Any number; read ahead by a window.
             progress: Show a progress bar.
             calibrated: Apply the judge's calibration, where it has one.
-            sampling: How critiques are drawn (mode ``critique``); default ``Sampling()``.
+            sampling: How critiques are drawn; default ``Sampling()`` within ``critique_tokens``.
             on_text: Called with each new piece of a critique as it is drawn.
 
         Yields:
@@ -258,8 +264,8 @@ class Judge:
                 for index, request in enumerate(requests[start : start + size])
                 for shown in presentations(index, request, task, self.encoder)
             ]
-            rubric, mode = task.rubric(requests[0]), requests[0].mode
-            readings = self._read(presented, task, rubric, mode, self.engine)
+            rubric, drawn = task.rubric(requests[0]), critique_sampling(requests[0])
+            readings = self._read(presented, task, rubric, self.engine, drawn)
             rows += [
                 list(_log(merged(task, [one.passed for one in own])).values())
                 for _, own in sorted(readings.items())
@@ -274,14 +280,14 @@ class Judge:
         on_text: Callable[[JudgeRequest, Pass, str], None] | None,
     ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
-        groups: dict[tuple[str, str, str], list[Presentation]] = {}
+        groups: dict[tuple[str, str, Sampling | None], list[Presentation]] = {}
         for index, request in enumerate(window):
             try:
                 task = self._task(request)
                 if ruling := task.rule(request):
                     verdicts[index] = self._ruled(request, ruling)
                     continue
-                key = (task.name, task.rubric(request), request.mode)
+                key = (task.name, task.rubric(request), critique_sampling(request, sampling))
                 groups.setdefault(key, []).extend(presentations(index, request, task, self.encoder))
             except CustosError as error:
                 verdicts[index] = Verdict(id=request.id, status="judge_error", message=str(error))
@@ -290,11 +296,10 @@ class Judge:
             if on_text:
                 on_text(window[shown.index], Pass(order=shown.order), piece)
 
-        for (name, rubric, mode), asked in groups.items():
+        told = tell if on_text else None
+        for (name, rubric, drawn), asked in groups.items():
             task = get_task(name)
-            readings, failed = self._read_or_leave_out(
-                asked, task, rubric, mode, sampling, tell if on_text else None
-            )
+            readings, failed = self._read_or_leave_out(asked, task, rubric, drawn, told)
             for index, fault in failed.items():
                 verdicts[index] = self._failed(window[index], fault)
             truncated = {shown.index for shown in asked if shown.prompt.truncated}
@@ -319,8 +324,7 @@ class Judge:
         presented: list[Presentation],
         task: JudgeTask,
         rubric: str,
-        mode: str,
-        sampling: Sampling | None,
+        drawn: Sampling | None,
         tell: Callable[[Presentation, str], None] | None,
     ) -> tuple[dict[int, list[Reading]], dict[int, CustosError]]:
         """:meth:`_read`, leaving out requests that the engine cannot read.
@@ -329,7 +333,7 @@ class Judge:
             The readings, and the errors of the requests left out, by index.
         """
         engine = LeavingOut(self.engine, [shown.index for shown in presented])
-        readings = self._read(presented, task, rubric, mode, engine, sampling, tell)
+        readings = self._read(presented, task, rubric, engine, drawn, tell)
         return {i: own for i, own in readings.items() if i not in engine.errors}, engine.errors
 
     def _failed(self, request: JudgeRequest, error: CustosError) -> Verdict:
@@ -345,15 +349,11 @@ class Judge:
         presented: Sequence[Presentation],
         task: JudgeTask,
         rubric: str,
-        mode: str,
         engine: Engine,
-        sampling: Sampling | None = None,
+        drawn: Sampling | None,
         tell: Callable[[Presentation, str], None] | None = None,
     ) -> dict[int, list[Reading]]:
         """Readings of each request, by its index."""
-        from judging.generation import Sampling
-
-        drawn = (sampling or Sampling()) if mode == "critique" else None
         read = read_labels(presented, task, rubric, self.encoder, engine, drawn, tell)
         by_request: dict[int, list[Reading]] = {}
         for shown, reading in zip(presented, read, strict=True):

@@ -48,7 +48,7 @@ class LeavingOut:
         import torch
 
         scores = torch.zeros(len(prompts), len(tree.labels))
-        rows = [row for row, request in enumerate(self._requests) if request not in self.errors]
+        rows = self._kept_rows()
         try:
             scores[rows] = self.engine.score([prompts[row] for row in rows], tree)
         except RowsFailed as failed:
@@ -74,24 +74,42 @@ class LeavingOut:
         """
         from judging.generation import Generated
 
-        requests = self._requests
+        requests, rows = self._requests, self._kept_rows()
+        none = Generated((), "", finished=False)
+        texts = [none] * len(prompts)
 
-        def hand_on(rows: Sequence[int], texts: Sequence[Generated]) -> None:
-            self._requests = [requests[row] for row in rows]
+        def tell(place: int, piece: str) -> None:
+            if on_text:
+                on_text(rows[place], piece)
+
+        def hand_on(places: Sequence[int], drawn: Sequence[Generated]) -> None:
             if on_texts:
-                on_texts(rows, texts)
+                self._requests = [requests[rows[place]] for place in places]
+                on_texts([rows[place] for place in places], drawn)
+                self._requests = requests
 
         try:
-            return self.engine.generate(prompts, encoder, stop, seeds, sampling, on_text, hand_on)
+            drawn = self.engine.generate(
+                [prompts[row] for row in rows],
+                encoder,
+                stop,
+                [seeds[row] for row in rows],
+                sampling,
+                tell if on_text else None,
+                hand_on,
+            )
         except RowsFailed as failed:
-            self._leave_out(failed.errors)
-            if on_text:
-                for row, drawn in sorted(failed.answers.items()):
-                    on_text(row, drawn.text)
-            none = Generated((), "", finished=False)
-            texts = [failed.answers.get(row, none) for row in range(len(prompts))]
-            hand_on(range(len(prompts)), texts)
-            return texts
+            self._leave_out({rows[place]: error for place, error in failed.errors.items()})
+            for place, text in sorted(failed.answers.items()):
+                tell(place, text.text)
+            drawn = [failed.answers.get(place, none) for place in range(len(rows))]
+            hand_on(range(len(rows)), drawn)
+        for row, text in zip(rows, drawn, strict=True):
+            texts[row] = text
+        return texts
+
+    def _kept_rows(self) -> list[int]:
+        return [row for row, request in enumerate(self._requests) if request not in self.errors]
 
     def _leave_out(self, errors: Mapping[int, CustosError]) -> None:
         for row, error in errors.items():

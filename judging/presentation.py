@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 """Stated with two decimals, as in training."""
+
+CONFIDENCE_TOKENS = 16
+"""Room for a confidence in words, a repeated tag included."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,15 @@ def presentations(
         Presentation(index, order, prompt, request.seed)
         for (order, _), prompt in zip(orders, prompts, strict=True)
     ]
+
+
+def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -> Sampling | None:
+    """How a request's critique is drawn, by default within its own budget; ``None`` without one."""
+    from judging.generation import Sampling
+
+    if request.mode != "critique":
+        return None
+    return sampling or Sampling(max_new_tokens=request.critique_tokens)
 
 
 def read_labels(
@@ -143,11 +156,14 @@ def _with_stated_confidence(
     encoder: Encoder,
     engine: Engine,
 ) -> list[Reading]:
-    """Read the likeliest stated confidence after each pass's own likeliest label."""
+    """Read the likeliest stated confidence after each pass's own likeliest label.
+
+    Where labels are read in words, a confidence is what the words say; none if they say no number.
+    """
+    from judging.generation import Sampling
+
     form = task.critique
     assert form
-    # All are equally long: what follows them tells none apart, and would cost a node for each.
-    tree = encoder.tree(CONFIDENCES, end="")
     opening = encoder.text(form.label_opening)
     after = [*encoder.text(form.label_closing), *encoder.text(form.confidence_opening)]
     chosen = [best_label(reading.passed.posterior) for reading in readings]
@@ -155,13 +171,25 @@ def _with_stated_confidence(
         prompt.extended([*opening, *encoder.text(label), *after])
         for prompt, label in zip(prompts, chosen, strict=True)
     ]
-    best = engine.score(labelled, tree).argmax(-1).tolist()
+    if engine.posterior == "exact":
+        # All are equally long: what follows them tells none apart, and would cost a node for each.
+        tree = encoder.tree(CONFIDENCES, end="")
+        best = engine.score(labelled, tree).argmax(-1).tolist()
+        stated: list[float | None] = [float(CONFIDENCES[place]) for place in best]
+    else:
+        greedy, seeds = Sampling(CONFIDENCE_TOKENS, temperature=0), [0] * len(labelled)
+        texts = engine.generate(labelled, encoder, form.confidence_closing, seeds, greedy)
+        stated = [confidence_in(text.text) for text in texts]
     return [
-        replace(
-            reading,
-            passed=reading.passed.model_copy(
-                update={"stated_confidence": float(CONFIDENCES[place])}
-            ),
-        )
-        for reading, place in zip(readings, best, strict=True)
+        replace(reading, passed=reading.passed.model_copy(update={"stated_confidence": value}))
+        for reading, value in zip(readings, stated, strict=True)
     ]
+
+
+def confidence_in(text: str) -> float | None:
+    """The first number in a text if that is a confidence: ``0.9``, ``.9``, ``90%``; else none."""
+    number = re.search(r"(?<![-\d.])(\d*\.\d+|\d+)(\s*%)?", text)
+    if number is None:
+        return None
+    value = float(number[1]) / (100 if number[2] else 1)
+    return value if value <= 1 else None

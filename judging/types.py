@@ -61,6 +61,8 @@ class JudgeRequest(_Record):
     order: Literal["both", "given"] = "both"
     """Pair tasks: judge in both presentation orders, or only as given."""
     mode: Literal["score", "critique"] = "score"
+    critique_tokens: int = Field(default=512, ge=1, le=2048)
+    """Most tokens of a critique: one that runs on is cut and closed, and its label read."""
     seed: int = 0
     metadata: dict[str, Any] = Field(default_factory=dict)
     """To slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""

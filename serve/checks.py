@@ -18,7 +18,6 @@ from serve.remote_images import RemoteImages
 FRAME_TOKENS = 40
 """Turn markers, headings and the label tree."""
 PICTURE_TOKENS = 256
-CRITIQUE_TOKENS = 512
 NAMED_FIELD = re.compile(r"field '([^']+)': (.*)", re.DOTALL)
 
 
@@ -138,4 +137,4 @@ def estimated_tokens(request: JudgeRequest) -> int:
     num_bytes = sum(len(text.encode(errors="replace")) for text in texts)
     orders = 2 if len(request.responses) == 2 and request.order == "both" else 1
     tokens = FRAME_TOKENS + num_bytes // 4 + PICTURE_TOKENS * len(request.images)
-    return orders * tokens + (CRITIQUE_TOKENS if request.mode == "critique" else 0)
+    return orders * (tokens + (request.critique_tokens if request.mode == "critique" else 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import shutil
 from dataclasses import replace
@@ -331,6 +332,43 @@ def test_a_server_without_token_ids_is_read_by_its_words(
     found = there.grade([ask("Paris", id=str(n)) for n in range(3)] + [ask("Rome")])
     assert [one.status for one in found] == [*["scored"] * 3, "unparsed"]
     assert len(fake.seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("0.9", 0.9),
+        ("<confidence>.85", 0.85),
+        ("70 %", 0.7),
+        ("1", 1),
+        ("quite sure", None),
+        ("7", None),
+    ],
+)
+def test_a_confidence_in_words_never_costs_the_verdict(
+    fake: FakeServer, backbone: Backbone, said: str, stated: float | None
+) -> None:
+    fake.answer = ModelServer(backbone, knows_token_ids=False)
+    there = remote_judge(server(fake), backbone.name)
+    label = {"token": "A", "logprob": -0.5, "top_logprobs": []}
+    texts = {"</critique>": "B adds two things.", "</confidence>": said}
+
+    def answer(seen: Seen) -> Say:
+        if seen.body.get("logprobs"):
+            choice = {"message": {"content": "A"}, "logprobs": {"content": [label]}}
+        else:
+            [stop] = seen.body["stop"]
+            choice = {"message": {"content": texts[stop]}, "finish_reason": "stop"}
+        return Say(body=json.dumps({"choices": [choice]}))
+
+    fake.answer = answer
+    [verdict] = there.grade([pair(mode="critique", order="given", critique_tokens=700)])
+    assert (verdict.status, verdict.label) == ("scored", "A")
+    assert verdict.stated_confidence == pytest.approx(stated)
+    [budget] = [
+        seen.body["max_tokens"] for seen in fake.seen if seen.body.get("stop") == ["</critique>"]
+    ]
+    assert budget == 700
 
 
 def test_what_no_judge_can_do_without(fake: FakeServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from judging.calibration import Calibration, CalibrationSet, calibration_key
 from judging.errors import CustosError
@@ -121,6 +122,19 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
     assert verdict.passes == _only(judge, request, sampling=SHORT).passes
     reseeded = _only(judge, request.model_copy(update={"seed": 4}), sampling=SHORT)
     assert verdict.critique != reseeded.critique
+
+
+def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
+    requests = [pair(mode="critique", order="given", critique_tokens=n) for n in (3, 9, 3)]
+    short, longer, again = judge.grade(requests)
+    assert (short.status, longer.status) == ("truncated", "truncated")
+    assert short.critique
+    assert longer.critique
+    assert longer.critique.startswith(short.critique)
+    assert len(longer.critique) > len(short.critique)
+    assert again.passes == short.passes
+    with pytest.raises(ValidationError, match="critique_tokens"):
+        pair(critique_tokens=4096)
 
 
 def test_a_calibration_belongs_to_a_way_of_reading(
