@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from judging.engine import TreeEngine
 
 ANSWERED_AT_ONCE = 16
+MAX_NEW_TOKENS = 512  # of a local backbone that is given no limit
 """Questions that a local backbone answers between two saves."""
 
 
@@ -141,7 +142,7 @@ def _answer(
     from judging.generation import Sampling
 
     sampling = Sampling(
-        decoding.max_tokens or Sampling.max_new_tokens,
+        decoding.max_tokens or MAX_NEW_TOKENS,
         decoding.temperature or 0.0,
         decoding.top_p or 1.0,
     )

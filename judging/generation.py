@@ -31,7 +31,7 @@ class Sampling:
     critiques need a fraction: one that runs on is cut, closed, and its label read.
     """
 
-    max_new_tokens: int = 512
+    max_new_tokens: int
     temperature: float = 0.1
     top_p: float = 1.0
 

@@ -232,7 +232,7 @@ class Judge:
             requests: Any number; read ahead by a window.
             progress: Show a progress bar.
             calibrated: Apply the judge's calibration, where it has one.
-            sampling: How critiques are drawn; default ``Sampling()`` within ``critique_tokens``.
+            sampling: How critiques are drawn; default as :func:`critique_sampling` says.
             on_text: Called with each new piece of a critique as it is drawn.
 
         Yields:

@@ -60,7 +60,10 @@ def presentations(
 
 
 def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -> Sampling | None:
-    """How a request's critique is drawn, by default within its own budget; ``None`` without one."""
+    """How a request's critique is drawn, by default as published and within its own budget.
+
+    ``None`` if it wants none.
+    """
     from judging.generation import Sampling
 
     if request.mode != "critique":

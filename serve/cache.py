@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.fingerprint import picture_sha256
+from judging.presentation import critique_sampling
 
 logger = logging.getLogger("custos.serve")
 
@@ -30,23 +31,17 @@ def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
     """SHA-256 of everything a verdict depends on; ``None`` if it may differ the next time.
 
     The judge's fingerprint (which holds weights, calibration, instruction and versions), and the
-    request without ``id`` and ``metadata``, pictures by their content. Critiques are drawn with the
-    service's one setting; without a ``seed`` of the caller's they are not kept.
+    request without ``id`` and ``metadata``, pictures by their content. Critiques without
+    a ``seed`` of the caller's are not kept.
     """
     if request.mode == "critique" and "seed" not in request.model_fields_set:
         return None
     content = request.model_dump(exclude={"id", "metadata", "images"})
     content["images"] = [picture_sha256(source) for source in request.images]
     content["judge"] = judge.fingerprint(request)
-    if request.mode == "critique":
-        content["sampling"] = _default_sampling()
+    if sampling := critique_sampling(request):
+        content["sampling"] = vars(sampling)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
-
-
-def _default_sampling() -> dict[str, float]:
-    from judging.generation import Sampling
-
-    return vars(Sampling())
 
 
 class VerdictCache:

@@ -63,6 +63,8 @@ def test_critiques_without_a_seed_are_not_kept() -> None:
     seeded = cache_key(judge, JudgeRequest.model_validate({**drawn, "seed": 0}))
     assert seeded is not None
     assert seeded != cache_key(judge, JudgeRequest.model_validate({**pair, "seed": 0}))
+    longer = {**drawn, "seed": 0, "critique_tokens": 700}
+    assert seeded != cache_key(judge, JudgeRequest.model_validate(longer))
 
 
 def test_the_same_question_is_graded_once_also_after_a_restart(tmp_path: Path) -> None:
