@@ -14,7 +14,6 @@ import pytest
 
 from clients.chat import Server, ServerRefusal
 from clients.remote_judge import remote_judge, remote_source
-from clients.words import Token, after, label_masses
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.backbones import Backbone, load_backbone
 from judging.calibration import Calibration, CalibrationSet
@@ -334,41 +333,35 @@ def test_a_server_without_token_ids_is_read_by_its_words(
     assert len(fake.seen) == 4
 
 
-@pytest.mark.parametrize(
-    ("said", "stated"),
-    [
-        ("0.9", 0.9),
-        ("<confidence>.85", 0.85),
-        ("70 %", 0.7),
-        ("1", 1),
-        ("quite sure", None),
-        ("7", None),
-    ],
-)
 def test_a_confidence_in_words_never_costs_the_verdict(
-    fake: FakeServer, backbone: Backbone, said: str, stated: float | None
+    fake: FakeServer, backbone: Backbone
 ) -> None:
     fake.answer = ModelServer(backbone, knows_token_ids=False)
-    there = remote_judge(server(fake), backbone.name)
-    label = {"token": "A", "logprob": -0.5, "top_logprobs": []}
-    texts = {"</critique>": "B adds two things.", "</confidence>": said}
+    there = remote_judge(server(fake, concurrency=1), backbone.name)
+    said = {"Sure?": ("A", "0.9"), "Unsure?": ("A", "quite sure"), "Neither?": ("Perhaps", "0.9")}
+    asked: list[tuple[str, str, int]] = []
 
     def answer(seen: Seen) -> Say:
-        if seen.body.get("logprobs"):
-            choice = {"message": {"content": "A"}, "logprobs": {"content": [label]}}
-        else:
-            [stop] = seen.body["stop"]
-            choice = {"message": {"content": texts[stop]}, "finish_reason": "stop"}
-        return Say(body=json.dumps({"choices": [choice]}))
+        [question] = [one for one in said if one in str(seen.body["messages"])]
+        label, confidence = said[question]
+        [stop] = seen.body.get("stop", ["label"])
+        asked.append((question, stop, seen.body["max_tokens"]))
+        texts = {"label": label, "</critique>": "B adds two things.", "</confidence>": confidence}
+        token = {"token": label, "logprob": -0.5, "top_logprobs": []}
+        choice = {"message": {"content": texts[stop]}, "logprobs": {"content": [token]}}
+        return Say(body=json.dumps({"choices": [choice | {"finish_reason": "stop"}]}))
 
     fake.answer = answer
-    [verdict] = there.grade([pair(mode="critique", order="given", critique_tokens=700)])
-    assert (verdict.status, verdict.label) == ("scored", "A")
-    assert verdict.stated_confidence == pytest.approx(stated)
-    [budget] = [
-        seen.body["max_tokens"] for seen in fake.seen if seen.body.get("stop") == ["</critique>"]
+    wanted: dict[str, Any] = {"mode": "critique", "order": "given", "critique_tokens": 700}
+    found = list(there.grade([pair(question=question, **wanted) for question in said]))
+    assert [(one.status, one.label, one.stated_confidence) for one in found] == [
+        ("scored", "A", 0.9),
+        ("scored", "A", None),
+        ("unparsed", None, None),
     ]
-    assert budget == 700
+    assert {most for _, stop, most in asked if stop == "</critique>"} == {700}
+    stated = [question for question, stop, _ in asked if stop == "</confidence>"]
+    assert stated == ["Sure?", "Unsure?"], "nothing more is asked after a label that failed"
 
 
 def test_what_no_judge_can_do_without(fake: FakeServer) -> None:
@@ -389,28 +382,3 @@ def test_models_and_sources(tmp_path: Path) -> None:
     for text in ("=runs/qs", "qs=", ""):
         with pytest.raises(CustosError, match="expected MODEL"):
             remote_source(text)
-
-
-def token(text: str, p: float, **others: float) -> Token:
-    near = {text: math.log(p), **{name: math.log(value) for name, value in others.items()}}
-    return Token(text, math.log(p), near)
-
-
-def test_label_masses_by_hand() -> None:
-    labels = ("Wrong; Reasoning", "Wrong; Other", "Correct")
-    said = [
-        token("**", 0.9, Correct=0.05),
-        token("Wrong", 0.8, Correctly=0.1, C=0.1),
-        token("; ", 1.0),
-        token("Other", 0.6, Reason=0.3, None_=0.1),
-        token("**", 1.0),
-    ]
-    assert label_masses(said, labels) == pytest.approx(
-        [0.9 * 0.8 * 0.3, 0.9 * 0.8 * 0.6, 0.05 + 0.9 * 0.1]
-    )
-    assert label_masses([token("Any", 1.0)], ("A", "B")) == [0, 0]
-    assert label_masses([token(" ", 1.0)], ("A", "B")) == [0, 0]
-    assert label_masses([token("Wrong", 0.5)], labels) == [0.25, 0.25, 0]
-    tagged = [token("<label", 1.0), token(">", 1.0), token("B", 0.7, A=0.2)]
-    assert label_masses(after(tagged, "<label>"), ("A", "B")) == pytest.approx([0.2, 0.7])
-    assert after(tagged, "<other>") == tagged

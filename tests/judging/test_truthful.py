@@ -11,6 +11,7 @@ from judging.calibration import Calibration, CalibrationSet, calibration_key
 from judging.errors import CustosError
 from judging.generation import Sampling
 from judging.judge import Judge
+from judging.presentation import confidence_in
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
 from judging.verdicts import before_calibration, merged
@@ -135,6 +136,25 @@ def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
     assert again.passes == short.passes
     with pytest.raises(ValidationError, match="critique_tokens"):
         pair(critique_tokens=4096)
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("0.9", 0.9),
+        ("<confidence>.85 or so", 0.85),
+        ("70 %", 0.7),
+        ("1", 1.0),
+        ("1.0.", 1.0),
+        ("7", None),
+        ("-0.5", None),
+        ("140%", None),
+        ("quite sure", None),
+        ("", None),
+    ],
+)
+def test_confidences_in_words(said: str, stated: float | None) -> None:
+    assert confidence_in(said) == stated
 
 
 def test_a_calibration_belongs_to_a_way_of_reading(
