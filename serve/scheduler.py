@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from judging import CustosError, Judge, JudgeRequest
 from serve.errors import ApiError
@@ -107,7 +107,10 @@ class Scheduler:
         self.on_window = on_window
         self._loop = asyncio.get_running_loop()
         self._changed = threading.Condition()
-        self._lanes: OrderedDict[tuple[str, Kind], deque[Job]] = OrderedDict()
+        # In the order in which they were taken last.
+        self._lanes: OrderedDict[tuple[str, Kind], deque[Job]] = OrderedDict(
+            ((name, kind), deque()) for name in judges for kind in get_args(Kind)
+        )
         self._running: list[Job] = []
         self._num_waiting = 0
         self._tokens_waiting = 0
@@ -132,7 +135,7 @@ class Scheduler:
             if self._num_waiting:
                 self._require_room(len(jobs), tokens)
             for job in jobs:
-                self._lanes.setdefault((job.judge, job.kind), deque()).append(job)
+                self._lanes[job.judge, job.kind].append(job)
             self._num_waiting += len(jobs)
             self._tokens_waiting += tokens
             self._changed.notify()
@@ -158,8 +161,7 @@ class Scheduler:
             job.future.cancel()
         with self._changed:
             for key in {(job.judge, job.kind) for job in jobs}:
-                waiting = self._lanes.get(key, deque())
-                self._lanes[key] = deque(job for job in waiting if not job.dropped)
+                self._lanes[key] = deque(job for job in self._lanes[key] if not job.dropped)
             left = [job for lane in self._lanes.values() for job in lane]
             self._num_waiting = len(left)
             self._tokens_waiting = sum(job.tokens for job in left)
@@ -193,7 +195,7 @@ class Scheduler:
             for lane in self._lanes.values():
                 for job in lane:
                     _settle(job, ApiError(503, "the service has stopped", retry_after=1))
-            self._lanes.clear()
+                lane.clear()
             self._num_waiting = self._tokens_waiting = 0
             self._changed.notify()
         self._thread.join(CLOSE_S)
