@@ -5,7 +5,7 @@ python -m evaluation.paradigms --data data/pairs/test.jsonl --out runs/paradigms
     --judge critique-score=runs/pair/critique_score --judge bradley-terry=runs/pair/bradley_terry
 
 Beside the published figures of TruthfulJudge (its Tables 1 and 2). Every cell is a folder with the
-pairs and the verdicts; a cell that is complete for the same pairs and judge is not judged again.
+pairs and the verdicts; what is judged for the same pairs and judge is not judged again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from judging.types import LabelledExample
 if TYPE_CHECKING:
     from judging.generation import Sampling
 
-CELL = "cell.json"
+CELL, PARTIAL = "cell.json", "partial.json"
+PAIRS_AT_ONCE = 100
+"""A cell that is cut off loses at most these."""
 SAMPLED_RUNS, SAMPLED_TEMPERATURE, SAMPLED_TOP_P = 5, 0.7, 0.95
 """Self-consistency as the paper measures it."""
 
@@ -251,18 +253,15 @@ def _measured(
     cell: Path,
     critique_tokens: int,
 ) -> dict[str, Any]:
-    from judging.generation import Sampling
-
     key = _key(judge, examples, paradigm, critique_tokens=critique_tokens)
     done = _read_done(cell / CELL, key)
     if done is None:
-        started = time.perf_counter()
-        verdicts = judge_pairs(judge, examples, paradigm, Sampling(critique_tokens))
-        seconds = time.perf_counter() - started
+        verdicts, seconds = _judged(judge, examples, paradigm, cell, critique_tokens, key)
         (cell / CELL).unlink(missing_ok=True)  # Never beside verdicts that it does not speak of.
         save_run(cell, examples, verdicts)
         done = {"key": key, "seconds_per_pair": seconds / len(examples)}
         write_json(cell / CELL, done)
+        (cell / PARTIAL).unlink()
     _, verdicts = load_run(cell)
     measured: dict[str, Any] = {
         "judge": judge.name,
@@ -273,6 +272,28 @@ def _measured(
     if paradigm.order is None:
         measured["order"] = order_effects(examples, verdicts)
     return measured
+
+
+def _judged(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    paradigm: Paradigm,
+    cell: Path,
+    critique_tokens: int,
+    key: str,
+) -> tuple[list[Verdict], float]:
+    """Verdicts and the seconds they took, going on from where an earlier run was cut off."""
+    from judging.generation import Sampling
+
+    partial = _read_done(cell / PARTIAL, key) or {"key": key, "seconds": 0.0, "verdicts": []}
+    while left := examples[len(partial["verdicts"]) :]:
+        started = time.perf_counter()
+        verdicts = judge_pairs(judge, left[:PAIRS_AT_ONCE], paradigm, Sampling(critique_tokens))
+        partial["seconds"] += time.perf_counter() - started
+        partial["verdicts"] += [verdict.model_dump(mode="json") for verdict in verdicts]
+        write_json(cell / PARTIAL, partial)
+        Console(stderr=True).print(f"{len(partial['verdicts'])} of {len(examples)} pairs judged")
+    return [Verdict.model_validate(one) for one in partial["verdicts"]], partial["seconds"]
 
 
 def _by_evidence(

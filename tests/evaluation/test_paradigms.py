@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from evaluation import paradigms
 from evaluation.paradigm_tables import PUBLISHED_PARADIGMS, render_paradigms
 from evaluation.paradigms import PARADIGMS, draw_label, order_by_reward, order_by_score, ordered
+from evaluation.report import without_nan
 from judging import CustosError, Judge, Verdict
 from judging.generation import Sampling
 from judging.tasks.truthful import TruthfulPureLabel
@@ -203,6 +204,37 @@ def test_a_cell_that_was_cut_off_is_not_taken_for_done(
     with pytest.raises(KeyboardInterrupt):
         paradigms._measured(judge, pairs[:1], paradigm, tmp_path, 3)
     assert not (tmp_path / "cell.json").exists()
+
+
+@pytest.mark.parametrize("name", ["pure-label", "bradley-terry"])
+def test_a_cell_that_was_cut_off_goes_on(
+    judge: Judge, name: str, tmp_path: Path, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, paradigm = [_pair(i) for i in range(5)], PARADIGMS[name]
+    monkeypatch.setattr(paradigms, "PAIRS_AT_ONCE", 2)
+    whole = paradigms._measured(judge, pairs, paradigm, tmp_path / "whole", 3)
+    judge_pairs = paradigms.judge_pairs
+
+    def killed_in_the_third_block(judge: Judge, block: Any, *more: Any) -> list[Verdict]:
+        if len(block) == 1:
+            raise KeyboardInterrupt
+        return judge_pairs(judge, block, *more)
+
+    monkeypatch.setattr(paradigms, "judge_pairs", killed_in_the_third_block)
+    with pytest.raises(KeyboardInterrupt):
+        paradigms._measured(judge, pairs, paradigm, tmp_path / "cut", 3)
+    monkeypatch.setattr(paradigms, "judge_pairs", judge_pairs)
+    # What was judged with other settings is not gone on with.
+    assert paradigms._read_done(tmp_path / "cut" / "partial.json", "another") is None
+    counted.clear()
+    resumed = paradigms._measured(judge, pairs, paradigm, tmp_path / "cut", 3)
+    assert counted == [1 if name == "pure-label" else 2]
+    assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == sorted(
+        path.name for path in (tmp_path / "whole").iterdir()
+    )
+    for measured in (whole, resumed):
+        assert measured.pop("seconds_per_pair") > 0
+    assert without_nan(resumed) == without_nan(whole)
 
 
 def test_published_figures_are_the_papers() -> None:
