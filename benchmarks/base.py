@@ -58,6 +58,8 @@ class Benchmark(ABC):
     full_score: ClassVar[float] = 1.0
     """What ``scores`` gives an item that is right throughout."""
     published: ClassVar[tuple[Published, ...]]
+    grade_fields: ClassVar[tuple[str, ...]] = ()
+    """What ``graded`` adds of a judge's, beside the verdicts."""
     item_id: ClassVar[str] = "id"
     """Field that names an item."""
     image_field: ClassVar[str | None] = None

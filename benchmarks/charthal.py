@@ -72,6 +72,7 @@ class ChartHal(Benchmark):
     name = "charthal"
     summary = "hallucination on chart questions that may have no answer"
     tasks = ("charthal",)
+    grade_fields = ("eval_resp", "score")
     headline = "score"
     full_score = 100.0
     image_field = "figure_path"

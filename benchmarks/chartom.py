@@ -221,6 +221,7 @@ class Chartom(Benchmark):
     name = "chartom"
     summary = "misleading charts: what they say, and how many people they mislead"
     tasks = ("chartom-fact", "chartom-justification")
+    grade_fields = ("fact_correct", "mind_prediction", "justification_named")
     headline = "FACT accuracy"
     image_field = "image"
     facets = {"kind": (), "question_type": (), "manipulation": ()}

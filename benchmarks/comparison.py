@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.base import Benchmark, ItemScore
 from benchmarks.files import Row
-from benchmarks.tables import MEAN, intervals, value_columns
-from evaluation.statistics import mcnemar_p
+from benchmarks.tables import MEAN, RATE, intervals, value_columns
+from evaluation.statistics import Floats, mcnemar_p
 from judging.errors import CustosError
 
 
@@ -69,8 +69,11 @@ def compare_graded(benchmark: Benchmark, first: Graded, second: Graded) -> dict[
     before = np.array([a[key].value for key in shared], dtype=np.float64)
     after = np.array([b[key].value for key in shared], dtype=np.float64)
 
-    def mean(values: Sequence[float]) -> dict[str, Any]:
-        found: dict[str, Any] = intervals(value_columns(values), clusters, {"mean": MEAN}, {})
+    full = benchmark.full_score
+
+    def mean(values: Floats) -> dict[str, Any]:
+        columns = value_columns((values / full).tolist())
+        found: dict[str, Any] = intervals(columns, clusters, {"mean": RATE.times(full)}, {})
         estimate: dict[str, Any] = found["overall"]["mean"]
         return estimate
 
@@ -84,8 +87,8 @@ def compare_graded(benchmark: Benchmark, first: Graded, second: Graded) -> dict[
     a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
     return {
         "metric": benchmark.headline,
-        "a": mean(before.tolist()),
-        "b": mean(after.tolist()),
+        "a": mean(before),
+        "b": mean(after),
         "difference": parts["overall"]["mean"],
         "by": {
             name: {part: found["mean"] for part, found in parts[name].items()}

@@ -77,14 +77,18 @@ def corrected_score(
 def human_scores(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
 ) -> dict[str, float]:
-    """Headline score of every item that people graded.
+    """Headline score of every item that people graded; a row of theirs may be still without grade.
 
     Raises:
-        CustosError: If an id is unknown, or the benchmark's items hold people's labels already.
+        CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
+    if not benchmark.tasks:
+        raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
     if rows and benchmark.people_said(rows[0]) is not None:
         raise CustosError(f"'{benchmark.name}' measures judges: its items hold people's labels")
-    joined = join_responses(rows, people, benchmark.item_id)
+    judged = {*benchmark.grade_fields, "verdicts"}  # What the judge said is nobody else's grade.
+    items = [{name: row[name] for name in row.keys() - judged} for row in rows]
+    joined = join_responses(items, people, benchmark.item_id)
     scores = benchmark.scores(joined)
     return {score.id: score.value for score in scores if score.value is not None}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Benchmark
+from benchmarks.base import Benchmark, ItemScore
 from benchmarks.files import Row
 from benchmarks.people import agreement, corrected_score, labels_of_both
 from benchmarks.report_items import Shown, show_items, thumbnails
@@ -130,9 +130,8 @@ def render_html(
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    values: dict[str, float | None] = {}
-    if "models" not in table:
-        values = {score.id: score.value for score in benchmark.scores(rows)}
+    scores = benchmark.scores(rows) if "models" not in table else []
+    values = {score.id: score.value for score in scores}
     human = labels_of_both(benchmark, rows, people)[2] if "models" not in table else {}
     items = show_items(benchmark, rows[:MAX_ITEMS], values, human)
     script = (PAGE / "page.js").read_text(encoding="utf-8")
@@ -153,7 +152,7 @@ def render_html(
         ],
         corrected=table.get("corrected"),
         papers=paper_tables(benchmark, table),
-        cells=cell_map(benchmark, items),
+        cells=cell_map(benchmark, rows, scores),
         charts=draw_charts(table.get("agreement")),
         items=items,
         num_items=len(rows),
@@ -205,7 +204,9 @@ def facet_values(benchmark: Benchmark, items: Sequence[Shown], name: str) -> lis
     return in_order(found, benchmark.facets[name])
 
 
-def cell_map(benchmark: Benchmark, items: Sequence[Shown]) -> dict[str, Any] | None:
+def cell_map(
+    benchmark: Benchmark, rows: Sequence[Row], scores: Sequence[ItemScore]
+) -> dict[str, Any] | None:
     """Mean headline score by the first two facets.
 
     Returns:
@@ -215,28 +216,30 @@ def cell_map(benchmark: Benchmark, items: Sequence[Shown]) -> dict[str, Any] | N
     if len(benchmark.facets) < 2:
         return None
     row_facet, column_facet, *_ = benchmark.facets
-    scores: dict[tuple[str, str], list[float]] = {}
-    for item in items:
-        if item.score is not None and {row_facet, column_facet} <= item.facets.keys():
-            place = item.facets[row_facet], item.facets[column_facet]
-            scores.setdefault(place, []).append(item.score / benchmark.full_score)
-    if not scores:
+    grades: dict[tuple[str, str], list[float]] = {}
+    for row, score in zip(rows, scores, strict=False):  # none where models stand side by side
+        facets = benchmark.facets_of(row)
+        if score.value is not None and {row_facet, column_facet} <= facets.keys():
+            place = facets[row_facet], facets[column_facet]
+            grades.setdefault(place, []).append(score.value / benchmark.full_score)
+    if not grades:
         return None
-    rows, columns = (facet_values(benchmark, items, name) for name in (row_facet, column_facet))
+    names = [
+        in_order({place[axis] for place in grades}, benchmark.facets[facet])
+        for axis, facet in enumerate((row_facet, column_facet))
+    ]
     cells = [
         [
-            {"value": sum(own) / len(own), "n": len(own)}
-            if (own := scores.get((row, column)))
-            else None
-            for column in columns
+            {"value": sum(own) / len(own), "n": len(own)} if (own := grades.get((r, c))) else None
+            for c in names[1]
         ]
-        for row in rows
+        for r in names[0]
     ]
     return {
         "row_facet": row_facet,
         "column_facet": column_facet,
-        "rows": rows,
-        "columns": columns,
+        "rows": names[0],
+        "columns": names[1],
         "cells": cells,
     }
 

@@ -134,6 +134,7 @@ class SimpleVQA(Benchmark):
     name = "simplevqa"
     summary = "short factual visual questions, Chinese and English"
     tasks = ("simplevqa",)
+    grade_fields = ("judge_res", "cfq")
     headline = "CO"
     item_id = "data_id"
     image_field = "image"

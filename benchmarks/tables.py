@@ -80,14 +80,11 @@ def intervals(
 
     def measure(rows: Mask) -> dict[str, Any]:
         draws = Draws.of(columns[rows], numbered[rows])
-        return {
-            name: metric.scaled(
-                draws.estimate(
-                    metric.of, float(draws.total @ np.array(metric.denominator)), metric.is_rate
-                )
-            )
-            for name, metric in metrics.items()
-        }
+        measured = {}
+        for name, metric in metrics.items():
+            n = draws.total @ (np.array(metric.denominator) != 0)  # items, whatever they weigh
+            measured[name] = metric.scaled(draws.estimate(metric.of, float(n), metric.is_rate))
+        return measured
 
     found: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
     for name, parts in divisions.items():

@@ -16,8 +16,8 @@ from evaluation.statistics import (
     cluster_sums,
     kendall_tau_b,
     percentile_interval,
+    rate_interval,
     resample_clusters,
-    wilson_interval,
 )
 from judging.types import score_of
 
@@ -78,7 +78,5 @@ def rank_answerers(
 
 
 def _share(value: float, drawn: Floats, clusters: int) -> dict[str, float]:
-    interval = percentile_interval(drawn)
-    if value in (0.0, 1.0):
-        interval = wilson_interval(value * clusters, clusters)
+    interval = rate_interval(value, drawn, clusters)
     return {"value": float(value), "low": interval.low, "high": interval.high}

@@ -121,6 +121,16 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
     return Interval(float(low), float(high))
 
 
+def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
+    """Interval of a rate from its resamples, shape ``[B]``; at 0 and 1, where they agree, Wilson's.
+
+    There it is taken to rest on as many observations as ``clusters`` it is about.
+    """
+    if rate in (0.0, 1.0):
+        return wilson_interval(rate * clusters, clusters)
+    return percentile_interval(samples)
+
+
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:
     """Standard error of a mean whose items are correlated within clusters.
 

@@ -17,6 +17,7 @@ from evaluation.statistics import (
     cluster_sums,
     kendall_tau_b,
     percentile_interval,
+    rate_interval,
     resample_clusters,
 )
 from judging.errors import CustosError
@@ -279,7 +280,11 @@ def rank_models(
     win_rate: dict[str, dict[str, Any]] = {}
     for i, j in np.ndindex(*games.shape):
         if i != j:
-            spread = percentile_interval(rates_drawn[:, i, j])
+            met = (np.minimum(matches.first, matches.second) == min(i, j)) & (
+                np.maximum(matches.first, matches.second) == max(i, j)
+            )
+            on = int(met.sum()) if clusters is None else len(np.unique(clusters[met]))
+            spread = rate_interval(float(rates[i, j]), rates_drawn[:, i, j], on)
             win_rate.setdefault(matches.names[i], {})[matches.names[j]] = {
                 "value": float(rates[i, j]),
                 "low": spread.low,

@@ -269,6 +269,15 @@ def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     assert found["mcnemar_p"] == pytest.approx(2 * 0.5**4)
 
 
+def test_a_side_has_the_interval_that_its_table_has() -> None:
+    rows = truthful("A" * 10)
+    found = compared(rows, rows)
+    for side in ("a", "b"):
+        assert found[side]["value"] == 1
+        assert found[side]["low"] == pytest.approx(10 / (10 + 1.959964**2))  # Wilson 1927
+    assert (found["difference"]["low"], found["difference"]["high"]) == (0, 0)
+
+
 def test_the_same_file_twice_differs_by_nothing() -> None:
     found = compared(truthful("ABAB"), truthful("ABAB"))
     assert [found["difference"][key] for key in ("value", "low", "high")] == [0, 0, 0]

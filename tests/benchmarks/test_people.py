@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from benchmarks.base import get_benchmark
-from benchmarks.people import agreement, corrected_score
+from benchmarks.base import benchmark_names, get_benchmark
+from benchmarks.people import agreement, corrected_score, human_scores
 from evaluation.corrected import corrected_rate
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.test_charthal import item
+from tests.benchmarks.test_chartom import item as chart
+from tests.benchmarks.test_simplevqa import item as question
 
 CHARTHAL = get_benchmark("charthal")
 
@@ -99,3 +101,46 @@ def test_benchmarks_of_judges_bring_people_along() -> None:
         "confusion": {"labels": ["Correct", "Wrong"], "counts": [[0, 1], [0, 1]]},
         "calibration": None,
     }
+
+
+@pytest.mark.parametrize("kept", [(), ("question", "response"), ("score",)])
+def test_what_people_have_not_graded_yet_is_no_grade(kept: tuple[str, ...]) -> None:
+    rows, people = graded(4)
+    open_rows = [
+        {"id": row["id"], **{name: None if name == "score" else row[name] for name in kept}}
+        for row in rows[60:]
+    ]
+    assert human_scores(CHARTHAL, rows, [*people, *open_rows]) == {
+        row["id"]: 100 * row["score"] for row in people
+    }
+    assert corrected_score(CHARTHAL, rows, [*people, *open_rows], True) == corrected_score(
+        CHARTHAL, rows, people, True
+    )
+    assert not human_scores(CHARTHAL, rows, open_rows)
+
+
+GRADED = {
+    "charthal": item(response="x", score=1),
+    "chartom": chart(fact_response="1.2", fact_correct=True),
+    "simplevqa": question(1, "A"),
+}
+
+
+@pytest.mark.parametrize("name", GRADED)
+def test_a_judges_grades_are_never_taken_for_peoples(name: str) -> None:
+    benchmark, row = get_benchmark(name), GRADED[name]
+    [own] = benchmark.scores([row])
+    assert own.value == benchmark.full_score
+    assert human_scores(benchmark, [row], [{benchmark.item_id: own.id}]) == {}
+    assert human_scores(benchmark, [row], [row]) == {own.id: own.value}
+
+
+def test_every_benchmark_says_which_grades_are_a_judges() -> None:
+    for name in benchmark_names():
+        assert bool(get_benchmark(name).grade_fields) == (name in GRADED)
+
+
+def test_rules_need_no_correction() -> None:
+    row = {"question_id": "1", "response": "(A)", "ground_truth": "A"}
+    with pytest.raises(CustosError, match="graded by rule"):
+        human_scores(get_benchmark("truthfulvqa"), [row], [{"question_id": "1"}])

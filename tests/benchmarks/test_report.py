@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from benchmarks.base import benchmark_names, get_benchmark
 from benchmarks.report import build_table, cell_map, render_html
-from benchmarks.report_items import show_items
 from cli.main import app
 from judging.errors import CustosError
 from judging.types import Verdict
@@ -154,11 +153,24 @@ def test_the_map_of_cells() -> None:
         item("desc_normal", id="c", figure_id=3, score=1),
         item("desc_normal", id="d", figure_id=3, score=-1),
     ]
-    scores = {score.id: score.value for score in CHARTHAL.scores(rows)}
-    found = cell_map(CHARTHAL, show_items(CHARTHAL, rows, scores, {}))
+    found = cell_map(CHARTHAL, rows, CHARTHAL.scores(rows))
     assert found is not None
     assert (found["rows"], found["columns"]) == (["desc", "open"], ["irrel", "normal"])
     assert found["cells"] == [[None, {"value": 1, "n": 1}], [{"value": 0.5, "n": 2}, None]]
+
+
+def test_the_map_is_of_all_rows_and_the_browser_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks.report.MAX_ITEMS", 10)
+    rows = [item(id=str(n), figure_id=n, response="x", score=int(n < 10)) for n in range(40)]
+    first, last = page_of(rows), page_of(rows[::-1])
+    of_all, backwards = (
+        page[page.index('<table class="cells">') :].split("</table>")[0] for page in (first, last)
+    )
+    assert of_all == backwards
+    assert "<b>25.0</b><small>n = 40</small>" in of_all
+    assert "The first 10 of 40 items" in " ".join(first.split())
 
 
 def run(*arguments: str | Path) -> Any:

@@ -47,7 +47,12 @@ def test_every_spelling_of_a_conclusion_counts() -> None:
 
 
 def test_f_is_the_harmonic_mean() -> None:
-    overall = SIMPLEVQA.table(graded("AAABBC"))["overall"]
+    table = SIMPLEVQA.table(graded("AAABBC"))
+    overall, measured = table["overall"], table["intervals"]["overall"]
+    assert {name: found["n"] for name, found in measured.items()} == {
+        **dict.fromkeys(("CO", "IN", "NA", "F"), 6),
+        "CGA": 5,
+    }
     co, cga = overall["CO"], overall["CGA"]
     assert (co, cga) == (3 / 6, 3 / 5)
     assert overall["F"] == pytest.approx(2 * co * cga / (co + cga))

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from evaluation.statistics import Floats, kendall_tau_b
+from evaluation.statistics import Z_95, Floats, kendall_tau_b
 from evaluation.tournament import (
     Matches,
     Ratings,
@@ -250,6 +250,18 @@ def test_table_by_hand() -> None:
     assert rates["q"]["p"]["low"] < 0.75 < rates["q"]["p"]["high"]
     assert np.isnan(rates["p"]["r"]["value"])
     assert found["n"] == 5
+
+
+@pytest.mark.parametrize("on", [1, 3, 6])
+def test_who_always_won_may_yet_lose(on: int) -> None:
+    rows = [("p", "q", "A")] * 6 + [("q", "r", "A"), ("r", "p", "A"), ("r", "q", "A")]
+    clusters = np.array([n % on for n in range(6)] + [7, 8, 9])
+    rates = rank_models(Matches.of(rows), clusters, resamples=50)["win_rate"]
+    low = on / (on + Z_95**2)  # Wilson 1927 where all of them agree
+    found = rates["p"]["q"]
+    assert (found["value"], found["n"]) == (1, 6)
+    assert (found["low"], found["high"]) == (pytest.approx(low), 1)
+    assert rates["q"]["p"]["high"] == pytest.approx(1 - low)
 
 
 def test_a_large_tournament_takes_seconds() -> None:
