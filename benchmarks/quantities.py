@@ -95,6 +95,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _FOLLOWING = re.compile(r"\s*(%|[a-z]+)", re.IGNORECASE)
+_COUNTED = re.compile(r"\s+(?:in|of|out\s+of)\s+(?:\d|" + "|".join(_WORDS) + r"\b)", re.IGNORECASE)
 _FINAL = re.compile(r"(?:answer|result)\s*(?:is|:|=|would be)|\\boxed\s*\{|=|≈", re.IGNORECASE)
 
 
@@ -205,13 +206,15 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
     """Read a MIND answer: the predicted share in [0, 1], asked for first, and the reasons.
 
     Returns:
-        The first number if it is a share (``0.3``, ``30 %``, ``3/10``) and not one end of a range,
-        a list's number or cut by a decimal comma, else ``None``; and the text after it, the whole
-        text if there is no prediction.
+        The first number if it is a share (``0.3``, ``30 %``, ``3/10``, ``half``) and not one end of
+        a range, of a count (``1 in 5``), a list's number or cut by a decimal comma, else ``None``;
+        and the text after it, the whole text if there is no prediction. A whole number in words
+        (``one``) is no prediction: it is said of other things.
     """
     text = plain_text(text)
-    found = find_quantities(text)
-    if not found:
+    said = find_quantities(text)
+    found = [one for one in said if one.value % 1 or re.search(r"[\d%]", text[one.start : one.end])]
+    if not found or (said[0] is not found[0] and _is_count(text, said[0])):
         return None, text.strip()
     first = found[0]
     between = text[first.end : found[1].start].strip() if len(found) > 1 else ""
@@ -219,7 +222,13 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
     before = text[: first.start].rstrip().casefold()
     is_range = is_range or (between == "and" and before.endswith("between"))
     is_listed = len(found) > 1 and re.match(r"\s*\d+[.)]\s", text)
-    is_cut = re.match(r",\d", text[first.end :])
+    is_cut = re.match(r",\d", text[first.end :]) or _is_count(text, first)
     if is_range or is_listed or is_cut or not 0 <= first.value <= 1 or first.unit:
         return None, text.strip()
     return first.value, text[first.end :].lstrip(" \t\n.,;:-–—)]*")
+
+
+def _is_count(text: str, said: Quantity) -> bool:
+    """``1`` of ``1 in 5``; a share of so many (``35 % of 20``) stays one."""
+    whole = said.magnitude is None and said.number % 1 == 0
+    return whole and _COUNTED.match(text, said.end) is not None

@@ -69,6 +69,18 @@ def test_any_plain_number_is_read_back(value: float) -> None:
         ("0,3 because", None, "0,3 because"),
         ("1. Everybody is fooled", 1, "Everybody is fooled"),
         ("Nobody is fooled", None, "Nobody is fooled"),
+        ("Half of them", 0.5, "of them"),
+        ("35 % of 20 people", 0.35, "of 20 people"),
+        ("This one is easy to misread: 0.35", 0.35, ""),
+        ("One would expect about 0.4", 0.4, ""),
+        ("Zero-based axis is missing, so 0.6", 0.6, ""),
+        *(
+            (text, None, text)
+            for text in (
+                *("1 in 5 students", "1 out of 4", "2 of 10", "One in five students"),
+                *("One third of them", "one quarter", "one in three: 0.33", "one of 4"),
+            )
+        ),
         ("", None, ""),
     ],
 )
