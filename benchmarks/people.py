@@ -39,9 +39,15 @@ def corrected_score(
         ``specificity``, ``unscored``.
 
     Raises:
-        CustosError: If an id is unknown or the estimate does not exist.
+        CustosError: If an id is unknown or repeated, or the estimate does not exist.
     """
-    judge = {score.id: score for score in benchmark.scores(rows) if score.value is not None}
+    scores = benchmark.scores(rows)
+    seen: set[str] = set()
+    for number, score in enumerate(scores, 1):
+        if score.id in seen:
+            raise CustosError(f"item {number}: id '{score.id}' occurs twice: labels go by id")
+        seen.add(score.id)
+    judge = {score.id: score for score in scores if score.value is not None}
     human = human_scores(benchmark, rows, people)
     scored = list(judge.values())
     full = benchmark.full_score

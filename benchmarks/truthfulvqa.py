@@ -121,7 +121,7 @@ class TruthfulVQA(Benchmark):
         return [
             ItemScore(
                 str(row.get(self.item_id, "")),
-                str(row.get("set_id", row.get(self.item_id, ""))),
+                str(row.get(self.item_id, "") if row.get("set_id") is None else row["set_id"]),
                 float(_is_right(row)),
             )
             for row in rows

@@ -278,6 +278,14 @@ def test_a_side_has_the_interval_that_its_table_has() -> None:
     assert (found["difference"]["low"], found["difference"]["high"]) == (0, 0)
 
 
+def test_items_without_a_set_are_clusters_of_their_own() -> None:
+    first, second = truthful("ABABAABB"), truthful("AABBABAB")
+    unset = [[{**row, "set_id": None} for row in rows] for rows in (first, second)]
+    assert compared(*unset) == compared(first, second)
+    found = compared(first, second)["difference"]
+    assert found["low"] < found["high"]
+
+
 def test_the_same_file_twice_differs_by_nothing() -> None:
     found = compared(truthful("ABAB"), truthful("ABAB"))
     assert [found["difference"][key] for key in ("value", "low", "high")] == [0, 0, 0]

@@ -140,6 +140,12 @@ def test_every_benchmark_says_which_grades_are_a_judges() -> None:
         assert bool(get_benchmark(name).grade_fields) == (name in GRADED)
 
 
+def test_labels_need_ids_of_their_own() -> None:
+    rows, people = graded(6)
+    with pytest.raises(CustosError, match="item 201: id '0' occurs twice"):
+        corrected_score(CHARTHAL, [*rows, rows[0]], people, True)
+
+
 def test_rules_need_no_correction() -> None:
     row = {"question_id": "1", "response": "(A)", "ground_truth": "A"}
     with pytest.raises(CustosError, match="graded by rule"):
