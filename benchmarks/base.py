@@ -53,13 +53,13 @@ class Benchmark(ABC):
     summary: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
     """Judge tasks it asks for; empty when rules decide everything."""
+    grade_fields: ClassVar[tuple[str, ...]]
+    """What ``graded`` adds of the judge's, beside the verdicts; without it an item has no score."""
     headline: ClassVar[str]
     """What ``scores`` scores."""
     full_score: ClassVar[float] = 1.0
     """What ``scores`` gives an item that is right throughout."""
     published: ClassVar[tuple[Published, ...]]
-    grade_fields: ClassVar[tuple[str, ...]] = ()
-    """What ``graded`` adds of a judge's, beside the verdicts."""
     item_id: ClassVar[str] = "id"
     """Field that names an item."""
     image_field: ClassVar[str | None] = None

@@ -27,6 +27,7 @@ class HiEval(Benchmark):
     name = "hieval"
     summary = "judges against people: quick score and error analysis"
     tasks = ("hieval-qs", "hieval-ea")
+    grade_fields = ()
     headline = "accuracy"
     image_field = "images"
     facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}

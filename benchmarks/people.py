@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.base import Benchmark, join_responses
+from benchmarks.comparison import Graded
 from benchmarks.files import Row
 from benchmarks.tables import stored_verdicts
 from evaluation.corrected import Rate, corrected_rate
@@ -41,13 +42,7 @@ def corrected_score(
     Raises:
         CustosError: If an id is unknown or repeated, or the estimate does not exist.
     """
-    scores = benchmark.scores(rows)
-    seen: set[str] = set()
-    for number, score in enumerate(scores, 1):
-        if score.id in seen:
-            raise CustosError(f"item {number}: id '{score.id}' occurs twice: labels go by id")
-        seen.add(score.id)
-    judge = {score.id: score for score in scores if score.value is not None}
+    judge = Graded.of(benchmark, rows).scores
     human = human_scores(benchmark, rows, people)
     scored = list(judge.values())
     full = benchmark.full_score
@@ -92,7 +87,7 @@ def human_scores(
         raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
     if rows and benchmark.people_said(rows[0]) is not None:
         raise CustosError(f"'{benchmark.name}' measures judges: its items hold people's labels")
-    judged = {*benchmark.grade_fields, "verdicts"}  # What the judge said is nobody else's grade.
+    judged = {*benchmark.grade_fields, "verdicts"}  # what the judge said is nobody else's grade
     items = [{name: row[name] for name in row.keys() - judged} for row in rows]
     joined = join_responses(items, people, benchmark.item_id)
     scores = benchmark.scores(joined)

@@ -43,6 +43,7 @@ class TruthfulVQA(Benchmark):
     name = "truthfulvqa"
     summary = "multiple choice under misleading questions and false premises"
     tasks = ()
+    grade_fields = ()
     headline = "accuracy"
     item_id = "question_id"
     image_field = "image"
