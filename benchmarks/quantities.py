@@ -95,7 +95,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _FOLLOWING = re.compile(r"\s*(%|[a-z]+)", re.IGNORECASE)
-_COUNTED = re.compile(r"\s+(?:in|of|out\s+of)\s+(?:\d|" + "|".join(_WORDS) + r"\b)", re.IGNORECASE)
+_COUNTED = re.compile(r"\s+(?:in|of|out\s+of)\s+(?:\d|(?:" + "|".join(_WORDS) + r")\b)", re.I)
 _FINAL = re.compile(r"(?:answer|result)\s*(?:is|:|=|would be)|\\boxed\s*\{|=|≈", re.IGNORECASE)
 
 
@@ -222,8 +222,10 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
     before = text[: first.start].rstrip().casefold()
     is_range = is_range or (between == "and" and before.endswith("between"))
     is_listed = len(found) > 1 and re.match(r"\s*\d+[.)]\s", text)
-    is_cut = re.match(r",\d", text[first.end :]) or _is_count(text, first)
-    if is_range or is_listed or is_cut or not 0 <= first.value <= 1 or first.unit:
+    is_cut = re.match(r",\d", text[first.end :])
+    if is_range or is_listed or is_cut or _is_count(text, first):
+        return None, text.strip()
+    if not 0 <= first.value <= 1 or first.unit:
         return None, text.strip()
     return first.value, text[first.end :].lstrip(" \t\n.,;:-–—)]*")
 

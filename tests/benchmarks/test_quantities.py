@@ -71,6 +71,7 @@ def test_any_plain_number_is_read_back(value: float) -> None:
         ("Nobody is fooled", None, "Nobody is fooled"),
         ("Half of them", 0.5, "of them"),
         ("35 % of 20 people", 0.35, "of 20 people"),
+        ("1 of tenants and owners alike", 1, "of tenants and owners alike"),
         ("This one is easy to misread: 0.35", 0.35, ""),
         ("One would expect about 0.4", 0.4, ""),
         ("Zero-based axis is missing, so 0.6", 0.6, ""),
