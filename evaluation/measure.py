@@ -14,13 +14,12 @@ from evaluation.outcomes import Outcomes
 from evaluation.statistics import (
     RESAMPLES,
     Floats,
-    Interval,
     Ints,
     cluster_standard_error,
     cluster_sums,
     percentile_interval,
+    rate_interval,
     resample_clusters,
-    wilson_interval,
 )
 from judging.types import score_of, type_of
 
@@ -242,11 +241,12 @@ def summarise(metric: Metric, tally: Tally, drawn: Tally) -> dict[str, Any]:
     """
     total = tally.total()
     value, n = float(metric.value(total)), float(metric.items(total))
-    interval = percentile_interval(metric.value(drawn))
-    if metric.is_rate and value in (0.0, 1.0):
+    samples = metric.value(drawn)
+    if metric.is_rate:
         # Where a cluster has nothing that the rate is about, its own rate does not exist.
         clusters = int((~np.isnan(metric.value(tally))).sum())
-        interval = wilson_interval(value * clusters, clusters)
-    elif interval.low > value or interval.high < value:
-        interval = Interval(min(interval.low, value), max(interval.high, value))
-    return {"value": value, "low": interval.low, "high": interval.high, "n": int(n)}
+        interval = rate_interval(value, samples, clusters)
+    else:
+        interval = percentile_interval(samples)
+    low, high = min(interval.low, value), max(interval.high, value)
+    return {"value": value, "low": low, "high": high, "n": int(n)}

@@ -122,9 +122,10 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
 
 
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
-    """Interval of a rate from its resamples, shape ``[B]``; at 0 and 1, where they agree, Wilson's.
+    """Interval of a rate from its resamples, shape ``[B]``; at 0 and 1 Wilson's.
 
-    There it is taken to rest on as many observations as ``clusters`` it is about.
+    There all resamples agree, and it is taken to rest on as many observations as it is about
+    ``clusters``.
     """
     if rate in (0.0, 1.0):
         return wilson_interval(rate * clusters, clusters)

@@ -276,15 +276,12 @@ def rank_models(
     wins, drawn = win_matrix(matches), resampled_wins(matches, clusters, resamples, seed)
     games = wins + wins.T
     rates, rates_drawn = ratio(wins, games), ratio(drawn, drawn + drawn.swapaxes(1, 2))
+    met = _clusters_met(matches, clusters)
     table = {}
     win_rate: dict[str, dict[str, Any]] = {}
     for i, j in np.ndindex(*games.shape):
         if i != j:
-            met = (np.minimum(matches.first, matches.second) == min(i, j)) & (
-                np.maximum(matches.first, matches.second) == max(i, j)
-            )
-            on = int(met.sum()) if clusters is None else len(np.unique(clusters[met]))
-            spread = rate_interval(float(rates[i, j]), rates_drawn[:, i, j], on)
+            spread = rate_interval(float(rates[i, j]), rates_drawn[:, i, j], int(met[i, j]))
             win_rate.setdefault(matches.names[i], {})[matches.names[j]] = {
                 "value": float(rates[i, j]),
                 "low": spread.low,
@@ -313,6 +310,16 @@ def rank_models(
         "n": len(matches),
         "draws": int((~np.isnan(ratings.drawn[:, 0])).sum()),
     }
+
+
+def _clusters_met(matches: Matches, clusters: Ints | None) -> Ints:
+    """In how many clusters two models met; matches alone are clusters of one. Shape ``[m, m]``."""
+    own = np.arange(len(matches)) if clusters is None else clusters
+    sides = np.sort([matches.first, matches.second], axis=0)
+    low, high, _ = np.unique(np.stack([*sides, own]), axis=1)
+    met = np.zeros((len(matches.names), len(matches.names)), dtype=np.int64)
+    np.add.at(met, (low, high), 1)
+    return met + met.T
 
 
 def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
