@@ -152,7 +152,7 @@ def render_html(
         ],
         corrected=table.get("corrected"),
         papers=paper_tables(benchmark, table),
-        cells=cell_map(benchmark, rows, scores),
+        cells=cell_map(benchmark, rows, scores) if scores else None,
         charts=draw_charts(table.get("agreement")),
         items=items,
         num_items=len(rows),
@@ -217,29 +217,29 @@ def cell_map(
         return None
     row_facet, column_facet, *_ = benchmark.facets
     grades: dict[tuple[str, str], list[float]] = {}
-    for row, score in zip(rows, scores, strict=False):  # none where models stand side by side
+    for row, score in zip(rows, scores, strict=True):
         facets = benchmark.facets_of(row)
         if score.value is not None and {row_facet, column_facet} <= facets.keys():
             place = facets[row_facet], facets[column_facet]
             grades.setdefault(place, []).append(score.value / benchmark.full_score)
     if not grades:
         return None
-    names = [
-        in_order({place[axis] for place in grades}, benchmark.facets[facet])
-        for axis, facet in enumerate((row_facet, column_facet))
-    ]
+    row_names = in_order({row for row, _ in grades}, benchmark.facets[row_facet])
+    column_names = in_order({column for _, column in grades}, benchmark.facets[column_facet])
     cells = [
         [
-            {"value": sum(own) / len(own), "n": len(own)} if (own := grades.get((r, c))) else None
-            for c in names[1]
+            {"value": sum(own) / len(own), "n": len(own)}
+            if (own := grades.get((row_name, column_name)))
+            else None
+            for column_name in column_names
         ]
-        for r in names[0]
+        for row_name in row_names
     ]
     return {
         "row_facet": row_facet,
         "column_facet": column_facet,
-        "rows": names[0],
-        "columns": names[1],
+        "rows": row_names,
+        "columns": column_names,
         "cells": cells,
     }
 

@@ -107,10 +107,8 @@ class Scheduler:
         self.on_window = on_window
         self._loop = asyncio.get_running_loop()
         self._changed = threading.Condition()
-        # In the order in which they were taken last.
-        self._lanes: OrderedDict[tuple[str, Kind], deque[Job]] = OrderedDict(
-            ((name, kind), deque()) for name in judges for kind in get_args(Kind)
-        )
+        lanes = ((name, kind) for name in judges for kind in get_args(Kind))  # last taken, last
+        self._lanes = OrderedDict[tuple[str, Kind], deque[Job]]((lane, deque()) for lane in lanes)
         self._running: list[Job] = []
         self._num_waiting = 0
         self._tokens_waiting = 0
