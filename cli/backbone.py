@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judging.embedded import EMBEDDED, EMBEDDED_2, cache_folder
+from judging.models.embedded import EMBEDDED, EMBEDDED_2, cache_folder
 
 if TYPE_CHECKING:
-    from judging.backbones import Backbone
+    from judging.models.backbones import Backbone
 
 SMOKE_QUESTION = "What is the capital of France?"
 MAX_SMOKE_TOKENS = 24
@@ -28,8 +28,8 @@ def backbone(
 
     Example: custos backbone --smoke
     """
-    from judging.arithmetic import computed_in
-    from judging.backbones import load_backbone
+    from judging.models.backbones import load_backbone
+    from judging.models.device_dtype import computed_in
 
     loaded = load_backbone(name)
     config = loaded.model.config

@@ -14,7 +14,7 @@ from cli.bench_grade import grade
 from cli.bench_respond import respond
 from cli.bench_tournament import tournament
 from judging import CustosError
-from judging.rows import atomic_write, write_json
+from judging.records import atomic_write, write_json
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 
@@ -49,7 +49,7 @@ def plan(
 
     Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
     """
-    from evaluation.label_plan import judge_correlation, labels_needed
+    from evaluation.correction.label_plan import judge_correlation, labels_needed
 
     correlation = judge_correlation(rate, sensitivity, specificity)
     found = labels_needed(half_width, items, rate, correlation)
@@ -63,7 +63,7 @@ def show_list() -> None:
 
     Example: custos bench list
     """
-    from benchmarks.base import benchmark_names, get_benchmark
+    from benchmarks.framework.base import benchmark_names, get_benchmark
 
     table = Table("name", "what it measures", "judge tasks", "published")
     for name in benchmark_names():
@@ -100,10 +100,16 @@ def table(
 
     Example: custos bench table charthal --graded gpt.eval.json --html report.html
     """
-    from benchmarks.base import get_benchmark
-    from benchmarks.files import read_file, read_run, rows_of
-    from benchmarks.people import human_scores
-    from benchmarks.report import about, build_table, paper_tables, render_html, render_markdown
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.corrected_by_people import human_scores
+    from benchmarks.framework.files import read_file, read_run, rows_of
+    from benchmarks.framework.report.report import (
+        about,
+        build_table,
+        paper_tables,
+        render_html,
+        render_markdown,
+    )
 
     benchmark = get_benchmark(name)
     rows = list(read_file(graded))
@@ -156,10 +162,10 @@ def compare(
 
     Example: custos bench compare charthal gpt.eval.json qwen.eval.json
     """
-    from benchmarks.base import get_benchmark
-    from benchmarks.comparison import Graded, compare_graded
-    from benchmarks.files import read_file, rows_of
-    from benchmarks.report import interval_cells
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.compare import Graded, compare_graded
+    from benchmarks.framework.files import read_file, rows_of
+    from benchmarks.framework.report.report import interval_cells
 
     benchmark, graded = get_benchmark(name), []
     for path in (a, b):
@@ -195,9 +201,9 @@ def lal(
 
     Example: custos bench lal --results logits.json --json lal.json
     """
-    from benchmarks.files import read_file, rows_of
-    from evaluation.option_logits import measure_lal
-    from evaluation.report import without_nan
+    from benchmarks.framework.files import read_file, rows_of
+    from benchmarks.truthfulvqa.logit_advantage import measure_lal
+    from evaluation.report.report import without_nan
 
     rows = list(read_file(results))
     with rows_of(results):
@@ -211,8 +217,8 @@ def lal(
 
 def _measured_table(title: str, intervals: Mapping[str, Any]) -> Table:
     """Every estimate of a tree on a line of its own."""
-    from benchmarks.report import interval_cells
-    from benchmarks.tables import estimates
+    from benchmarks.framework.report.report import interval_cells
+    from benchmarks.framework.tables import estimates
 
     shown = Table("", "value", "95 % interval", "n", title=title)
     for path, estimate in estimates(intervals):

@@ -12,16 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.partial import (
-    Grader,
-    RetryFailed,
-    fill_showing,
-    locked,
-    partial_of,
-    read_saved,
-    remove_unless_failed,
-)
-from cli.server_options import (
+from cli.shared.server_options import (
     CompletionPrice,
     Concurrency,
     Deadline,
@@ -31,8 +22,17 @@ from cli.server_options import (
     prices,
     service_key,
 )
+from clients.kept_work import (
+    Grader,
+    RetryFailed,
+    fill_showing,
+    locked,
+    partial_of,
+    read_saved,
+    remove_unless_failed,
+)
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.rows import write_json
+from judging.records import write_json
 
 RUBRICS_OF = "charthal"
 """The benchmark whose rubrics can be replaced."""
@@ -85,8 +85,8 @@ def grade(
     Example: custos bench grade charthal --responses gpt.response.json
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
     """
-    from benchmarks.base import get_benchmark, join_responses
-    from benchmarks.files import (
+    from benchmarks.framework.base import get_benchmark, join_responses
+    from benchmarks.framework.files import (
         check_ids,
         check_output,
         read_file,

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from cli.server_options import (
+from cli.shared.server_options import (
     CompletionPrice,
     Concurrency,
     Deadline,
@@ -24,12 +24,12 @@ from cli.server_options import (
     prices,
 )
 from judging.errors import CustosError
-from judging.rows import write_json
+from judging.records import write_json
 
 if TYPE_CHECKING:
-    from benchmarks.base import Benchmark
-    from benchmarks.files import Row
-    from benchmarks.respond import Question
+    from benchmarks.framework.base import Benchmark
+    from benchmarks.framework.files import Row
+    from benchmarks.framework.responses import Question
     from clients.jobs import JobResult
     from clients.messages import ChatItem, Decoding
 
@@ -79,9 +79,9 @@ def respond(
     Example: custos bench respond charthal --items charthal.json --base-url https://api.openai.com/v1
     --model gpt-4o --key-env OPENAI_API_KEY --out gpt.response.json
     """
-    from benchmarks.base import get_benchmark
-    from benchmarks.files import check_output, write_graded
-    from benchmarks.respond import answered, questions
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import check_output, write_graded
+    from benchmarks.framework.responses import answered, questions
     from cli.grade import show_problems, write_problems
     from clients.chat import Server
     from clients.jobs import run_job, spent
@@ -146,7 +146,7 @@ def respond(
 def _ask_backbone(
     chats: Sequence[ChatItem], backbone: str, decoding: Decoding, answers: Path
 ) -> JobResult:
-    from benchmarks.respond import ask_backbone
+    from benchmarks.framework.responses import ask_backbone
 
     with Progress(console=Console(stderr=True)) as progress:
         bar = progress.add_task("answering", total=len(chats))
@@ -162,7 +162,7 @@ def _ask_backbone(
 def _write_option_logits(
     benchmark: Benchmark, rows: Sequence[Row], asked: Sequence[Question], backbone: str, out: Path
 ) -> dict[int, str]:
-    from benchmarks.option_logits import option_logits
+    from benchmarks.truthfulvqa.option_logits import option_logits
 
     with Progress(console=Console(stderr=True)) as progress:
         bar = progress.add_task("option logits", total=len(asked))

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.bench_grade import load_grader
-from cli.partial import (
+from cli.shared.server_options import Concurrency, Deadline, KeyEnv
+from clients.kept_work import (
     RetryFailed,
     fill_showing,
     locked,
@@ -19,12 +20,11 @@ from cli.partial import (
     read_saved,
     remove_unless_failed,
 )
-from cli.server_options import Concurrency, Deadline, KeyEnv
 from judging import CustosError, JudgeRequest, Verdict
-from judging.rows import read_records, write_json, write_records
+from judging.records import read_records, write_json, write_records
 
 if TYPE_CHECKING:
-    from benchmarks.matches import Match
+    from benchmarks.framework.matches import Match
 
 
 def tournament(
@@ -70,10 +70,10 @@ def tournament(
     Example: custos bench tournament truthfulvqa --items truthfulvqa --responses gpt=gpt.json
     --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
     """
-    from benchmarks.base import get_benchmark
-    from benchmarks.files import read_file, rows_of
-    from benchmarks.matches import agreement, pair_up, rank, read_responses
-    from benchmarks.report import interval_cells
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import read_file, rows_of
+    from benchmarks.framework.matches import agreement, pair_up, rank, read_responses
+    from benchmarks.framework.report.report import interval_cells
     from cli.grade import fail_without_verdict, show_problems
 
     benchmark = get_benchmark(name)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from evaluation.compare import MIN_COMMON, compare_runs, render_comparison
-from judging.rows import write_json
+from judging.records import write_json
 
 
 def compare(

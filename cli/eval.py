@@ -11,9 +11,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key, judge_on
+from cli.shared.server_options import (
+    BaseUrl,
+    Concurrency,
+    Deadline,
+    Engine,
+    KeyEnv,
+    api_key,
+    judge_on,
+)
 from judging import LabelledExample
-from judging.rows import read_records
+from judging.records import read_records
 
 
 def evaluate(
@@ -41,7 +49,7 @@ def evaluate(
 
     Example: custos eval runs/qs --data data/qs/test.jsonl --out runs/qs/eval
     """
-    from evaluation.report import write_report
+    from evaluation.report.report import write_report
     from evaluation.run import save_run
     from evaluation.trial import summary_table, try_judge
     from judging.fingerprint import file_sha256

@@ -12,16 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.partial import (
-    Grader,
-    RetryFailed,
-    fill_showing,
-    locked,
-    partial_of,
-    read_saved,
-    remove_unless_failed,
-)
-from cli.server_options import (
+from cli.shared.server_options import (
     BaseUrl,
     Concurrency,
     Deadline,
@@ -31,9 +22,18 @@ from cli.server_options import (
     judge_on,
     service_key,
 )
+from clients.kept_work import (
+    Grader,
+    RetryFailed,
+    fill_showing,
+    locked,
+    partial_of,
+    read_saved,
+    remove_unless_failed,
+)
 from judging import CustosError, Judge, JudgeRequest, LabelledExample, Verdict
-from judging.panel import Panel
-from judging.rows import atomic_write, read_rows, with_absolute_images, write_records
+from judging.best_judge import Panel
+from judging.records import atomic_write, read_rows, with_absolute_images, write_records
 from judging.tasks import get_task
 from judging.types import Pass, parse_record
 
@@ -108,7 +108,8 @@ def load_judge(
     """The judge or service that is asked for, or all shipped judges.
 
     Raises:
-        CustosError: As :func:`cli.server_options.judge_on`, or if the service does not answer.
+        CustosError: As :func:`cli.shared.server_options.judge_on`, or if the service does not
+            answer.
     """
     if judge and judge.startswith(("http://", "https://")):
         from clients.judge_client import JudgeClient

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from judging import CustosError
-from judging.rows import write_json
+from judging.records import write_json
 
 
 def load(
@@ -38,7 +38,7 @@ def load(
     Example: custos load --in data/evouna/test.jsonl --json runs/load.json
     """
     from cli.grade import read_requests
-    from serve.load import measure
+    from experiments.cost.service_load import measure
 
     requests = [request for _, request in itertools.islice(read_requests(source), rows)]
     if len(requests) < rows_per_call:

@@ -14,12 +14,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from data_prep.evouna import load_evouna
-from data_prep.filters import MIN_WORDS, drop_trivial, keep_contested, parse_verdicts
-from data_prep.generic import load_generic
-from data_prep.hieval import HubOptions, Layout, is_hub_id, load_hieval
-from data_prep.manifest import describe_file, write_prepared
-from data_prep.splits import SPLITS, HeldOut, Splits, split_beside_test, split_examples
+from data_prep.sources.evouna import load_evouna
+from data_prep.sources.generic import load_generic
+from data_prep.sources.hieval import HubOptions, Layout, is_hub_id, load_hieval
+from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, parse_verdicts
+from data_prep.splits.manifest import describe_file, write_prepared
+from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_beside_test, split_examples
 from judging.errors import CustosError
 from judging.types import LabelledExample, parse_record
 
@@ -202,7 +202,7 @@ def synthetic(
 
     Example: custos prep synthetic --out data/synthetic --rows 20000 --seed 1
     """
-    from data_prep.synthetic import generate
+    from data_prep.synthetic.text import generate
 
     held_out = held_out_shares(val, cal, test)
     num_test = round(held_out.targets(rows)["test"])

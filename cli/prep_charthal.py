@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.prep import Strict, show_bad_rows
-from cli.server_options import (
+from cli.shared.server_options import (
     CompletionPrice,
     Concurrency,
     Deadline,
@@ -66,9 +66,9 @@ def generate(
     """
     from clients.chat import Server
     from clients.messages import Decoding
-    from data_prep.charthal_construction.charts import load_charts, sample_charts
-    from data_prep.charthal_construction.generation import generate_questions
-    from data_prep.manifest import describe_file
+    from data_prep.construction.charthal.charts import load_charts, sample_charts
+    from data_prep.construction.charthal.generation import generate_questions
+    from data_prep.splits.manifest import describe_file
 
     server = Server(base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
     bad_rows: list[str] = []
@@ -98,8 +98,8 @@ def sheet(
 
     Example: custos prep charthal-construct sheet data/mine --out anna.csv
     """
-    from data_prep.charthal_construction.checks import write_sheet
-    from data_prep.charthal_construction.generation import load_questions
+    from data_prep.construction.charthal.checks import write_sheet
+    from data_prep.construction.charthal.generation import load_questions
 
     questions = load_questions(folder)
     write_sheet(out, questions)
@@ -120,8 +120,8 @@ def collect(
 
     Example: custos prep charthal-construct collect data/mine --sheet anna.csv --sheet ben.csv
     """
-    from data_prep.charthal_construction.checks import read_sheet, settle
-    from data_prep.charthal_construction.generation import (
+    from data_prep.construction.charthal.checks import read_sheet, settle
+    from data_prep.construction.charthal.generation import (
         count_cells,
         load_questions,
         write_benchmark,

@@ -25,8 +25,8 @@ def chartom(
 
     Example: custos prep chartom --out data/chartom --pairs 56 --seed 1
     """
-    from benchmarks.base import get_benchmark
-    from data_prep.chartom.export import make_pairs, write_pairs
+    from benchmarks.framework.base import get_benchmark
+    from data_prep.synthetic.misleading_charts.export import make_pairs, write_pairs
 
     [table] = get_benchmark("chartom").published
     published = {name: (float(str(row[1])), float(str(row[3]))) for name, row in table.rows.items()}

@@ -14,9 +14,9 @@ from rich.progress import track
 from rich.table import Table
 
 from cli.prep import Cal, Test, Val, held_out_shares
-from data_prep.charts.export import write_charts
-from data_prep.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins, tell
-from data_prep.charts.scenes import KINDS
+from data_prep.synthetic.charts.export import write_charts
+from data_prep.synthetic.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins, tell
+from data_prep.synthetic.charts.scenes import KINDS
 from judging.errors import CustosError
 
 Forms = Literal["train", "test", "all"]

@@ -22,7 +22,7 @@ from cli.prep import (
     show_bad_rows,
     split_and_write,
 )
-from cli.server_options import (
+from cli.shared.server_options import (
     CompletionPrice,
     Concurrency,
     Deadline,
@@ -34,9 +34,9 @@ from cli.server_options import (
     api_key,
     prices,
 )
-from data_prep.generic import load_generic
-from data_prep.judgements import PAIR_TASK
-from data_prep.manifest import describe_file
+from data_prep.construction.judgements import PAIR_TASK
+from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import describe_file
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import LabelledExample, parse_record
@@ -67,7 +67,7 @@ def critiques(
     """
     from clients.chat import Server
     from clients.messages import Decoding
-    from data_prep.critiques import write_critiques
+    from data_prep.construction.critiques import write_critiques
 
     server = Server(base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
     bad_rows: list[str] = []
@@ -108,7 +108,7 @@ def truthful(
 
     Example: custos prep truthful --source judge_train.json --out data/truthful --test 812
     """
-    from data_prep.conversations import Headings, load_conversations
+    from data_prep.sources.conversations import Headings, load_conversations
 
     headings = parse_record(
         Headings,

@@ -19,10 +19,10 @@ from cli.prep import (
     show_bad_rows,
     write_splits,
 )
-from data_prep.balanced import balanced_sample, class_of, hard_and_new_test, item_of
-from data_prep.generic import load_generic
-from data_prep.manifest import describe_file
-from data_prep.splits import split_beside_test
+from data_prep.sources.generic import load_generic
+from data_prep.splits.balance import balanced_sample, class_of, hard_and_new_test, item_of
+from data_prep.splits.manifest import describe_file
+from data_prep.splits.splits import split_beside_test
 
 
 def error_types(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.prep import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
-from data_prep.pairs.factory import PICTURE_SHARE, generate
+from data_prep.synthetic.preference_pairs.factory import PICTURE_SHARE, generate
 
 
 def pairs(
@@ -34,7 +34,7 @@ def pairs(
 
     Example: custos prep pairs --out data/pairs --rows 8000 --seed 1
     """
-    from data_prep.pairs.export import deal, write_pairs
+    from data_prep.synthetic.preference_pairs.export import deal, write_pairs
 
     held_out = held_out_shares(val, cal, test)
     num_test = round(held_out.targets(rows)["test"])

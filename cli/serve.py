@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cli.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key, judge_on
+from cli.shared.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key, judge_on
 from judging import CustosError, Judge
 from judging.card import shipped_judges
 
@@ -77,11 +77,11 @@ def serve(
     Example: custos serve --judge qs=runs/qs --port 8000
     """
     from serve.app import create_app
-    from serve.cache import VerdictCache
     from serve.limits import Limits
-    from serve.remote_images import RemoteImages
+    from serve.queue.service import Service
+    from serve.queue.verdict_cache import VerdictCache
+    from serve.requests.remote_images import RemoteImages
     from serve.server import bind, read_keys, run, url
-    from serve.service import Service
 
     sources = named_sources(judge or served_by_default(), engine)
     aliases = read_aliases(alias or [])
@@ -130,7 +130,7 @@ def load(
         CustosError: If one cannot be loaded, or an alias does not stand for what they can do.
     """
     from serve.chat import check_aliases
-    from serve.weights import share_weights
+    from serve.shared_weights import share_weights
 
     judges: dict[str, Judge] = {}
     for name, source in sources.items():

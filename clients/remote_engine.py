@@ -31,10 +31,10 @@ from judging.fingerprint import digest
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from judging.encoder import EncodedPrompt, Encoder
-    from judging.engine import OnTexts
-    from judging.generation import Generated, Sampling
-    from judging.tree import LabelTree
+    from judging.scoring.engine import OnTexts
+    from judging.scoring.generation import Generated, Sampling
+    from judging.scoring.label_tree import LabelTree
+    from judging.scoring.prompts import EncodedPrompt, Encoder
 
 TOP_LOGPROBS = 20  # the most that OpenAI gives
 WORD_TOKENS = 16
@@ -200,7 +200,7 @@ class RemoteEngine:
         seed: int,
         sampling: Sampling,
     ) -> Generated:
-        from judging.generation import Generated
+        from judging.scoring.generation import Generated
 
         settings: dict[str, Any] = {
             **{"model": self.server.model, "max_tokens": sampling.max_new_tokens, "seed": seed},

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from clients.chat import Caller, RequestRefused, Server, ServerRefusal
 from clients.remote_engine import TOP_LOGPROBS, ChatAnswer, Completions, RemoteEngine
-from judging.backbones import load_backbone
 from judging.card import check_version, read_card, run_folder
-from judging.embedded import EMBEDDED
-from judging.encoder import END_TOKEN
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.models.backbones import load_backbone
+from judging.models.embedded import EMBEDDED
+from judging.scoring.prompts import END_TOKEN
 
 if TYPE_CHECKING:
-    from judging.backbones import Backbone
+    from judging.models.backbones import Backbone
 
 PROBE = "The judge reads every token."
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.markdown import p_value, table, with_interval
+from evaluation.intervals import RESAMPLES, mcnemar_p, percentile_interval
 from evaluation.measure import METRICS, Tally
 from evaluation.outcomes import Outcomes, full_label, gather, label_set
-from evaluation.report import without_nan
+from evaluation.report.markdown import p_value, table, with_interval
+from evaluation.report.report import without_nan
 from evaluation.run import load_run
-from evaluation.statistics import RESAMPLES, mcnemar_p, percentile_interval
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.intervals import RESAMPLES, Floats
 from evaluation.measure import Metric, Tally, summarise
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
-from evaluation.statistics import RESAMPLES, Floats
 from judging.types import type_of
 
 PUBLISHED: Mapping[str, Mapping[str, float]] = {

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.intervals import RESAMPLES, Floats, Ints, cluster_sums, resample_clusters
 from evaluation.measure import Metric, Tally, summarise
 from evaluation.metrics import ratio
-from evaluation.statistics import RESAMPLES, Floats, Ints, cluster_sums, resample_clusters
 
 Mask = npt.NDArray[np.bool_]
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.outcomes import Outcomes
-from evaluation.statistics import (
+from evaluation.intervals import (
     RESAMPLES,
     Floats,
     Ints,
@@ -21,6 +20,7 @@ from evaluation.statistics import (
     rate_interval,
     resample_clusters,
 )
+from evaluation.outcomes import Outcomes
 from judging.types import score_of, type_of
 
 CORRECT = "Correct"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.statistics import Floats, Ints
+from evaluation.intervals import Floats, Ints
 
 UNSCORED = -1
 """Predicted label index of an item the judge gave no label."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.intervals import Floats, Ints
 from evaluation.metrics import UNSCORED
-from evaluation.statistics import Floats, Ints
 from judging.errors import CustosError
 from judging.tasks.base import get_task, task_names
 from judging.types import LabelledExample, Verdict

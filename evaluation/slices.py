@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.intervals import RESAMPLES
 from evaluation.measure import measure
 from evaluation.outcomes import Outcomes
-from evaluation.statistics import RESAMPLES
 from judging.types import LabelledExample
 
 METADATA_KEYS = ("answerer", "domain", "level", "language")

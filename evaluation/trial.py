@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from evaluation.markdown import number, p_value, with_interval
-from evaluation.report import build_report
+from evaluation.report.markdown import number, p_value, with_interval
+from evaluation.report.report import build_report
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from judging.verdicts import before_calibration
@@ -35,7 +35,7 @@ def try_judge(
         seed: Seed of the intervals.
 
     Returns:
-        The report (see :func:`evaluation.report.build_report`) and the judge's verdicts.
+        The report (see :func:`evaluation.report.report.build_report`) and the judge's verdicts.
     """
     started = time.perf_counter()
     verdicts = grade_examples(judge, examples)

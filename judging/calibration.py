@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks import JudgeTask
 from judging.types import JudgeRequest, score_of, type_of
@@ -90,8 +90,7 @@ class CalibrationSet(BaseModel):
         try:
             loaded = cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            raise CustosError(f"{path}: {first['loc']}: {first['msg']}") from None
+            raise FieldError.from_validation(error, str(path)) from None
         if loaded.judge != judge:
             raise CustosError(
                 f"{path}: fitted for judge {loaded.judge}, but this judge is {judge}; train "

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from judging.backbones import Backbone
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
+from judging.models.backbones import Backbone
 from judging.tasks import JudgeTask, get_task
 
 CARD_FILE = "judge.json"
@@ -62,8 +62,10 @@ def read_card(folder: Path) -> JudgeCard:
     path = folder / CARD_FILE
     try:
         card = JudgeCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (ValidationError, json.JSONDecodeError) as error:
-        raise CustosError(f"{path}: not a judge card: {str(error).splitlines()[0]}") from None
+    except json.JSONDecodeError as error:
+        raise CustosError(f"{path}: not a judge card: {error}") from None
+    except ValidationError as error:
+        raise FieldError.from_validation(error, f"{path}: not a judge card") from None
     for name, rubrics in card.tasks.items():
         for rubric in rubrics:
             key = f"{name}/{rubric}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 
 class CustosError(Exception):
     """A mistake in what the user gave (a file, a row, a flag, a missing backbone).
@@ -12,6 +14,33 @@ class CustosError(Exception):
     Entry points print its message on one line without a traceback. The message names what is wrong,
     shows the value, and says what to do instead.
     """
+
+
+class FieldError(CustosError):
+    """A mistake in one field of a request, a row or a settings file.
+
+    Args:
+        field: Dotted path of the field.
+        message: What is wrong with it.
+        location: File and row, or whatever else holds the field; empty if the caller names it.
+    """
+
+    def __init__(self, field: str, message: str, location: str = "") -> None:
+        super().__init__(f"{location}: field '{field}': {message}".removeprefix(": "))
+        self.field = field
+        self.message = message
+        self.location = location
+
+    @classmethod
+    def from_validation(cls, error: ValidationError, location: str = "") -> FieldError:
+        """Return the first of the errors that Pydantic found; ``row`` stands for the whole."""
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "row"
+        return cls(field, first["msg"].removeprefix("Value error, "), location)
+
+    def at(self, location: str) -> FieldError:
+        """Return the same error with the place where the field was read."""
+        return FieldError(self.field, self.message, location)
 
 
 class Missing(CustosError):

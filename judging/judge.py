@@ -9,8 +9,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judging.adapters import ADAPTER_FILE, load_adapter
-from judging.backbones import Backbone, Dtype, load_backbone, on_device
 from judging.calibration import CalibrationSet, calibration_key
 from judging.card import (
     CARD_FILE,
@@ -21,17 +19,19 @@ from judging.card import (
     run_folder,
     shipped_judges,
 )
-from judging.encoder import Encoder
-from judging.errors import CustosError, Missing, Unparsed
+from judging.errors import CustosError, FieldError, Missing, Unparsed
 from judging.fingerprint import digest, file_sha256, package_versions
-from judging.leaving_out import LeavingOut
-from judging.presentation import (
+from judging.models.adapters import ADAPTER_FILE, load_adapter
+from judging.models.backbones import Backbone, Dtype, load_backbone, on_device
+from judging.scoring.ask_model import (
     Presentation,
     Reading,
     critique_sampling,
     presentations,
     read_labels,
 )
+from judging.scoring.leaving_out import LeavingOut
+from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task, task_names
 from judging.tasks.base import Ruling
 from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
-    from judging.engine import Engine
-    from judging.generation import Sampling
+    from judging.scoring.engine import Engine
+    from judging.scoring.generation import Sampling
 
 CALIBRATION_FILE = "calibration.json"
 SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
@@ -99,8 +99,8 @@ class Judge:
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
         """
-        from judging.engine import TreeEngine
-        from judging.forest import ForestModel
+        from judging.scoring.engine import TreeEngine
+        from judging.scoring.tree_batch import ForestModel
 
         folder, dtype = run_folder(source), dtype or "bfloat16"
         if folder is None:
@@ -371,17 +371,18 @@ class Judge:
         task = get_task(request.task)
         task.check(request)
         if task.name not in self.tasks:
-            raise CustosError(
-                f"field 'task': judge '{self.name}' was trained for "
-                f"{', '.join(self.tasks)}, not '{task.name}'"
+            raise FieldError(
+                "task",
+                f"judge '{self.name}' was trained for {', '.join(self.tasks)}, not '{task.name}'",
             )
         rubric = task.rubric(request)
         if self.card and rubric not in (known := self.card.tasks[task.name]):
             variants = {name.partition("/")[0] for name in known}
             field = "reference_mode" if request.variant in variants else "variant"
-            raise CustosError(
-                f"field '{field}': judge '{self.name}' was trained for {task.name} under "
-                f"{', '.join(known)}, not {rubric}"
+            raise FieldError(
+                field,
+                f"judge '{self.name}' was trained for {task.name} under "
+                f"{', '.join(known)}, not {rubric}",
             )
         return task
 

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from judging.errors import CustosError
+from judging.errors import FieldError
 
 ReferenceMode = Literal["all", "any"]
 Status = Literal["scored", "unparsed", "truncated", "judge_error", "not_judgeable", "abstain"]
@@ -177,11 +177,9 @@ def parse_record(model: type[R], data: Any, where: str) -> R:
         where: How to name the row in an error, e.g. ``"answers.jsonl row 17"``.
 
     Raises:
-        CustosError: Naming the row, the first offending field and what is wrong with it.
+        FieldError: Naming the row, the first offending field and what is wrong with it.
     """
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "row"
-        raise CustosError(f"{where}: field '{field}': {first['msg']}") from None
+        raise FieldError.from_validation(error, where) from None

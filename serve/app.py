@@ -16,12 +16,12 @@ from pydantic import BaseModel
 
 from judging import Verdict
 from serve import chat, pages
-from serve.calls import deadline_of, parse_call, parse_one, unless_gone
 from serve.errors import ApiError, add_error_handling
-from serve.middleware import Bodies, Envelope, Keys, WhenOpen, request_id
+from serve.middleware.envelope import Bodies, Envelope, Keys, WhenOpen, request_id
+from serve.middleware.other_sites import Visitors
+from serve.queue.service import Service, Timing
+from serve.requests.parse import deadline_of, parse_call, parse_one, unless_gone
 from serve.schemas import describe_task, openapi, served_tasks
-from serve.service import Service, Timing
-from serve.visitors import Visitors
 
 logger = logging.getLogger("custos.serve")
 

@@ -11,12 +11,12 @@ from pydantic.json_schema import models_json_schema
 from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
 from serve.errors import ErrorBody
-from serve.images import DATA_URL
 from serve.limits import MAX_SEED, Limits
-from serve.middleware import OPEN_ROUTES, REQUEST_ID, REQUEST_ID_HEADER
+from serve.middleware.envelope import OPEN_ROUTES, REQUEST_ID, REQUEST_ID_HEADER
+from serve.requests.images import DATA_URL
 
 if TYPE_CHECKING:
-    from serve.service import Service
+    from serve.queue.service import Service
 
 REF = "#/components/schemas/{model}"
 ERRORS = {

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from judging import CustosError, Judge
-from serve.service import Service
+from serve.queue.service import Service
 
 DRAIN_S = 60.0
 LAST_ANSWERS_S = 5

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from judging.backbones import Backbone, load_backbone
 from judging.errors import CustosError
+from judging.models.backbones import Backbone, load_backbone
 
 if TYPE_CHECKING:
     from tests.tiny import Family
@@ -37,6 +37,12 @@ def tiny_folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
         return str(save_tiny(tmp_path_factory.mktemp(family), family))
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def small(tiny_folders: Folders) -> str:
+    """Folder of the tiny Qwen2.5-VL, where one family is enough."""
+    return tiny_folders("qwen2_5_vl")
 
 
 @pytest.fixture(scope="session", params=FAMILIES)

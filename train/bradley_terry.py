@@ -13,9 +13,9 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from losses import BradleyTerryLoss
-from train.batches import Rows
-from train.recipe import Recipe, Section
-from train.rewards import RewardLayout, RewardObjective, RewardTrainer, each_response
+from train.loop.batches import Rows
+from train.objectives.reward import RewardLayout, RewardObjective, RewardTrainer, each_response
+from train.setup.recipe import Recipe, Section
 from train.stage import run_stage, stage_main
 
 EMBEDDED = (
@@ -41,7 +41,7 @@ class BradleyTerryRecipe(Recipe):
         if self.data.cal or self.data.test:
             raise ValueError(
                 "data.cal and data.test: a reward is given to one response and has no labels; "
-                "compare rewards on pairs with python -m evaluation.paradigms"
+                "compare rewards on pairs with python -m experiments.findings.paradigms"
             )
         return self
 

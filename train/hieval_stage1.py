@@ -11,8 +11,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from train.objectives import FocalObjective
-from train.recipe import Recipe, Section
+from train.objectives.focal import FocalObjective
+from train.setup.recipe import Recipe, Section
 from train.stage import run_stage, stage_main
 
 EMBEDDED = (

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from train.data import read_split
-from train.joint import JointObjective, Negatives, Span
-from train.recipe import Recipe, Section
-from train.replay import ReplaySection, replay_sample
+from train.objectives.joint import JointObjective, Negatives, Span
+from train.setup.data import read_split
+from train.setup.recipe import Recipe, Section
+from train.setup.replay import ReplaySection, replay_sample
 from train.stage import Splits, run_stage, stage_main
 
 EMBEDDED = (

@@ -13,15 +13,12 @@ from typing import Literal
 import torch
 from rich.console import Console
 
-from judging.backbones import load_backbone
-from judging.encoder import Encoder
 from judging.errors import CustosError, Missing
 from judging.fingerprint import file_sha256
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
-from train.adapter import adapted_model, with_shape_of_init
-from train.batches import Rows
-from train.data import check_rows, load_splits
-from train.finish import (
+from train.finish.write_judge import (
     announce,
     calibrate,
     report_test,
@@ -29,10 +26,13 @@ from train.finish import (
     write_judge,
     write_model_card,
 )
-from train.identity import run_identity
-from train.loop import Progress, Trainer, accelerator_for
-from train.objectives import Objective
-from train.recipe import R, Recipe, load_recipe
+from train.loop.batches import Rows
+from train.loop.trainer import Progress, Trainer, accelerator_for
+from train.objectives.focal import Objective
+from train.setup.data import check_rows, load_splits
+from train.setup.recipe import R, Recipe, load_recipe
+from train.setup.run_identity import run_identity
+from train.setup.starting_adapter import adapted_model, with_shape_of_init
 
 Splits = dict[str, list[LabelledExample]]
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from train.batches import Rows
-from train.recipe import Recipe
+from train.loop.batches import Rows
+from train.objectives.critique_text import TextObjective, TextTrainer, text_layout
+from train.setup.recipe import Recipe
 from train.stage import Splits, run_stage, stage_main
-from train.text import TextObjective, TextTrainer, text_layout
 
 Task = Literal["truthful-pair", "truthful-pure-label"]
 

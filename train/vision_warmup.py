@@ -31,15 +31,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from judging.backbones import load_backbone
 from judging.errors import CustosError
-from judging.rows import write_json
-from train.checkpoint import load_checkpoint, save_checkpoint
-from train.identity import run_identity
-from train.loop import autocasts, learning_rate
-from train.recipe import RECIPES, OptimSection, RunSection, Section, load_recipe
-from train.vision_pictures import FACTS, UNSEEN, Picture, Reader, by_size, draw, tokens_at, vary
-from train.vision_tower import EqualPictures
+from judging.models.backbones import load_backbone
+from judging.records import write_json
+from train.loop.checkpoint import load_checkpoint, save_checkpoint
+from train.loop.trainer import autocasts, learning_rate
+from train.setup.recipe import RECIPES, OptimSection, RunSection, Section, load_recipe
+from train.setup.run_identity import run_identity
+from train.vision.pictures import FACTS, UNSEEN, Picture, Reader, by_size, draw, tokens_at, vary
+from train.vision.tower import EqualPictures
 
 VISION_FILE = "vision.safetensors"
 FILLER = "\n"

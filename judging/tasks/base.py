@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
+from judging.registry import Registry
 from judging.types import JudgeRequest, LabelledExample, Status
 
 
@@ -60,21 +61,21 @@ class JudgeTask(ABC):
     """How a critique and its label are written, for tasks that have critiques."""
 
     def check(self, request: JudgeRequest) -> None:
-        """Raise ``CustosError`` naming the field if this task cannot judge the request."""
+        """Raise ``FieldError`` if this task cannot judge the request."""
         if request.variant not in self.variants:
-            raise CustosError(
-                f"field 'variant': '{request.variant}' is not one of {', '.join(self.variants)}"
+            raise FieldError(
+                "variant", f"'{request.variant}' is not one of {', '.join(self.variants)}"
             )
         for field in self.required:
             if not getattr(request, field):
-                raise CustosError(f"field '{field}': task '{self.name}' needs it")
+                raise FieldError(field, f"task '{self.name}' needs it")
         if len(request.responses) != self.num_responses:
-            raise CustosError(
-                f"field 'responses': task '{self.name}' needs {self.num_responses}, "
-                f"got {len(request.responses)}"
+            raise FieldError(
+                "responses",
+                f"task '{self.name}' needs {self.num_responses}, got {len(request.responses)}",
             )
         if request.mode == "critique" and self.critique is None:
-            raise CustosError(f"field 'mode': task '{self.name}' writes no critiques")
+            raise FieldError("mode", f"task '{self.name}' writes no critiques")
 
     @abstractmethod
     def rubric(self, request: JudgeRequest) -> str:
@@ -124,38 +125,27 @@ class JudgeTask(ABC):
         """
         labels = self.labels(self.rubric(example))
         if example.label not in labels:
-            raise CustosError(f"field 'label': '{example.label}' is not one of {', '.join(labels)}")
+            raise FieldError("label", f"'{example.label}' is not one of {', '.join(labels)}")
         return example.label
 
 
-_TASKS: dict[str, JudgeTask] = {}
-
-TaskClass = TypeVar("TaskClass", bound=type[JudgeTask])
-
-
-def judge_task(task: TaskClass) -> TaskClass:
-    """Class decorator: register a task under its name.
-
-    Raises:
-        ValueError: If the name is taken.
-    """
-    if task.name in _TASKS:
-        raise ValueError(f"task '{task.name}' is already registered")
-    _TASKS[task.name] = task()
-    return task
+TASKS = Registry[JudgeTask]("task", "judging.tasks")
+judge_task = TASKS.declare
 
 
 def get_task(name: str) -> JudgeTask:
-    """Look up a task.
+    """Return the task of a name.
 
     Raises:
-        CustosError: If there is none of that name; the message lists the known ones.
+        FieldError: If there is none; the message lists the known ones.
     """
-    if name not in _TASKS:
-        raise CustosError(f"field 'task': '{name}' is not one of {', '.join(sorted(_TASKS))}")
-    return _TASKS[name]
+    try:
+        return TASKS.get(name)
+    except CustosError:
+        known = ", ".join(TASKS.names())
+        raise FieldError("task", f"'{name}' is not one of {known}") from None
 
 
 def task_names() -> tuple[str, ...]:
-    """Names of all registered tasks, sorted."""
-    return tuple(sorted(_TASKS))
+    """Return the names of all tasks, in alphabetical order."""
+    return TASKS.names()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks.base import Field, JudgeTask, Ruling, judge_task, task_names
 from judging.types import JudgeRequest
@@ -91,7 +91,7 @@ class ChartHal(JudgeTask):
         """As for every task; the rubrics that compare with a reference also need one."""
         super().check(request)
         if request.variant in WITH_REFERENCE and not any(request.references):
-            raise CustosError(f"field 'references': variant '{request.variant}' needs it")
+            raise FieldError("references", f"variant '{request.variant}' needs it")
 
     def rubric(self, request: JudgeRequest) -> str:
         """The variant."""

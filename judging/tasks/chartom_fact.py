@@ -25,7 +25,7 @@ Incorrect: the final number lies outside, is left open between several, or is mi
 
 @judge_task
 class ChartomFact(JudgeTask):
-    """CHARTOM FACT (paper section 2.3), for the answers that ``benchmarks.chartom`` cannot read."""
+    """CHARTOM FACT (paper section 2.3), for answers that no rule can read."""
 
     name = "chartom-fact"
     variants = tuple(_RULES)

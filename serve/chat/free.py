@@ -5,15 +5,15 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from serve.chat.completion import Completion, Message
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
-from serve.completion import Completion, Message
 from serve.errors import ApiError
 from serve.limits import MAX_SEED
-from serve.service import Service
+from serve.queue.service import Service
 
 if TYPE_CHECKING:
-    from judging.generation import Sampling
+    from judging.scoring.generation import Sampling
 
 MAX_NEW_TOKENS = 4096
 """A larger ``max_tokens`` is taken as this; a reply that reaches it says ``length``."""
@@ -26,7 +26,7 @@ def sampling_of(asked: ChatRequest) -> tuple[Sampling, str | None]:
     Raises:
         ApiError: 422 for what would change the text and cannot be done.
     """
-    from judging.generation import Sampling
+    from judging.scoring.generation import Sampling
 
     if asked.wants_json:
         raise ApiError(422, "this model cannot promise a JSON object", "response_format")

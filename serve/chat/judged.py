@@ -16,9 +16,9 @@ from judging.types import ReferenceMode, score_of
 from serve.chat.contract import Contract, Layout
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
-from serve.checks import NAMED_FIELD, checked_requests
 from serve.errors import ApiError
-from serve.service import Service
+from serve.queue.service import Service
+from serve.requests.checks import NAMED_FIELD, checked_requests
 
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")

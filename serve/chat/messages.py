@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from serve.calls import decode_object
-from serve.checks import checked_pictures
-from serve.completion import Message
+from serve.chat.completion import Message
 from serve.errors import ApiError
 from serve.limits import Limits
-from serve.remote_images import RemoteImages
+from serve.requests.checks import checked_pictures
+from serve.requests.parse import decode_object
+from serve.requests.remote_images import RemoteImages
 
 CANNOT = ("tools", "functions", "audio", "logit_bias", "prediction")
 """What would change the answer and cannot be done here; empty values are let pass."""

@@ -10,7 +10,7 @@ from judging.judge import Standing
 from serve.chat.contract import Contract
 from serve.chat.contracts import CONTRACTS
 from serve.errors import ApiError
-from serve.service import Service
+from serve.queue.service import Service
 
 PREFIX = "custos/"
 

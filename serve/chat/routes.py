@@ -9,14 +9,14 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from serve.calls import deadline_of, unless_gone
 from serve.chat.errors import OpenAIRoute
 from serve.chat.free import written
 from serve.chat.judged import greeting, is_probe, judged, understand
 from serve.chat.messages import ChatRequest, conversation, parse_chat
 from serve.chat.models import Model, Models
 from serve.chat.wire import Envelope, Reply, begun, events, whole
-from serve.service import Service
+from serve.queue.service import Service
+from serve.requests.parse import deadline_of, unless_gone
 
 BODY = {
     "required": True,

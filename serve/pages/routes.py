@@ -16,7 +16,7 @@ from serve.pages.cards import card
 from serve.schemas import served_tasks, task_example
 
 if TYPE_CHECKING:
-    from serve.service import Service
+    from serve.queue.service import Service
 
 FOLDER = Path(__file__).parent
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript"}

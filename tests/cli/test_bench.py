@@ -266,7 +266,7 @@ RUBRICS = {name: f"OUR OWN {name}" for name in get_task("charthal").variants}
 
 @pytest.fixture
 def rubrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(tasks, "_TASKS", dict(tasks._TASKS))
+    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
     path = tmp_path / "rubrics.yaml"
     path.write_text(yaml.safe_dump(RUBRICS))
     return path

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.report import build_report
+from evaluation.report.report import build_report
 from evaluation.run import load_run
 from judging import Judge, JudgeRequest, Verdict
 from judging.fingerprint import file_sha256
@@ -36,12 +36,14 @@ class TrainedJudge(FakeJudge):
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.report.build_report", partial(build_report, resamples=20))
+    monkeypatch.setattr(
+        "evaluation.report.report.build_report", partial(build_report, resamples=20)
+    )
 
 
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.pictures.draw_report", lambda report, out_dir: [])
+    monkeypatch.setattr("evaluation.report.pictures.draw_report", lambda report, out_dir: [])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cli.grade import read_requests, write_verdicts
 from cli.main import app
-from cli.partial import locked, request_key
+from clients.kept_work import locked, request_key
 from judging import Judge, JudgeRequest, Verdict
 from judging.types import Pass
 from tests.serve.chat.made_up import KnowingJudge

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cli.prep import app
 from judging.errors import CustosError
-from judging.rows import read_records
+from judging.records import read_records
 from judging.types import LabelledExample
 
 PUBLISHED = Path("/work/shared/data/evouna/NQ.json")
@@ -190,9 +190,9 @@ def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.M
                 group="shared" if i == 0 else f"{forms} {i}",
             )
 
-    fake = ModuleType("data_prep.synthetic")
+    fake = ModuleType("data_prep.synthetic.text")
     vars(fake)["generate"] = generate
-    monkeypatch.setitem(sys.modules, "data_prep.synthetic", fake)
+    monkeypatch.setitem(sys.modules, "data_prep.synthetic.text", fake)
     result = run("synthetic", "--out", tmp_path, "--rows", 100, "--seed", 5, "--test", 0.2)
     assert sorted(asked) == [(20, 5, "test"), (80, 5, "train")]
     for split in SPLITS:

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.rows import read_records
+from judging.records import read_records
 from judging.types import LabelledExample
 from tests.clients.fake_server import FakeServer, Say, completion
 

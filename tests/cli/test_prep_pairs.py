@@ -6,8 +6,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from cli.main import app
-from train.data import load_splits
-from train.recipe import DataSection
+from train.setup.data import load_splits
+from train.setup.recipe import DataSection
 
 
 def _prep(out: Path, *more: str) -> str:

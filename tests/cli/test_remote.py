@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.serve import load, named_sources
-from cli.server_options import judge_on
-from judging.backbones import load_backbone
+from cli.shared.server_options import judge_on
 from judging.errors import CustosError
-from serve.service import Service
+from judging.models.backbones import load_backbone
+from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
 from tests.clients.model_server import ModelServer
 from tests.conftest import Folders

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from PIL import Image
 
-from judging.backbones import Backbone
+from judging.models.backbones import Backbone
 from tests.clients.fake_server import Say, Seen
 from tests.tiny import reference_model
 

@@ -15,9 +15,9 @@ import pytest
 from clients.chat import Server, ServerRefusal
 from clients.remote_judge import remote_judge, remote_source
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.backbones import Backbone, load_backbone
 from judging.calibration import Calibration, CalibrationSet
-from judging.generation import Sampling
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.generation import Sampling
 from judging.tasks import get_task
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.model_server import ModelServer
@@ -265,8 +265,8 @@ def test_a_row_that_fails_midway_is_dropped_there(
 def test_a_run_keeps_its_card_and_calibration(
     fake: FakeServer, backbone: Backbone, here: Judge, tmp_path: Path
 ) -> None:
-    from judging.adapters import add_adapter
     from judging.card import JudgeCard
+    from judging.models.adapters import add_adapter
 
     folder = tmp_path / "mine"
     adapted = load_backbone(backbone.name, dtype="bfloat16", device="cpu")

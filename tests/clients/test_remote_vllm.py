@@ -13,7 +13,7 @@ import pytest
 
 from clients.chat import Server
 from clients.remote_judge import remote_judge
-from evaluation.scoring_speed import export_llama, library_model
+from experiments.cost.scoring_speed import export_llama, library_model
 from judging import Judge, JudgeRequest
 
 PYTHON = Path(__file__).parents[2] / ".venv-vllm" / "bin" / "python"

@@ -37,9 +37,13 @@ def context(folder: Path) -> Path:
 def test_every_package_is_in_the_build(tmp_path: Path) -> None:
     import tomllib
 
+    from setuptools import find_packages
+
     copied = context(tmp_path / "app")
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    for package in packages["packages"]:
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    packages = find_packages(str(ROOT), include=setuptools["packages"]["find"]["include"])
+    assert {"custos", "judging.tasks", "serve.queue"} <= set(packages)
+    for package in packages:
         assert (copied / package.replace(".", "/") / "__init__.py").is_file(), package
     assert list(copied.glob("judges/*/judge.json"))
     assert not (copied / "tests").exists()

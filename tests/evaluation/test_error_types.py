@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from evaluation.error_types import PUBLISHED, error_types, type_accuracies
-from evaluation.markdown import render_markdown
 from evaluation.outcomes import gather
-from evaluation.report import build_report
+from evaluation.report.markdown import render_markdown
+from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 
 LABELS = ("Correct", "Partial; A", "Partial; B", "Wrong; A", "Wrong; B")

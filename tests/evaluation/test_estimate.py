@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from evaluation.estimate import Draws, share
+from evaluation.intervals import wilson_interval
 from evaluation.metrics import ratio
-from evaluation.statistics import wilson_interval
 
 
 def test_share_by_hand() -> None:

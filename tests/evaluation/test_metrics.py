@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn
 
 from evaluation import metrics
-from evaluation.statistics import Floats, Ints
+from evaluation.intervals import Floats, Ints
 
 # Rows people, columns judge. 13 of 20 agree; people 10/6/4, judge 9/5/6.
 CONFUSION = np.array([[7.0, 1, 2], [2, 3, 1], [0, 1, 3]])

@@ -81,7 +81,7 @@ def test_labels_with_error_types() -> None:
 
 
 def test_labels_keep_the_order_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(base._TASKS, "by-mode", _ByMode())
+    monkeypatch.setitem(base.TASKS.entries, "by-mode", _ByMode())
     any_mode = example("Right", task="by-mode", reference_mode="any")
     all_mode = example("Bad", task="by-mode", reference_mode="all")
     assert label_set([any_mode]) == ("Right", "Bad")

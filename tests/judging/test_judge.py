@@ -15,14 +15,14 @@ import torch
 from transformers import Qwen2_5_VLForConditionalGeneration
 
 from judging import judge as judge_module
-from judging.adapters import add_adapter, load_adapter
-from judging.backbones import load_backbone
 from judging.calibration import Calibration, CalibrationSet
 from judging.card import JudgeCard, read_card
-from judging.encoder import Encoder
 from judging.errors import CustosError
-from judging.forest import ForestModel, forest_batch, label_logprobs
 from judging.judge import Judge
+from judging.models.adapters import add_adapter, load_adapter
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from judging.scoring.tree_batch import ForestModel, forest_batch, label_logprobs
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest
@@ -224,7 +224,7 @@ def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: 
 
 
 def test_a_task_it_was_not_trained_for(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "_TASKS", dict(base._TASKS))
+    monkeypatch.setattr(base.TASKS, "entries", dict(base.TASKS.entries))
 
     class Other(HiEvalQuickScore):
         name = "other"

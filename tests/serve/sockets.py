@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from serve.app import create_app
+from serve.queue.service import Service
 from serve.server import Server, bind, url
-from serve.service import Service
 
 
 @contextmanager

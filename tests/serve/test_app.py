@@ -12,7 +12,7 @@ from judging import CustosError, Verdict
 from judging.tasks import task_names
 from serve.app import create_app
 from serve.limits import Limits
-from serve.service import Service
+from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
 
 LIMITS = Limits()
@@ -235,7 +235,7 @@ def test_a_fault_of_the_service_is_a_500_without_internals(
     def broken(judges: Any, request: Any) -> str:
         raise RuntimeError("secret of /root/.ssh")
 
-    monkeypatch.setattr("serve.calls.best_judge", broken)
+    monkeypatch.setattr("serve.requests.parse.best_judge", broken)
     answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-8"})
     assert answer.status_code == 500
     assert answer.headers["X-Request-ID"] == "call-8"

@@ -19,8 +19,8 @@ from PIL import Image
 
 from judging import Judge
 from serve.limits import Limits
-from serve.remote_images import RemoteImages
-from serve.service import Service
+from serve.queue.service import Service
+from serve.requests.remote_images import RemoteImages
 from tests.conftest import Folders
 from tests.serve.chat.made_up import qa, user
 from tests.serve.made_up import row

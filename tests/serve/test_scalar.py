@@ -3,7 +3,7 @@
 import pytest
 
 from judging import Judge, JudgeRequest, Verdict
-from serve.service import Service
+from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.sockets import serving
 

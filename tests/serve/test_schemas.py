@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
 from judging.tasks import task_names
 from serve.app import create_app
 from serve.limits import Limits
+from serve.queue.service import Service
 from serve.schemas import openapi
-from serve.service import Service
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import yaml
 
-from judging.adapters import add_adapter
-from judging.backbones import Backbone, load_backbone
-from judging.encoder import Encoder
+from judging.models.adapters import add_adapter
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
-from train.batches import Rows
 from train.hieval_stage1 import Stage1Recipe
-from train.identity import run_identity
-from train.loop import Trainer
-from train.objectives import FocalObjective
+from train.loop.batches import Rows
+from train.loop.trainer import Trainer
+from train.objectives.focal import FocalObjective
+from train.setup.run_identity import run_identity
 
 
 def example(number: int, **fields: Any) -> LabelledExample:

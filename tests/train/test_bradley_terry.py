@@ -12,16 +12,16 @@ import torch
 import yaml
 
 from judging import Judge
-from judging.adapters import load_adapter
-from judging.backbones import load_backbone
-from judging.encoder import Encoder
-from judging.forest import ForestModel, forest_batch
+from judging.models.adapters import load_adapter
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from judging.scoring.tree_batch import ForestModel, forest_batch
 from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.train.made_up import write_split
 from train import bradley_terry
-from train.batches import Rows
-from train.rewards import RewardLayout, RewardObjective, each_response, rewards
+from train.loop.batches import Rows
+from train.objectives.reward import RewardLayout, RewardObjective, each_response, rewards
 
 
 def _pair(number: int, **fields: Any) -> LabelledExample:

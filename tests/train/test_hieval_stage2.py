@@ -16,17 +16,17 @@ import yaml
 from safetensors.torch import load_file
 
 from judging import Judge
-from judging.adapters import add_adapter
-from judging.backbones import load_backbone
 from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
-from judging.rows import write_json
+from judging.models.adapters import add_adapter
+from judging.models.backbones import load_backbone
+from judging.records import write_json
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import examples, write_split
 from train import hieval_stage2
-from train.adapter import adapted_model
-from train.recipe import parse_recipe
+from train.setup.recipe import parse_recipe
+from train.setup.starting_adapter import adapted_model
 
 REPOSITORY = Path(__file__).parents[2]
 LABELS = (

@@ -11,10 +11,10 @@ from safetensors.torch import load_file
 
 from judging.errors import CustosError
 from tests.train.made_up import example, examples, recipe, trainer
-from train import batches
-from train.batches import Row
-from train.checkpoint import best_folder, load_checkpoint, save_checkpoint, whole_folder
-from train.loop import Trainer
+from train.loop import batches
+from train.loop.batches import Row
+from train.loop.checkpoint import best_folder, load_checkpoint, save_checkpoint, whole_folder
+from train.loop.trainer import Trainer
 
 
 class _KilledError(Exception):

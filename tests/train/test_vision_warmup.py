@@ -9,11 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from judging.backbones import Backbone
 from judging.errors import CustosError
+from judging.models.backbones import Backbone
 from train import vision_warmup
-from train.checkpoint import save_checkpoint
-from train.vision_pictures import tokens_at
+from train.loop.checkpoint import save_checkpoint
+from train.vision.pictures import tokens_at
 from train.vision_warmup import VISION_FILE, Warmup, WarmupRecipe
 
 

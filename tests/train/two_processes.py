@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.train.made_up import example, recipe, trainer
-from train.checkpoint import trainable
+from train.loop.checkpoint import trainable
 
 STEPS = 3
 

@@ -12,8 +12,8 @@ import uvicorn
 from judging import Judge
 from serve.app import create_app
 from serve.limits import Limits
+from serve.queue.service import Service
 from serve.server import bind, url
-from serve.service import Service
 
 
 @contextmanager

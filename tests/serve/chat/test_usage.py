@@ -6,10 +6,10 @@ import threading
 import time
 
 from judging import Judge
-from judging.backbones import load_backbone
-from judging.engine import TreeEngine
-from judging.forest import ForestModel
-from serve.service import Service
+from judging.models.backbones import load_backbone
+from judging.scoring.engine import TreeEngine
+from judging.scoring.tree_batch import ForestModel
+from serve.queue.service import Service
 from tests.conftest import Folders
 
 

@@ -20,7 +20,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
-from serve.service import Service
+from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving
 from tests.tiny import save_picture

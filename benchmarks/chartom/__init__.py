@@ -1,0 +1,6 @@
+"""CHARTOM: pairs of an honest and a misleading chart; FACT and MIND questions about each."""
+
+from benchmarks.chartom.benchmark import Chartom, acceptable_interval, hmi
+from benchmarks.chartom.fact_rules import number_is_right, ranking_of
+
+__all__ = ["Chartom", "acceptable_interval", "hmi", "number_is_right", "ranking_of"]

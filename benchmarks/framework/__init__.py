@@ -1,0 +1,1 @@
+"""The parts that every benchmark shares: items, responses, grading, tables and reports."""

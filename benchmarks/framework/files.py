@@ -1,0 +1,205 @@
+"""Items, responses and graded files: read from whatever shape they come in, written back in it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from data_prep.sources.hieval import HubOptions, hub_rows, is_hub_id
+from data_prep.splits.manifest import MANIFEST_NAME
+from judging.errors import CustosError
+from judging.records import ROW_SUFFIXES, atomic_write, read_rows, write_json
+from judging.types import parse_record
+
+Row = dict[str, Any]
+
+GRADED_SUFFIXES = (".json", ".jsonl")
+
+M = TypeVar("M", bound=BaseModel)
+
+FILE_SUFFIXES = (*ROW_SUFFIXES, ".tsv")
+_PICTURE_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")
+"""How JPEG, PNG, GIF and WebP files begin in base 64."""
+
+
+@contextmanager
+def rows_of(path: Path) -> Iterator[None]:
+    """Put a file's name before what is found wrong with its rows in the block.
+
+    For work on rows alone: ``read_file`` names its file by itself.
+    """
+    try:
+        yield
+    except CustosError as error:
+        raise CustosError(f"{path}: {error}") from None
+
+
+def read_file(path: Path) -> Iterator[Row]:
+    """Yield the rows of a JSON, JSONL, Parquet or TSV file.
+
+    A JSON file may hold an array, or an object from id to row; the id then goes into the row. A TSV
+    file names its columns in its first line; empty cells are left out. An ``image`` that is a
+    picture in base 64 becomes bytes, as in Parquet files.
+
+    Raises:
+        CustosError: If the file cannot be read, or a row is no object; the message names the row.
+    """
+    keyed = _keyed_rows(path) if path.suffix == ".json" else None
+    if keyed is not None:
+        for key, row in keyed.items():
+            yield {"id": key, **_as_row(row, f"{path} row '{key}'")}
+        return
+    rows = _tsv_rows(path) if path.suffix == ".tsv" else read_rows(path)
+    for number, row in rows:
+        yield _with_image_bytes(_as_row(row, f"{path} row {number}"), f"{path} row {number}")
+
+
+def _tsv_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    csv.field_size_limit(sys.maxsize)  # a cell may be a picture
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t", strict=True)
+            for number, cells in enumerate(reader, 1):
+                if None in cells or None in cells.values():
+                    raise CustosError(
+                        f"{path} row {number}: expected {len(reader.fieldnames or ())} cells"
+                    )
+                yield number, {name: cell for name, cell in cells.items() if cell}
+    except (OSError, ValueError, csv.Error) as error:
+        raise CustosError(f"{path}: cannot be read: {error}") from None
+
+
+def _with_image_bytes(row: Row, where: str) -> Row:
+    image = row.get("image")
+    if not isinstance(image, str) or not image.startswith(_PICTURE_STARTS):
+        return row
+    try:
+        return {**row, "image": {"bytes": base64.b64decode(image, validate=True)}}
+    except binascii.Error:
+        raise CustosError(f"{where}: field 'image': not valid base 64") from None
+
+
+def _keyed_rows(path: Path) -> dict[str, Any] | None:
+    """The object of a JSON file that holds one."""
+    if not path.is_file():
+        raise CustosError(f"{path}: no such file")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CustosError(f"{path}: not valid JSON: {error}") from None
+    return content if isinstance(content, dict) else None
+
+
+def _as_row(row: Any, where: str) -> Row:
+    if isinstance(row, CustosError):
+        raise row
+    if not isinstance(row, dict):
+        raise CustosError(f"{where}: expected an object, got {type(row).__name__}")
+    return row
+
+
+def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
+    """Read a benchmark's items from a file, a folder or the hub.
+
+    Args:
+        source: A JSON, JSONL, Parquet or TSV file; a folder of such files or of a hub data set; or
+            a hub id (``owner/name``). What exists locally wins.
+        split: Split of a hub data set; in a folder, files named after it are read alone.
+
+    Returns:
+        What relative image paths are relative to, and the rows.
+
+    Raises:
+        CustosError: If there is nothing to read.
+    """
+    path = Path(source)
+    if is_hub_id(source):
+        rows = hub_rows(source, HubOptions(split=split))
+        return Path.cwd(), (_with_image_bytes(row, f"{source} row {n}") for n, row in rows)
+    if path.is_dir():
+        return path, (row for file in _files_of(path, split) for row in read_file(file))
+    return path.parent, read_file(path)
+
+
+def _files_of(folder: Path, split: str) -> list[Path]:
+    """The files of rows in a folder or in its ``data``, in the order of their names."""
+    for place in (folder, folder / "data"):
+        files = sorted(
+            file
+            for file in (place.iterdir() if place.is_dir() else ())
+            if file.suffix in FILE_SUFFIXES and file.name != MANIFEST_NAME
+        )
+        if files:
+            return [file for file in files if file.stem.split("-")[0] == split] or files
+    raise CustosError(f"{folder}: no {', '.join(FILE_SUFFIXES)} file in this folder")
+
+
+def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
+    """Validate rows; a row that fails is named by its id, else by its number.
+
+    Raises:
+        CustosError: On the first row that does not fit.
+    """
+    return [
+        parse_record(model, row, f"row '{row.get('id', number)}'")
+        for number, row in enumerate(rows, 1)
+    ]
+
+
+def check_ids(rows: Iterable[Row]) -> None:
+    """Raise ``CustosError`` unless every row has an ``id`` of its own."""
+    seen = set()
+    for number, row in enumerate(rows, 1):
+        key = row.get("id")
+        if key is None or key in seen:
+            fault = "is missing" if key is None else f"'{key}' occurs twice"
+            raise CustosError(f"row {number}: field 'id' {fault}")
+        seen.add(key)
+
+
+def check_output(out: Path, source: Path) -> None:
+    """Raise ``CustosError`` unless a file can be written with ``write_graded``, over no input."""
+    if out.suffix not in GRADED_SUFFIXES:
+        raise CustosError(
+            f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
+        )
+    if out.resolve() == source.resolve():
+        raise CustosError(f"--out '{out}': that is the input file")
+
+
+def run_file(graded: Path) -> Path:
+    """Where the time and cost of grading a file are kept."""
+    return graded.with_name(f"{graded.name}.run.json")
+
+
+def read_run(graded: Path) -> Row | None:
+    """Time and cost of grading a file, where they are known."""
+    path = run_file(graded)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
+    """Write graded rows, atomically: lines for ``.jsonl``, one document for ``.json``.
+
+    Args:
+        path: File to write.
+        rows: What ``Benchmark.graded`` made.
+        keyed: A JSON document is an object from id to row, else an array.
+    """
+    if path.suffix == ".jsonl":
+        with atomic_write(path) as file:
+            for row in rows:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    elif keyed:
+        write_json(path, {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in rows})
+    else:
+        write_json(path, list(rows))

@@ -1,0 +1,166 @@
+"""Models answer a benchmark: items to questions, answers back into the items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.framework.base import Benchmark
+from benchmarks.framework.files import Row
+from clients.chat import Reply, Usage
+from clients.jobs import REQUEST_FAILED, Answer, JobResult, Reject, read_answers
+from clients.messages import ChatItem, Decoding, Message, item_key
+from judging.errors import CustosError
+
+if TYPE_CHECKING:
+    from judging.scoring.engine import TreeEngine
+    from judging.scoring.prompts import Encoder
+
+ANSWERED_AT_ONCE = 16
+MAX_NEW_TOKENS = 512  # of a local backbone that is given no limit
+"""Questions that a local backbone answers between two saves."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked about an item, and the field its answer goes into."""
+
+    row: int
+    field: str
+    chat: ChatItem
+
+
+def questions(
+    benchmark: Benchmark, rows: Sequence[Row], style: str, with_images: bool = True
+) -> list[Question]:
+    """Every question of a benchmark: a lone user turn, nothing beside the paper's own text.
+
+    Args:
+        benchmark: Whose items they are.
+        rows: Items as ``Benchmark.load`` gives them.
+        style: One of the benchmark's ``styles``.
+        with_images: Show the pictures; otherwise the model reads the question blind.
+
+    Raises:
+        CustosError: If the style is not the benchmark's, or a row lacks its id or a field.
+    """
+    if style not in benchmark.styles:
+        raise CustosError(f"style '{style}' is not one of {', '.join(benchmark.styles)}")
+    asked = []
+    for number, row in enumerate(rows):
+        key = row.get(benchmark.item_id)
+        if key is None:
+            raise CustosError(f"item {number + 1}: field '{benchmark.item_id}' is missing")
+        prompts = benchmark.prompts(row, style)
+        for field, text in prompts.items():
+            images = tuple(row.get("images") or ()) if with_images else ()
+            message = Message(role="user", text=text, images=images)
+            name = str(key) if len(prompts) == 1 else f"{key}/{field}"
+            asked.append(Question(number, field, ChatItem(id=name, messages=(message,))))
+    return asked
+
+
+def answered(
+    rows: Sequence[Row], asked: Sequence[Question], result: JobResult
+) -> tuple[list[Row], dict[int, str]]:
+    """Items with their answers, and why the others have none.
+
+    Returns:
+        Rows whose every question was answered, and, by row number from 1, what went wrong with each
+        other row. An answer may be empty: the model said nothing.
+    """
+    failed = {reject.id: reject.detail for reject in result.rejects}
+    complete = {number: dict(row) for number, row in enumerate(rows)}
+    problems: dict[int, str] = {}
+    for question in asked:
+        reply = result.replies.get(question.chat.id)
+        if reply is None:
+            problems.setdefault(question.row + 1, failed.get(question.chat.id, "no answer"))
+            complete.pop(question.row, None)
+        elif question.row in complete:
+            complete[question.row][question.field] = reply.text
+    return list(complete.values()), problems
+
+
+def ask_backbone(
+    items: Sequence[ChatItem],
+    backbone: str,
+    decoding: Decoding,
+    *,
+    answers: Path,
+    told: Callable[[int], None] = lambda done: None,
+) -> JobResult:
+    """Have a local backbone answer every item that has no answer yet.
+
+    Args:
+        items: Lone user turns, under different ids.
+        backbone: Hub id, folder or ``embedded``.
+        decoding: How answers are drawn; the seed counts, ``None`` is 0.
+        answers: JSONL file of ``Answer``; grows batch by batch, and a later call starts from it.
+        told: Called with the number of items done.
+
+    Raises:
+        CustosError: If the backbone cannot be loaded.
+    """
+    from judging.models.backbones import load_backbone
+    from judging.scoring.engine import TreeEngine
+    from judging.scoring.prompts import Encoder
+    from judging.scoring.tree_batch import ForestModel
+
+    loaded = load_backbone(backbone)
+    encoder = Encoder(loaded)
+    engine = TreeEngine(ForestModel(loaded.model), loaded.tokenizer.pad_token_id)
+    model = f"{loaded.name}/{loaded.version}"
+    keys = {item.id: item_key(item, model, decoding) for item in items}
+    if len(keys) < len(items):
+        raise CustosError("an id is given to more than one item")
+    answers.parent.mkdir(parents=True, exist_ok=True)
+    result = JobResult(replies=read_answers(answers, keys))
+    result.num_reused = len(result.replies)
+    left = [item for item in items if item.id not in result.replies]
+    told(result.num_reused)
+    with answers.open("ab") as file:
+        for start in range(0, len(left), ANSWERED_AT_ONCE):
+            some = left[start : start + ANSWERED_AT_ONCE]
+            replies, rejects = _answer(some, encoder, engine, decoding)
+            for key, reply in replies.items():
+                line = Answer(id=key, key=keys[key], reply=reply)
+                file.write(line.model_dump_json().encode() + b"\n")
+            file.flush()
+            result.replies |= replies
+            result.rejects += rejects
+            told(len(result.replies) + len(result.rejects))
+    return result
+
+
+def _answer(
+    items: Sequence[ChatItem], encoder: Encoder, engine: TreeEngine, decoding: Decoding
+) -> tuple[dict[str, Reply], list[Reject]]:
+    from judging.scoring.generation import Sampling
+    from judging.scoring.prompts import END_TOKEN
+
+    sampling = Sampling(
+        decoding.max_tokens or MAX_NEW_TOKENS,
+        decoding.temperature or 0.0,
+        decoding.top_p or 1.0,
+    )
+    prompts, rejects = {}, []
+    for item in items:
+        [message] = item.messages
+        try:
+            prompts[item.id] = encoder.encode_question(message.text, message.images)
+        except CustosError as error:
+            rejects.append(Reject(id=item.id, reason=REQUEST_FAILED, detail=str(error)))
+    seeds = [decoding.seed or 0] * len(prompts)
+    drawn = engine.generate(list(prompts.values()), encoder, END_TOKEN, seeds, sampling)
+    replies = {
+        key: Reply(
+            text=said.text.strip(),
+            finish_reason="stop" if said.finished else "length",
+            usage=Usage(prompt_tokens=len(prompt.suffix_ids), completion_tokens=len(said.tokens)),
+        )
+        for (key, prompt), said in zip(prompts.items(), drawn, strict=True)
+    }
+    return replies, rejects

@@ -1,0 +1,164 @@
+"""From per-item columns to a table: raw rates with clustered 95 % intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.framework.files import Row
+from evaluation.estimate import Draws, Mask
+from evaluation.intervals import Floats
+from evaluation.metrics import ratio
+from evaluation.outcomes import number_off
+from evaluation.report.report import without_nan
+from judging.errors import CustosError
+from judging.types import Verdict, parse_record
+
+OVERALL = "overall"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A metric that divides one weighted sum of an item's columns by another."""
+
+    numerator: tuple[float, ...]
+    """Weight of every column. Shape ``[S]``."""
+    denominator: tuple[float, ...]
+    is_rate: bool = True
+    """A share of the items that the denominator counts."""
+    scale: float = 1.0
+
+    def of(self, sums: Floats) -> Floats:
+        """Shapes ``[..., S]`` to ``[...]``; nan where the denominator is zero."""
+        return ratio(sums @ np.array(self.numerator), sums @ np.array(self.denominator))
+
+    def times(self, scale: float) -> Ratio:
+        """The same metric in another unit."""
+        return replace(self, scale=scale)
+
+    def scaled(self, estimate: Mapping[str, Any]) -> dict[str, Any]:
+        """An estimate of the bare ratio in this metric's unit; ``None`` for what is not finite."""
+        scaled = {key: self.scale * estimate[key] for key in ("value", "low", "high")}
+        return {**without_nan(scaled), "n": estimate["n"]}
+
+
+MEAN = Ratio((1, 0), (0, 1), is_rate=False)
+RATE = Ratio((1, 0), (0, 1))
+"""Of two columns: a value, and 1 where there is one."""
+
+
+def value_columns(values: Sequence[float | None]) -> Floats:
+    """Columns for ``MEAN`` and ``RATE``. Shape ``[n, 2]``."""
+    return np.array([(0.0, 0.0) if v is None else (v, 1.0) for v in values]).reshape(-1, 2)
+
+
+def intervals(
+    columns: Floats,
+    clusters: Sequence[str],
+    metrics: Mapping[str, Ratio],
+    divisions: Mapping[str, Sequence[str | None]],
+    order: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Every metric over all items and over every part of every division.
+
+    Args:
+        columns: Per-item columns. Shape ``[n, S]``.
+        clusters: Cluster of each item; clusters are resampled whole.
+        metrics: What to compute.
+        divisions: Section of the table to the part each item falls into, ``None`` for no part.
+        order: Parts that come first, in this order; the others follow alphabetically.
+
+    Returns:
+        ``overall``: metric to ``value``, ``low``, ``high`` and ``n``. Each division: part to the
+        same. ``None`` stands for what does not exist.
+    """
+    numbered = number_off(clusters)
+
+    def measure(rows: Mask) -> dict[str, Any]:
+        draws = Draws.of(columns[rows], numbered[rows])
+        measured = {}
+        for name, metric in metrics.items():
+            n = draws.total @ (np.array(metric.denominator) != 0)  # items, whatever they weigh
+            measured[name] = metric.scaled(draws.estimate(metric.of, float(n), metric.is_rate))
+        return measured
+
+    found: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
+    for name, parts in divisions.items():
+        named = in_order({part for part in parts if part is not None}, order)
+        found[name] = {part: measure(np.array([p == part for p in parts])) for part in named}
+    return found
+
+
+def in_order(names: Set[str], first: Sequence[str]) -> list[str]:
+    """Names in a wanted order; those it does not list follow alphabetically."""
+    return [*(name for name in first if name in names), *sorted(names - set(first))]
+
+
+def values(measured: Mapping[str, Any]) -> Any:
+    """The same tree with every estimate cut down to its value."""
+    if is_estimate(measured):
+        return measured["value"]
+    return {name: values(inner) for name, inner in measured.items()}
+
+
+def is_estimate(node: Any) -> bool:
+    """Tell an estimate from a branch of the tree that ``intervals`` returns."""
+    return isinstance(node, Mapping) and {"value", "low", "high"} <= node.keys()
+
+
+def estimates(
+    tree: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Every estimate of a tree with the names that lead to it."""
+    for name, inner in tree.items():
+        if is_estimate(inner):
+            yield (*path, name), inner
+        else:
+            yield from estimates(inner, (*path, name))
+
+
+def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, Any]:
+    """How much of a table rests on verdicts, and whose.
+
+    Args:
+        rows: Graded rows; ours hold ``verdicts``, a benchmark's own files may not.
+        num_scored: Items that have a score.
+        num_items: Items that should have one.
+
+    Returns:
+        ``n, coverage, statuses`` (of the verdicts) and ``judges`` (their fingerprints).
+    """
+    verdicts = [verdict for row in rows for verdict in stored_verdicts(row).values()]
+    return {
+        "n": num_items,
+        "coverage": num_scored / num_items if num_items else None,
+        "statuses": dict(Counter(verdict.status for verdict in verdicts)),
+        "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
+    }
+
+
+def stored_verdicts(row: Row) -> dict[str, Verdict]:
+    """The verdicts that ``store_verdicts`` put into a graded row, by task.
+
+    Raises:
+        CustosError: If what stands there are no verdicts.
+    """
+    found = row.get("verdicts") or {}
+    if not isinstance(found, dict):
+        raise CustosError(f"field 'verdicts': expected an object, got {type(found).__name__}")
+    return {
+        task: parse_record(Verdict, value, f"verdict on '{task}'") for task, value in found.items()
+    }
+
+
+def store_verdicts(verdicts: Mapping[str, Verdict]) -> Row:
+    """The field of a graded row that keeps the verdicts, by task; none without verdicts."""
+    kept = {
+        task: verdict.model_dump(mode="json", exclude_unset=True)
+        for task, verdict in verdicts.items()
+    }
+    return {"verdicts": kept} if kept else {}

@@ -1,0 +1,5 @@
+"""HiEval: judges measured on responses that people scored."""
+
+from benchmarks.hieval.benchmark import HiEval
+
+__all__ = ["HiEval"]

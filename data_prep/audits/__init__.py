@@ -1,0 +1,1 @@
+"""Independent readers that check the labels of the synthetic data."""

@@ -1,0 +1,1 @@
+"""Building a benchmark or a training set with models and people."""

@@ -1,0 +1,1 @@
+"""Filters, class balance, and splits that share no question."""

@@ -1,0 +1,202 @@
+"""Train, validation, calibration and test splits that share no question.
+
+Whole clusters of questions (``near_duplicates``) are dealt to the splits so that every split gets
+its share of every label. The result depends on the set of examples and the seed, not on their
+order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
+
+from data_prep.splits.near_duplicates import THRESHOLD, cluster_examples
+from judging.errors import CustosError
+from judging.types import LabelledExample, Split
+
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+Splits = dict[Split, list[LabelledExample]]
+Counts = npt.NDArray[np.float64]
+
+
+class HeldOut(BaseModel):
+    """How much to keep from training. Below 1: a share of the examples; otherwise: how many."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    val: float = Field(default=0.05, ge=0)
+    """For choosing between runs and checkpoints."""
+    cal: float = Field(default=0.07, ge=0)
+    """For fitting calibration; no selection ever sees it."""
+    test: float = Field(default=0.12, ge=0)
+
+    def targets(self, num_examples: int) -> dict[Split, float]:
+        """Examples wanted in each split; training gets what is left.
+
+        Raises:
+            CustosError: If a number is neither a share nor whole, or nothing is left to train on.
+        """
+        amounts: dict[Split, float] = {"val": self.val, "cal": self.cal, "test": self.test}
+        wanted: dict[Split, float] = {}
+        for split, amount in amounts.items():
+            if amount >= 1 and amount != int(amount):
+                raise CustosError(
+                    f"{split} size {amount}: give a share below 1 or a whole number of examples"
+                )
+            wanted[split] = amount * num_examples if amount < 1 else amount
+        left = num_examples - sum(wanted.values())
+        if left <= 0:
+            raise CustosError(
+                f"val {self.val:g}, cal {self.cal:g} and test {self.test:g} leave none of "
+                f"{num_examples} examples for training; ask for less"
+            )
+        return {"train": left, **wanted}
+
+
+def split_examples(
+    examples: Sequence[LabelledExample],
+    held_out: HeldOut | None = None,
+    seed: int = 0,
+    threshold: float = THRESHOLD,
+) -> Splits:
+    """Deal examples to the four splits, cluster by cluster.
+
+    Sizes and label shares come as near to what was asked as whole clusters permit. Examples come
+    back with ``split`` set and ``group`` set to their cluster, each split in an order fixed by the
+    seed, so that the head of a file is a random sample of it.
+
+    Args:
+        examples: Examples of one data set, in any order.
+        held_out: Sizes of the held-out splits.
+        seed: Which of the many balanced divisions to take.
+        threshold: Similarity from which two questions are near-duplicates.
+
+    Raises:
+        CustosError: If there are no examples, or the held-out splits leave none for training.
+    """
+    if not examples:
+        raise CustosError("there are no labelled examples to split")
+    targets = (held_out or HeldOut()).targets(len(examples))
+    clusters = cluster_examples(examples, threshold)
+    split_of = _deal(clusters, [example.label for example in examples], targets, seed)
+    splits: Splits = {split: [] for split in SPLITS}
+    for example, cluster in zip(examples, clusters, strict=True):
+        split = split_of[cluster]
+        splits[split].append(example.model_copy(update={"split": split, "group": cluster}))
+    return {split: shuffled(members, seed) for split, members in splits.items()}
+
+
+def split_beside_test(
+    examples: Sequence[LabelledExample],
+    test: Sequence[LabelledExample],
+    held_out: HeldOut | None = None,
+    seed: int = 0,
+    threshold: float = THRESHOLD,
+    seen: Sequence[LabelledExample] = (),
+) -> tuple[Splits, int]:
+    """Split examples into train, val and cal beside a test split that is already chosen.
+
+    Args:
+        examples: What to split; those that share a cluster with the test split are left out.
+        test: The test split.
+        held_out: Sizes of val and cal, shares being of all examples; ``test`` is ignored.
+        seed: Which of the many balanced divisions to take.
+        threshold: Similarity from which two questions are near-duplicates.
+        seen: What an earlier stage was trained on or chosen by; examples that share a cluster with
+            it are for training only.
+
+    Returns:
+        The splits, and how many examples were left out.
+
+    Raises:
+        CustosError: If nothing remains to split, or to train on, or too little is unseen.
+    """
+    clusters = cluster_examples([*test, *seen, *examples], threshold)
+    test_clusters = clusters[: len(test)]
+    tested = set(test_clusters)
+    known = set(clusters[len(test) : len(test) + len(seen)]) - tested
+    fresh: list[LabelledExample] = []
+    familiar: list[LabelledExample] = []
+    for example, cluster in zip(examples, clusters[len(test) + len(seen) :], strict=True):
+        if cluster in known:
+            familiar.append(example.model_copy(update={"split": "train", "group": cluster}))
+        elif cluster not in tested:
+            fresh.append(example)
+    sizes = (held_out or HeldOut()).targets(len(examples) + len(test))
+    beside = HeldOut(val=round(sizes["val"]), cal=round(sizes["cal"]), test=0)
+    wanted = beside.val + beside.cal
+    if familiar and wanted and wanted >= len(fresh):
+        raise CustosError(
+            f"val {beside.val:g} and cal {beside.cal:g} need more than the {len(fresh)} examples "
+            "whose questions no earlier stage has seen; ask for less"
+        )
+    if fresh or not familiar:
+        splits = split_examples(fresh, beside, seed, threshold)
+    else:
+        splits = {split: [] for split in SPLITS}
+    splits["train"] = shuffled([*splits["train"], *familiar], seed)
+    splits["test"] = shuffled(
+        (
+            example.model_copy(update={"split": "test", "group": cluster})
+            for example, cluster in zip(test, test_clusters, strict=True)
+        ),
+        seed,
+    )
+    return splits, len(examples) - len(fresh) - len(familiar)
+
+
+def shuffled(examples: Iterable[LabelledExample], seed: int) -> list[LabelledExample]:
+    """Put examples in an order that depends on the seed and on them, not on the order given.
+
+    Nor does it depend on where a data set lies: of an absolute image path only the name counts.
+    """
+
+    def key(example: LabelledExample) -> bytes:
+        images = tuple(n if not n.startswith("/") else Path(n).name for n in example.images)
+        return _digest(seed, example.model_copy(update={"images": images}).model_dump_json())
+
+    return sorted(examples, key=key)
+
+
+def _deal(
+    clusters: Sequence[str], labels: Sequence[str], targets: Mapping[Split, float], seed: int
+) -> dict[str, Split]:
+    """Give every cluster, the largest first, to the split that then strays least from its target.
+
+    Straying sums ``(count - target)^2 / target`` over the labels and over all examples; the
+    division makes the splits fill up in proportion.
+    """
+    counts = _label_counts(clusters, labels)
+    shares = sum(counts.values(), start=np.zeros(1)) / len(labels)
+    wanted = {split: size * shares for split, size in targets.items() if size > 0}
+    held = {split: np.zeros_like(shares) for split in wanted}
+
+    split_of: dict[str, Split] = {}
+    for cluster in sorted(counts, key=lambda c: (-counts[c].sum(), _digest(seed, c))):
+        added = counts[cluster]
+        straying = {s: added * (added + 2 * (held[s] - wanted[s])) / wanted[s] for s in wanted}
+        split = min(wanted, key=lambda s: float(straying[s].sum()))
+        held[split] += added
+        split_of[cluster] = split
+    return split_of
+
+
+def _label_counts(clusters: Sequence[str], labels: Sequence[str]) -> dict[str, Counts]:
+    """Count the examples of every cluster: those of each label, then all of them."""
+    column = {label: number for number, label in enumerate(sorted(set(labels)))}
+    counts: dict[str, Counts] = {}
+    for cluster, label in zip(clusters, labels, strict=True):
+        in_cluster = counts.setdefault(cluster, np.zeros(len(column) + 1))
+        in_cluster[[column[label], -1]] += 1
+    return counts
+
+
+def _digest(seed: int, text: str) -> bytes:
+    return hashlib.sha256(f"{seed}\n{text}".encode()).digest()

@@ -1,0 +1,23 @@
+"""Pictures of known data, questions about them, and responses whose error is known."""
+
+from data_prep.synthetic.charts.factory import (
+    Captioned,
+    ChartRow,
+    FormSplit,
+    captioned,
+    draw,
+    generate,
+    plan,
+    plan_twins,
+)
+
+__all__ = [
+    "Captioned",
+    "ChartRow",
+    "FormSplit",
+    "captioned",
+    "draw",
+    "generate",
+    "plan",
+    "plan_twins",
+]

@@ -1,0 +1,264 @@
+"""The operations of every kind of scene; those on one or two items are here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from random import Random
+
+from data_prep.synthetic.charts.problems import (
+    RANKS,
+    Choose,
+    Operation,
+    Problem,
+    Slip,
+    Solution,
+    at_ranks,
+    ranked_names,
+)
+from data_prep.synthetic.charts.scenes import View
+from data_prep.synthetic.charts.set_operations import (
+    largest_two,
+    matching_count,
+    matching_names,
+    total,
+)
+
+
+def read_value(rng: Random, view: View) -> Problem:
+    """The value of a named item."""
+    a = rng.choice(list(view))
+
+    def solve(view: View) -> Solution | None:
+        return Solution((a,), "", (str(view[a]),)) if a in view else None
+
+    def slips(view: View) -> Iterator[Slip]:
+        yield Slip(
+            "wrong operation", Solution((a,), f"2 x {view[a]} = {2 * view[a]}", (str(2 * view[a]),))
+        )
+        for b in view:
+            if b != a:
+                yield Slip("wrong item", Solution((b,), "", (str(view[b]),)))
+
+    return Problem("read_value", {"a": a}, solve, slips)
+
+
+def ranked_value(rng: Random, view: View) -> Problem:
+    """The value of the item of a rank."""
+    return _by_rank(rng, "ranked_value", lambda name, view: str(view[name]))
+
+
+def ranked_name(rng: Random, view: View) -> Problem:
+    """The name of the item of a rank."""
+    return _by_rank(rng, "ranked_name", lambda name, view: name)
+
+
+def _by_rank(rng: Random, operation: str, answer: Callable[[str, View], str]) -> Problem:
+    rank = rng.choice(list(RANKS))
+
+    def solve(view: View) -> Solution | None:
+        ranked = ranked_names(view)
+        return _of(ranked[RANKS[rank]], view) if ranked else None
+
+    def slips(view: View) -> Iterator[Slip]:
+        right = solve(view)
+        for name in view:
+            if right and (name,) != right.items:
+                yield Slip("wrong choice", _of(name, view))
+
+    def _of(name: str, view: View) -> Solution:
+        return Solution((name,), "", (answer(name, view),))
+
+    return Problem(operation, {"rank": rank}, solve, slips)
+
+
+Rivals = Callable[[tuple[str, str], View], list[tuple[str, str]]]
+"""Pairs that could be taken in place of a pair."""
+
+
+def _near(pair: tuple[str, str], view: View) -> list[tuple[str, str]]:
+    """Pairs with one item exchanged."""
+    others = [name for name in view if name not in pair]
+    return [(name, pair[1]) for name in others] + [(pair[0], name) for name in others]
+
+
+def _of_two(
+    operation: str, slots: Mapping[str, str], choose: Choose, sign: int, rivals: Rivals = _near
+) -> Problem:
+    """The sum (``sign`` 1) or difference (-1) of two items' values."""
+
+    def solve(view: View) -> Solution | None:
+        pair = choose(view)
+        return _pair_solution(pair, view, sign) if pair else None
+
+    def slips(view: View) -> Iterator[Slip]:
+        pair = choose(view)
+        if not pair:
+            return
+        right = _pair_solution(pair, view, sign)
+        if view[pair[0]] > view[pair[1]]:
+            yield Slip("wrong operation", _pair_solution(pair, view, -sign))
+        for result in (int(right.answers[0]) + off for off in (-2, -1, 1, 2)):
+            if result > 0:
+                head = right.calc.rpartition("= ")[0]
+                wrong = replace(right, calc=f"{head}= {result}", answers=(str(result),))
+                yield Slip("wrong arithmetic", wrong)
+        for other in rivals(pair, view):
+            if sign > 0 or view[other[0]] > view[other[1]]:
+                yield Slip("wrong choice", _pair_solution(other, view, sign))
+
+    return Problem(operation, slots, solve, slips)
+
+
+def _pair_solution(pair: tuple[str, str], view: View, sign: int) -> Solution:
+    first, second = view[pair[0]], view[pair[1]]
+    result, mark = (first + second, "+") if sign > 0 else (first - second, "-")
+    return Solution(pair, f"{first} {mark} {second} = {result}", (str(result),))
+
+
+def sum_named(rng: Random, view: View) -> Problem:
+    """The sum of two named items."""
+    a, b = rng.sample(list(view), 2)
+    return _of_two("sum_named", {"a": a, "b": b}, _named(a, b), 1)
+
+
+def gap_named(rng: Random, view: View) -> Problem:
+    """The difference of two named items, the larger first."""
+    a, b = rng.sample(list(view), 2)
+
+    def choose(view: View) -> tuple[str, str] | None:
+        if not {a, b} <= set(view) or view[a] == view[b]:
+            return None
+        return (a, b) if view[a] > view[b] else (b, a)
+
+    return _of_two("gap_named", {"a": a, "b": b}, choose, -1)
+
+
+def _named(a: str, b: str) -> Choose:
+    return lambda view: (a, b) if {a, b} <= set(view) else None
+
+
+def sum_ends(rng: Random, view: View) -> Problem:
+    """The sum of the two largest or the two smallest values."""
+    end = rng.choice(("largest", "smallest"))
+    return _of_two("sum_ends", {"end": end}, at_ranks(end, f"second {end}"), 1)
+
+
+def spread(rng: Random, view: View) -> Problem:
+    """How far the largest value is from the smallest."""
+    return _of_two("spread", {}, at_ranks("largest", "smallest"), -1)
+
+
+def lead(rng: Random, view: View) -> Problem:
+    """How far the largest value is ahead of the second largest."""
+    return _of_two("lead", {}, at_ranks("largest", "second largest"), -1)
+
+
+def biggest_rise(rng: Random, view: View) -> Problem | None:
+    """The largest step up from one item to the next."""
+
+    def choose(view: View) -> tuple[str, str] | None:
+        rises = sorted(((view[y] - view[x], y, x) for y, x in _steps(view)), reverse=True)
+        if len(rises) < 2 or rises[0][0] <= max(0, rises[1][0]):
+            return None
+        return rises[0][1], rises[0][2]
+
+    def rivals(pair: tuple[str, str], view: View) -> list[tuple[str, str]]:
+        return [step for step in _steps(view) if step != pair]
+
+    return _of_two("biggest_rise", {}, choose, -1, rivals) if choose(view) else None
+
+
+def _steps(view: View) -> list[tuple[str, str]]:
+    """Neighbours, the later one first."""
+    names = list(view)
+    return list(zip(names[1:], names, strict=False))
+
+
+def trend(rng: Random, view: View) -> Problem:
+    """Whether the values rise or fall from one item to a later one."""
+    names = list(view)
+    first, second = sorted(rng.sample(range(len(names)), 2))
+    a, b = names[first], names[second]
+
+    def solve(view: View) -> Solution | None:
+        if not {a, b} <= set(view) or view[a] == view[b]:
+            return None
+        return _trend_solution(view[b] > view[a], a, b, view)
+
+    def slips(view: View) -> Iterator[Slip]:
+        if solve(view):
+            yield Slip("wrong direction", _trend_solution(view[b] < view[a], a, b, view))
+
+    return Problem("trend", {"a": a, "b": b}, solve, slips)
+
+
+def _trend_solution(rises: bool, a: str, b: str, view: View) -> Solution:
+    word = "more" if view[b] > view[a] else "less"
+    return Solution(
+        (a, b), f"{view[b]} is {word} than {view[a]}", ("it rises" if rises else "it falls",)
+    )
+
+
+def exterior(rng: Random, view: View) -> Problem:
+    """The exterior angle beside a named angle, degrees."""
+    a = rng.choice(list(view))
+
+    def solve(view: View) -> Solution | None:
+        return _from_whole(180, view[a]) if a in view else None
+
+    def slips(view: View) -> Iterator[Slip]:
+        yield Slip("wrong operation", _from_whole(360, view[a]))
+        for off in (-10, 10):
+            right = _from_whole(180, view[a])
+            result = int(right.answers[0]) + off
+            wrong = Solution((a,), f"180 - {view[a]} = {result}", (str(result),))
+            yield Slip("wrong arithmetic", wrong)
+
+    def _from_whole(whole: int, angle: int) -> Solution:
+        return Solution((a,), f"{whole} - {angle} = {whole - angle}", (str(whole - angle),))
+
+    return Problem("exterior", {"a": a}, solve, slips)
+
+
+GENERAL: dict[Operation, int] = {
+    read_value: 8,
+    ranked_value: 6,
+    ranked_name: 7,
+    sum_named: 5,
+    gap_named: 5,
+    sum_ends: 5,
+    spread: 5,
+    lead: 4,
+    largest_two: 8,
+    matching_names: 14,
+    matching_count: 6,
+}
+"""Operations on any column and how often they are drawn."""
+TOTALLED = ("bar", "hbar", "grouped", "pie", "histogram", "table", "polygon", "counting")
+TWIN_OPERATIONS: tuple[Operation, ...] = (
+    ranked_value,
+    ranked_name,
+    sum_ends,
+    spread,
+    lead,
+    largest_two,
+)
+"""Those whose selection can be wrong in one picture and right in another."""
+
+
+def operations_for(kind: str) -> dict[Operation, int]:
+    """Operations and weights for a kind of scene."""
+    more: dict[Operation, int] = {}
+    if kind in TOTALLED:
+        more[total] = 5
+    if kind == "line":
+        more = {trend: 6, biggest_rise: 6}
+    if kind == "angles":
+        more[exterior] = 6
+    return GENERAL | more
+
+
+def twin_operations_for(kind: str) -> tuple[Operation, ...]:
+    """Operations that twins of a kind of scene may ask for."""
+    return (*TWIN_OPERATIONS, biggest_rise) if kind == "line" else TWIN_OPERATIONS

@@ -1,0 +1,325 @@
+"""Draw a scene honestly or with its manipulation; equal scenes give equal bytes.
+
+Both charts of a pair share data, title, colours and size; the manipulation is all that differs.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from data_prep.synthetic.misleading_charts.families import (
+    POP_RADIUS,
+    RECEDING,
+    SHAPE_3D,
+    WALL_3D,
+    Family,
+    Scene,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DPI = 100
+WIDTH, HEIGHT = 640, 480
+"""Pixels."""
+COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd")
+DARK = 0.65
+"""Brightness of sides in the shade."""
+GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": 0.8}
+
+Points = Sequence[tuple[float, float]]
+
+
+def render(family: Family, scene: Scene, manipulated: bool) -> bytes:
+    """Draw a scene as a PNG of ``WIDTH`` x ``HEIGHT`` pixels."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
+    canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
+    axes = figure.add_axes((0.14, 0.13, 0.74, 0.76))
+    axes.set_title(scene.title)
+    _DRAW[family.kind, family.manipulation](axes, scene, manipulated)
+    canvas.draw()
+    picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
+def _only_values(scene: Scene) -> tuple[float, ...]:
+    [values] = scene.values.values()
+    return values
+
+
+def _value_axis(axes: Axes, scene: Scene, bottom: float, top: float) -> None:
+    """A linear axis with a small tick at every step and about six large ones with grid lines."""
+    from matplotlib.ticker import MultipleLocator
+
+    step = scene.trick["step"]
+    most = (top - bottom) / step
+    every = next(number for number in (1, 2, 5, 10, 20, 50) if most / number <= 10)
+    axes.set_ylim(bottom, top)
+    axes.yaxis.set_major_locator(MultipleLocator(every * step))
+    axes.yaxis.set_minor_locator(MultipleLocator(step))
+    axes.grid(axis="y", **GRID)
+    axes.set_axisbelow(True)
+
+
+def _honest_top(scene: Scene) -> float:
+    """End of an axis from zero that leaves a little room: the next step above."""
+    step = scene.trick["step"]
+    return step * (math.floor(1.08 * max(map(max, scene.values.values())) / step) + 1)
+
+
+def _plot(axes: Axes, scene: Scene) -> None:
+    axes.plot(range(len(scene.labels)), _only_values(scene), color=COLOURS[0], marker="o")
+    axes.set_xticks(range(len(scene.labels)), scene.labels)
+
+
+def _bars(axes: Axes, scene: Scene) -> None:
+    axes.bar(range(len(scene.labels)), _only_values(scene), 0.5, color=COLOURS[0])
+    axes.set_xticks(range(len(scene.labels)), scene.labels)
+    axes.set_xlim(-0.8, len(scene.labels) - 0.2)
+
+
+def _truncated(draw: Callable[[Axes, Scene], None]) -> Callable[[Axes, Scene, bool], None]:
+    def drawn(axes: Axes, scene: Scene, manipulated: bool) -> None:
+        draw(axes, scene)
+        _value_axis(axes, scene, scene.trick["base"] if manipulated else 0, _honest_top(scene))
+
+    return drawn
+
+
+def _compressed(draw: Callable[[Axes, Scene], None]) -> Callable[[Axes, Scene, bool], None]:
+    def drawn(axes: Axes, scene: Scene, manipulated: bool) -> None:
+        draw(axes, scene)
+        _value_axis(axes, scene, 0, scene.trick["top"] if manipulated else _honest_top(scene))
+
+    return drawn
+
+
+def _inverted_axis(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    _plot(axes, scene)
+    _value_axis(axes, scene, 0, _honest_top(scene))
+    if manipulated:
+        axes.invert_yaxis()
+
+
+def _inconsistent_axis(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    years = [int(label) for label in scene.labels]
+    places = list(range(len(years))) if manipulated else years
+    axes.plot(places, _only_values(scene), color=COLOURS[0], marker="o")
+    axes.set_xticks(places, scene.labels, rotation=0 if manipulated else 90)
+    _value_axis(axes, scene, 0, _honest_top(scene))
+
+
+def _dual_axes(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    places = range(len(scene.labels))
+    (first, below), (second, above) = scene.values.items()
+    axes.set_xticks(places, scene.labels)
+    lines = axes.plot(places, below, color=COLOURS[0], marker="o", label=first)
+    if not manipulated:
+        lines += axes.plot(places, above, color=COLOURS[3], marker="s", label=second)
+        _value_axis(axes, scene, 0, _honest_top(scene))
+    else:
+        right = axes.twinx()
+        lines += right.plot(places, above, color=COLOURS[3], marker="s", label=second)
+        for side, name, colour, top in (
+            (axes, first, COLOURS[0], scene.trick["first_top"]),
+            (right, second, COLOURS[3], scene.trick["second_top"]),
+        ):
+            _value_axis(side, scene, 0, top)
+            side.set_ylabel(name, color=colour)
+            side.tick_params(axis="y", which="both", colors=colour)
+        right.grid(False)
+    axes.legend(handles=lines, loc="lower left")
+
+
+def _perspective_bars(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    """Bars against a wall that runs away to the right; its grid lines run with it."""
+    if not manipulated:
+        _bars(axes, scene)
+        _value_axis(axes, scene, 0, _honest_top(scene))
+        return
+    count, top = len(scene.labels), _honest_top(scene)
+
+    def seen(along: float, height: float) -> tuple[float, float]:
+        """A point of the wall on the page; sizes shrink evenly, the eye is at half height."""
+        size = 1 / (1 + (1 / RECEDING - 1) * along / count)
+        across = (1 - size) / (1 - RECEDING)
+        return across, 0.5 + (height / top - 0.5) * size
+
+    for value in range(int(top) + 1):
+        axes.plot(*zip(seen(0, value), seen(count, value), strict=True), zorder=0, **GRID)
+        axes.text(-0.02, seen(0, value)[1], str(value), ha="right", va="center", fontsize=8)
+    for number, (label, high) in enumerate(zip(scene.labels, _only_values(scene), strict=True)):
+        left, right = number + 0.25, number + 0.7
+        face = [seen(left, 0), seen(right, 0), seen(right, high), seen(left, high)]
+        side = [seen(right, 0), seen(right + 0.15, 0), seen(right + 0.15, high),
+                seen(right, high)]  # fmt: skip
+        _fill(axes, face, COLOURS[0])
+        _fill(axes, side, COLOURS[0], DARK)
+        x, y = seen((left + right) / 2, 0)
+        axes.text(x, y - 0.02, label, ha="center", va="top", fontsize=9)
+    axes.set_xlim(-0.08, 1.02)
+    axes.set_ylim(-0.08, 1.04)
+    axes.set_axis_off()
+
+
+def _fill(axes: Axes, corners: Points, colour: str, brightness: float = 1.0) -> None:
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Polygon
+
+    shade = tuple(brightness * part for part in to_rgb(colour))
+    axes.add_patch(Polygon(corners, closed=True, facecolor=shade, edgecolor="none"))
+
+
+def _pictorial(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    """Bars, or towers of one shape whose width grows with their height."""
+    if not manipulated:
+        _bars(axes, scene)
+    else:
+        values = _only_values(scene)
+        half = 0.45 / max(values)
+        for place, value in enumerate(values):
+            outline = ((-0.6, 0), (0.6, 0), (0.6, 0.6), (1, 0.6), (0, 1), (-1, 0.6), (-0.6, 0.6))
+            corners = [(place + half * value * x, value * y) for x, y in outline]
+            _fill(axes, corners, COLOURS[0])
+        axes.set_xticks(range(len(values)), scene.labels)
+        axes.set_xlim(-0.8, len(values) - 0.2)
+    _value_axis(axes, scene, 0, _honest_top(scene))
+
+
+def _swapped_axes(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    across, up = scene.values.items()
+    if manipulated:
+        across, up = up, across
+    axes.scatter(across[1], up[1], color=COLOURS[0], s=45, zorder=2)
+    for name, x, y in zip(scene.labels, across[1], up[1], strict=True):
+        axes.text(x + 0.4, y + 0.4, name)
+    axes.set_xlabel(across[0])
+    axes.set_ylabel(up[0])
+    axes.set(xlim=(0, 21), ylim=(0, 21), xticks=range(0, 21, 2), yticks=range(0, 21, 2))
+    axes.grid(**GRID)
+    axes.set_axisbelow(True)
+
+
+def _logarithmic(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    months, values = list(map(int, scene.labels)), _only_values(scene)
+    axes.scatter(months, values, color=COLOURS[0], s=45, zorder=2)
+    axes.axvline(scene.trick["event"], color=COLOURS[3], linestyle="--")
+    axes.set_xticks(months)
+    axes.set_xlabel("Month")
+    if manipulated:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        axes.set_ylim(0, None)
+    axes.grid(**GRID)
+    axes.set_axisbelow(True)
+
+
+def _inverted_colours(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    """Made-up regions, dark for much, or manipulated, dark for little."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize, to_hex
+
+    rng, columns, rows = Random(int(scene.trick["layout"])), 4, 3
+    corners = {
+        (x, y): (x + rng.uniform(-0.25, 0.25), y + rng.uniform(-0.25, 0.25))
+        for x in range(columns + 1)
+        for y in range(rows + 1)
+    }
+    scale: Any = ScalarMappable(Normalize(0, 100), "Blues_r" if manipulated else "Blues")
+    for number, (name, value) in enumerate(zip(scene.labels, _only_values(scene), strict=True)):
+        x, y = number % columns, number // columns
+        around = [corners[x, y], corners[x + 1, y], corners[x + 1, y + 1], corners[x, y + 1]]
+        colour = to_hex(scale.to_rgba(value))
+        _fill(axes, around, colour)
+        axes.plot(*zip(*around, around[0], strict=True), color="#555555", linewidth=1)
+        middle = np.mean(around, axis=0)
+        ink = "white" if int(colour[1:3], 16) < 110 else "black"
+        axes.text(middle[0], middle[1], name, ha="center", va="center", color=ink)
+    axes.set_axis_off()
+    axes.figure.colorbar(scale, ax=axes, ticks=range(0, 101, 10))
+
+
+def _pie_3d(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    """A flat pie, or one tilted away, with the wall of its front half in the shade."""
+    shape, arcs = (SHAPE_3D if manipulated else 1.0), list(_arcs(scene))
+    if manipulated:
+        for (start, end), colour in zip(arcs, COLOURS, strict=True):
+            for turn in (-360, 0, 360):
+                low, high = max(start + turn, 180.0), min(end + turn, 360.0)
+                if low < high:
+                    edge = _arc(low, high, 1.0, shape)
+                    wall = [*edge, *((x, y - WALL_3D) for x, y in reversed(edge))]
+                    _fill(axes, wall, colour, DARK)
+    for (start, end), colour in zip(arcs, COLOURS, strict=True):
+        _fill(axes, [(0, 0), *_arc(start, end, 1.0, shape)], colour)
+    _frame_pie(axes, scene)
+
+
+def _pop_out(axes: Axes, scene: Scene, manipulated: bool) -> None:
+    """A flat pie, or one whose first slice is pulled out and enlarged."""
+    for number, ((start, end), colour) in enumerate(zip(_arcs(scene), COLOURS, strict=True)):
+        is_popped = manipulated and number == 0
+        middle = math.radians((start + end) / 2)
+        away = 0.14 if is_popped else 0.0
+        tip = (away * math.cos(middle), away * math.sin(middle))
+        edge = _arc(start, end, POP_RADIUS if is_popped else 1.0, 1.0)
+        _fill(axes, [tip, *((tip[0] + x, tip[1] + y) for x, y in edge)], colour)
+    _frame_pie(axes, scene)
+
+
+def _arcs(scene: Scene) -> list[tuple[float, float]]:
+    """Start and end of every slice, in degrees counter-clockwise."""
+    ends = scene.trick["start"] + 3.6 * np.cumsum((0.0, *_only_values(scene)))
+    return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+
+
+def _arc(start: float, end: float, radius: float, shape: float) -> list[tuple[float, float]]:
+    angles = np.radians(np.linspace(start, end, max(2, int(end - start))))
+    return [(radius * math.cos(angle), radius * shape * math.sin(angle)) for angle in angles]
+
+
+def _frame_pie(axes: Axes, scene: Scene) -> None:
+    from matplotlib.patches import Patch
+
+    names = [Patch(color=colour, label=name)
+             for name, colour in zip(scene.labels, COLOURS, strict=True)]  # fmt: skip
+    axes.legend(handles=names, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.set_aspect("equal", anchor="W")
+    axes.set_xlim(-1.45, 1.45)
+    axes.set_ylim(-1.45, 1.45)
+    axes.set_axis_off()
+
+
+_DRAW: dict[tuple[str, str], Callable[[Axes, Scene, bool], None]] = {
+    ("line", "inconsistent x-axis"): _inconsistent_axis,
+    ("line", "inverted y-axis"): _inverted_axis,
+    ("line", "dual axes"): _dual_axes,
+    ("line", "truncated y-axis"): _truncated(_plot),
+    ("line", "compressed y-axis"): _compressed(_plot),
+    ("bar", "3D effect"): _perspective_bars,
+    ("bar", "truncated y-axis"): _truncated(_bars),
+    ("bar", "compressed y-axis"): _compressed(_bars),
+    ("bar", "pictorial bars"): _pictorial,
+    ("scatter", "swapped axis"): _swapped_axes,
+    ("scatter", "logarithmic y-axis"): _logarithmic,
+    ("map", "inverted color scale"): _inverted_colours,
+    ("pie", "3D effect"): _pie_3d,
+    ("pie", "pop out"): _pop_out,
+}
+"""By kind and manipulation, as ``families.FAMILIES`` names them."""

@@ -1,0 +1,5 @@
+"""Synthetic quick-score data: invented worlds, and responses whose truth is known."""
+
+from data_prep.synthetic.text.factory import WorldSet, generate
+
+__all__ = ["WorldSet", "generate"]

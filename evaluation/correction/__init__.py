@@ -1,0 +1,1 @@
+"""Benchmark scores corrected by a small sample of people's labels."""

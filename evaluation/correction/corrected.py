@@ -1,0 +1,147 @@
+"""Judge-corrected scores: the rate people would give, from a judge and some of people's labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evaluation.correction.intervals import Cells, Rates, plug_in, powered, rate_alone
+from evaluation.intervals import Floats, Ints
+from judging.errors import CustosError
+
+
+class Rate(NamedTuple):
+    """A rate with its 95 % interval and the number of items it was counted on."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class CorrectedRate:
+    """The corrected rate of a benchmark, beside the raw one.
+
+    Attributes:
+        method: ``ppi++`` if the labelled items are a random sample of all, else ``plug-in``.
+        corrected: Estimated rate of people's labels; ``n`` is the number of labelled items.
+        raw: The judge's own rate over all items, taken at its word.
+        labelled: Rate of people's labels without the judge. ``None`` for ``plug-in``: of a subset
+            picked some other way it says little about all items.
+        power: PPI++'s lambda, the weight of the judge: 0 when it was not worth listening to, and
+            then ``corrected`` is ``labelled``. ``None`` for ``plug-in``.
+        sensitivity: The judge's mean on items people called 1; nan without any.
+        specificity: 1 less its mean on items people called 0; nan without any.
+    """
+
+    method: Literal["ppi++", "plug-in"]
+    corrected: Rate
+    raw: Rate
+    labelled: Rate | None
+    power: float | None
+    sensitivity: float
+    specificity: float
+
+
+def corrected_rate(
+    judge: Floats, human: Floats, *, random_sample: bool, groups: Ints | None = None
+) -> CorrectedRate:
+    """Estimate the rate people's labels would have, had they labelled every item.
+
+    All rates are over the questions that the items are a sample of. How well the intervals cover is
+    measured by ``experiments.findings.interval_coverage``.
+
+    Args:
+        judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
+        human: People's label, 0 or 1; nan where nobody labelled. Shape ``[N]``.
+        random_sample: Whether the labelled items are a random sample of the ``N``. Otherwise the
+            judge must err on them as it does on the other items of the same human label.
+        groups: Items that share a question or an image are not independent: the group of each, any
+            integers. Shape ``[N]``. ``None``: every item stands alone.
+
+    Raises:
+        CustosError: If the labels are not as above, people labelled items of fewer than two groups,
+            or the plug-in estimate does not exist: no labelled 0 or no labelled 1, sensitivity +
+            specificity <= 1, or a raw rate that the two cannot produce.
+    """
+    judge, human = np.asarray(judge, dtype=np.float64), np.asarray(human, dtype=np.float64)
+    _check(judge, human, groups)
+    cells = _cells(judge, human, groups)
+    result = plug_in(cells)
+    sensitivity, specificity = float(result.sensitivity), float(result.specificity)
+    raw = _rate(rate_alone(cells.judge, cells.counts, cells.starts)[0], len(judge))
+    labels = int(cells.labelled.sum())
+    if random_sample:
+        tuned = powered(cells)
+        return CorrectedRate(
+            "ppi++",
+            _rate(tuned.rates, labels),
+            raw,
+            _rate(tuned.alone, labels),
+            float(tuned.power),
+            sensitivity,
+            specificity,
+        )
+    if np.isnan(result.rates.value):
+        raise CustosError(_refusal(sensitivity, specificity, raw.value))
+    plugged = _rate(result.rates, labels)
+    return CorrectedRate("plug-in", plugged, raw, None, None, sensitivity, specificity)
+
+
+def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
+    if judge.ndim != 1 or human.shape != judge.shape:
+        raise CustosError(
+            f"one label per item is needed: the judge's have shape {judge.shape}, people's "
+            f"{human.shape}; mark items without a human label with nan"
+        )
+    if groups is not None and np.shape(groups) != judge.shape:
+        raise CustosError(f"{np.size(groups)} groups for {len(judge)} items; name one per item")
+    wrong = np.flatnonzero(~((judge >= 0) & (judge <= 1)))
+    if len(wrong):
+        raise CustosError(
+            f"item {wrong[0]}: the judge's label is {judge[wrong[0]]}, not between 0 and 1; decide "
+            "what an unscored item counts as, or leave it out, before correcting"
+        )
+    wrong = np.flatnonzero(~(np.isnan(human) | (human == 0) | (human == 1)))
+    if len(wrong):
+        raise CustosError(f"item {wrong[0]}: people's label is {human[wrong[0]]}, not 0, 1 or nan")
+    labelled = np.flatnonzero(~np.isnan(human))
+    independent = len(labelled if groups is None else np.unique(groups[labelled]))
+    if independent < 2:
+        raise CustosError(
+            f"people labelled items of {independent} independent groups; an interval needs two"
+        )
+
+
+def _cells(judge: Floats, human: Floats, groups: Ints | None) -> Cells:
+    counts = np.ones_like(judge)
+    if groups is None:
+        return Cells(judge, human, counts)
+    order = np.argsort(groups, kind="stable")
+    starts = np.unique(groups[order], return_index=True)[1]
+    return Cells(judge[order], human[order], counts, starts)
+
+
+def _rate(rates: Rates, n: int) -> Rate:
+    return Rate(float(rates.value), float(rates.low), float(rates.high), n)
+
+
+def _refusal(sensitivity: float, specificity: float, raw: float) -> str:
+    if np.isnan(sensitivity + specificity):
+        return (
+            "the plug-in estimate needs items that people called 1 and items that they called 0; "
+            "label more, or label a random sample of the items"
+        )
+    found = f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f}"
+    if sensitivity + specificity <= 1:
+        return (
+            f"the judge's {found} sum to 1 or less: its labels say nothing about people's; "
+            "use another judge, or label a random sample of the items"
+        )
+    return (
+        f"the judge's {found} cannot give its rate of {raw:.3f} over all items: it errs otherwise "
+        "on the labelled items than on the rest; label a random sample of the items"
+    )

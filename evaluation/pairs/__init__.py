@@ -1,0 +1,1 @@
+"""Verdicts on pairs of responses, compared with the choices of people."""

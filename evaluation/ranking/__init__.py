@@ -1,0 +1,1 @@
+"""Models ranked by the verdicts on their answers."""

@@ -1,0 +1,1 @@
+"""The report on one judge: figures, Markdown and pictures."""

@@ -1,0 +1,1 @@
+"""Programs that measure this toolkit. Nothing else imports them."""

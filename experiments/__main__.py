@@ -1,0 +1,45 @@
+"""``python -m experiments NAME [options]``: run one of the programs that measure this toolkit."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+import experiments.cost
+import experiments.findings
+from judging.errors import CustosError
+
+HELPERS = {"paradigm_tables", "step_variants", "vllm_probe"}
+"""Modules beside the programs that are no programs."""
+
+
+def programs() -> dict[str, str]:
+    """Return the full module name of every program, by its own name, in alphabetical order."""
+    found = {
+        module.name: f"{room.__name__}.{module.name}"
+        for room in (experiments.cost, experiments.findings)
+        for module in iter_modules(room.__path__)
+        if module.name not in HELPERS
+    }
+    return dict(sorted(found.items()))
+
+
+def main(argv: list[str]) -> int:
+    """Run a program; print one line and return 2 on any known error."""
+    modules = programs()
+    if not argv or argv[0] not in modules:
+        names = "\n".join(f"  {name}" for name in modules)
+        sys.stderr.write(f"usage: python -m experiments NAME [options]; NAME is one of\n{names}\n")
+        return 2
+    name, *options = argv
+    try:
+        import_module(modules[name]).main(options)
+    except CustosError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Experiments on time and memory."""

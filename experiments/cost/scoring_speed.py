@@ -1,0 +1,312 @@
+"""Scoring speed of one judge, side by side: custos, row-by-row generation, plain batches, vLLM.
+
+python -m experiments scoring_speed --judge embedded-qs --data data/evouna/test.jsonl --rows 200 \
+    --vllm .venv-vllm/bin/python --out runs/speed.json
+
+All four read the same rows with the same merged weights in the same precision, tokenization
+included, one after the other in one process tree on the same cores. Rounds are interleaved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.models.backbones import load_backbone
+from judging.records import read_records, write_json
+from judging.scoring.engine import TreeEngine
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Verdict
+
+PLAIN_BATCH = 16
+NEW_TOKENS = 8
+GAP = 0.1  # nats between the two likeliest labels, above which every method must agree
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--judge", required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--vllm", type=Path, help="Python of an environment with vLLM")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args(argv)
+
+    try:
+        examples = [example for _, example in read_records(arguments.data, LabelledExample)]
+        requests = [example.request() for example in examples]
+        judged = whole_questions([request for request in requests if request.response.strip()])
+        rows, warm = judged[: arguments.rows], judged[arguments.rows : arguments.rows + 48]
+        judge = Judge.load(arguments.judge)
+        result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
+    except CustosError as error:
+        parser.exit(2, f"error: {error}\n")
+    write_json(arguments.out, result)
+    Console().print_json(data={k: v for k, v in result.items() if k != "disagreements"})
+
+
+def whole_questions(requests: Sequence[JudgeRequest]) -> list[JudgeRequest]:
+    """Responses to one question together, questions in the order they are first met."""
+    first: dict[str, int] = {}
+    for request in requests:
+        first.setdefault(request.question, len(first))
+    return sorted(requests, key=lambda request: first[request.question])
+
+
+def compare_speed(
+    judge: Judge,
+    rows: Sequence[JudgeRequest],
+    warm: Sequence[JudgeRequest],
+    rounds: int,
+    vllm_python: Path | None,
+) -> dict[str, Any]:
+    """Time every method over the same rows and compare their labels.
+
+    Args:
+        judge: Judge of one text-only rubric.
+        rows: Rows to time.
+        warm: Other rows, run first by each method.
+        rounds: Timed rounds of the batched methods; the row-by-row one runs once.
+        vllm_python: Python that can import vLLM, or ``None`` to leave it out.
+
+    Returns:
+        Per method seconds, rows per second and custos's ratio; the share of the machine's
+        matrix-product limit; rows where labels differ.
+    """
+    library = library_model(judge)
+    methods: dict[str, Callable[[Sequence[JudgeRequest]], list[str | None]]] = {
+        "custos": lambda part: [verdict.label for verdict in _verdicts(judge, part)],
+        "plain batches of 16": lambda part: plain_batches(judge, library, part),
+        "generate row by row": lambda part: generate_rows(judge, library, part),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in methods}
+    labels: dict[str, list[str | None]] = {}
+    for name, method in methods.items():
+        method(warm[:4] if name.startswith("generate") else warm)
+    for number in range(rounds):
+        for name, method in methods.items():
+            if number and name.startswith("generate"):
+                continue
+            started = time.perf_counter()
+            labels[name] = method(rows)
+            seconds[name].append(time.perf_counter() - started)
+    if vllm_python:
+        seconds["vLLM"], labels["vLLM"] = vllm_rows(judge, library, rows, warm, vllm_python)
+
+    verdicts = _verdicts(judge, rows)
+    ours = statistics.median(seconds["custos"])
+    limit = matrix_product_limit(judge, rows)
+    return {
+        "rows": len(rows),
+        "judge": judge.name,
+        "dtype": str(_weights(judge).dtype),
+        "methods": {
+            name: {
+                "seconds": taken,
+                "rows_per_second": len(rows) / statistics.median(taken),
+                "custos_ratio": statistics.median(taken) / ours,
+            }
+            for name, taken in seconds.items()
+        },
+        "matrix_product_limit_rows_per_second": limit,
+        "share_of_limit": len(rows) / ours / limit,
+        "disagreements": [
+            {
+                "row": i,
+                "gap_nats": gap,
+                "method": name,
+                "label": labels[name][i],
+                "custos": verdict.label,
+            }
+            for name in labels
+            for i, verdict in enumerate(verdicts)
+            if labels[name][i] != verdict.label
+            for gap in [_gap(verdict)]
+        ],
+        "disagreements_beyond_gap": sum(
+            labels[name][i] != verdict.label and _gap(verdict) > GAP
+            for name in labels
+            for i, verdict in enumerate(verdicts)
+        ),
+    }
+
+
+def library_model(judge: Judge) -> Any:
+    """The judge's merged weights in the library's own model with its default attention."""
+    plain = load_backbone(judge.backbone_name, dtype="bfloat16").model
+    plain.set_attn_implementation("sdpa")
+    plain.load_state_dict(_weights(judge).state_dict())
+    return plain.to(_weights(judge).dtype).eval()
+
+
+def generate_rows(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> list[str | None]:
+    """The paper's protocol: greedy generation of at most eight tokens, one row at a time."""
+    import torch
+
+    labels = []
+    for request in rows:
+        task, [prompt] = get_task(request.task), _encode(judge, [request])
+        ids = torch.tensor([prompt])
+        with torch.inference_mode():
+            out = model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=NEW_TOKENS,
+                do_sample=False,
+                eos_token_id=judge.backbone.tokenizer.convert_tokens_to_ids("<|im_end|>"),
+                pad_token_id=judge.backbone.tokenizer.pad_token_id,
+            )
+        text = judge.backbone.tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True)
+        labels.append(task.parse(text, task.rubric(request)))
+    return labels
+
+
+def plain_batches(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> list[str | None]:
+    """Left-padded batches in the order given, label by the likeliest first token."""
+    import torch
+
+    first = _first_tokens(judge, rows[0])
+    labels: list[str | None] = []
+    for start in range(0, len(rows), PLAIN_BATCH):
+        prompts = _encode(judge, rows[start : start + PLAIN_BATCH])
+        width = max(map(len, prompts))
+        pad = judge.backbone.tokenizer.pad_token_id
+        ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts])
+        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+        with torch.inference_mode():
+            logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=1).logits[:, -1]
+        names = list(first)
+        best = logits[:, list(first.values())].argmax(-1).tolist()
+        labels += [names[index] for index in best]
+    return labels
+
+
+def vllm_rows(
+    judge: Judge,
+    model: Any,
+    rows: Sequence[JudgeRequest],
+    warm: Sequence[JudgeRequest],
+    python: Path,
+) -> tuple[list[float], list[str | None]]:
+    """One pass of vLLM over unseen rows, in its own environment, on the equivalent Llama model."""
+    first = _first_tokens(judge, rows[0])
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        export_llama(model, judge.backbone.tokenizer, folder / "model")
+        job = {
+            "model": str(folder / "model"),
+            "warm": [list(ids) for ids in _encode(judge, warm)],
+            "prompts": [list(ids) for ids in _encode(judge, rows)],
+            "tokens": list(first.values()),
+        }
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        script = Path(__file__).with_name("vllm_probe.py")
+        subprocess.run([python, "-P", script, folder / "job.json", folder / "out.json"], check=True)
+        out = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    by_token = {token: label for label, token in first.items()}
+    return [out["seconds"]], [by_token.get(token) for token in out["tokens"]]
+
+
+def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Save the text tower of a bias-free grafted backbone as the Llama model it is.
+
+    Raises:
+        ValueError: If a query, key or value bias is not zero.
+    """
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    text = model.config.text_config
+    weights = model.model.language_model.state_dict()
+    biases = [name for name in weights if name.endswith(".bias")]
+    if any(bool(weights[name].any()) for name in biases):
+        raise ValueError("the text tower has attention biases; Llama has none")
+    config = LlamaConfig(
+        vocab_size=text.vocab_size,
+        hidden_size=text.hidden_size,
+        intermediate_size=text.intermediate_size,
+        num_hidden_layers=text.num_hidden_layers,
+        num_attention_heads=text.num_attention_heads,
+        num_key_value_heads=text.num_key_value_heads,
+        max_position_embeddings=text.max_position_embeddings,
+        rms_norm_eps=text.rms_norm_eps,
+        rope_theta=text.rope_parameters["rope_theta"],
+        tie_word_embeddings=True,
+        bos_token_id=text.bos_token_id,
+        eos_token_id=text.eos_token_id,
+    )
+    with torch.device("meta"):
+        llama = LlamaForCausalLM(config)
+    llama = llama.to_empty(device="cpu").to(model.dtype)
+    kept = {name: tensor for name, tensor in weights.items() if name not in biases}
+    llama.model.load_state_dict(kept)
+    llama.tie_weights()
+    llama.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
+    """Rows per second if item tokens, each row's own, cost only matrix products at full speed."""
+    import torch
+
+    model = _weights(judge)
+    text = model.config.text_config
+    weight = torch.randn(text.intermediate_size, text.hidden_size, dtype=model.dtype)
+    tokens = torch.randn(4096, text.hidden_size, dtype=model.dtype)
+    with torch.inference_mode():
+        for _ in range(3):
+            torch.nn.functional.linear(tokens, weight)
+        started = time.perf_counter()
+        for _ in range(20):
+            torch.nn.functional.linear(tokens, weight)
+        flops = 20 * 2 * tokens.numel() * text.intermediate_size / (time.perf_counter() - started)
+    parameters = sum(
+        p.numel() for name, p in model.model.language_model.named_parameters() if "_proj" in name
+    )
+    encoded = judge.encoder.encode([(get_task(r.task), r) for r in rows])
+    item_tokens = sum(len(prompt.suffix_ids) for prompt in encoded) / len(rows)
+    return float(flops / (2 * parameters * item_tokens))
+
+
+def _weights(judge: Judge) -> Any:
+    assert isinstance(judge.engine, TreeEngine)
+    return judge.engine.model.backbone
+
+
+def _encode(judge: Judge, rows: Sequence[JudgeRequest]) -> list[tuple[int, ...]]:
+    encoded = judge.encoder.encode([(get_task(request.task), request) for request in rows])
+    return [prompt.prefix_ids + prompt.suffix_ids for prompt in encoded]
+
+
+def _first_tokens(judge: Judge, request: JudgeRequest) -> dict[str, int]:
+    task = get_task(request.task)
+    tree = judge.encoder.tree(task.labels(task.rubric(request)))
+    return {label: path[0][1] for label, path in zip(tree.labels, tree.paths, strict=True)}
+
+
+def _verdicts(judge: Judge, rows: Sequence[JudgeRequest]) -> list[Verdict]:
+    return list(judge.grade(rows, calibrated=False))
+
+
+def _gap(verdict: Verdict) -> float:
+    import math
+
+    first, second = sorted(verdict.probabilities.values(), reverse=True)[:2]
+    return math.log(first) - math.log(max(second, 1e-300))
+
+
+if __name__ == "__main__":
+    main()

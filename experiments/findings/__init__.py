@@ -1,0 +1,1 @@
+"""Experiments on what a method is worth."""

@@ -1,0 +1,310 @@
+"""A ChartHal judge on the embedded backbone, measured out of fold, figures kept together.
+
+python -m experiments charthal_folds --graded eval.json --out runs/charthal [key.path=value ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.charthal.benchmark import CELLS, ChartHal, ChartHalItem
+from benchmarks.framework.files import Row, parse_rows, read_file
+from evaluation.estimate import Draws
+from evaluation.intervals import Floats, mcnemar_p
+from evaluation.measure import measure
+from evaluation.metrics import confusion_cells, ratio
+from evaluation.outcomes import Outcomes, gather
+from evaluation.report.markdown import table as markdown_table
+from evaluation.report.markdown import with_interval
+from evaluation.report.report import without_nan
+from judging.errors import CustosError
+from judging.fingerprint import digest
+from judging.judge import Judge
+from judging.records import atomic_write, read_records, write_json, write_records
+from judging.tasks.charthal import FAITHFUL, HALLUCINATED
+from judging.types import LabelledExample, Verdict
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "train" / "hieval_stage1.py"
+RECIPE = ROOT / "recipes" / "embedded" / "charthal.yaml"
+FOLDS = 5
+VAL_SHARE = 8
+"""One in so many of a fold's other figures chooses its adapter."""
+LABELS = (FAITHFUL, HALLUCINATED)
+
+Train = Callable[[Path, Sequence[str]], Judge]
+
+
+def load_graded(path: Path) -> list[LabelledExample]:
+    """Scored items of a graded ChartHal file; the figure is the group.
+
+    Raises:
+        CustosError: If an item does not fit or none has a score.
+    """
+    examples = []
+    rows: list[Row] = list(read_file(path))
+    for row, item in zip(rows, parse_rows(rows, ChartHalItem), strict=True):
+        if item.value is None:
+            continue
+        [request] = ChartHal().requests(row)
+        examples.append(
+            LabelledExample(**request.model_dump(), label=str(item.value), group=item.figure_id)
+        )
+    if not examples:
+        raise CustosError(f"{path}: no item has a score of 0 or 1")
+    return examples
+
+
+def deal(examples: Sequence[LabelledExample], folds: int, seed: int) -> list[int]:
+    """Fold of every example: relations and labels evenly spread, a figure never in two folds.
+
+    Raises:
+        CustosError: If there are fewer figures than folds.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    groups = [example.group for example in examples]
+    if len(set(groups)) < folds:
+        raise CustosError(f"{len(set(groups))} figures cannot be dealt into {folds} folds")
+    strata = [
+        f"{example.metadata['cell'].partition('_')[2]}/{example.label}" for example in examples
+    ]
+    fold_of = [0] * len(examples)
+    dealt = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    for fold, (_, held_out) in enumerate(dealt.split(groups, strata, groups)):
+        for index in held_out:
+            fold_of[index] = fold
+    return fold_of
+
+
+def predict_out_of_fold(
+    examples: Sequence[LabelledExample],
+    out: Path,
+    train: Train,
+    overrides: Sequence[str],
+    seed: int,
+) -> list[Verdict]:
+    """Verdict on every example by a judge that saw none of its figure's.
+
+    A fold whose verdicts lie in ``out`` already is not trained again; folds of other items or
+    settings are refused.
+
+    Args:
+        examples: Scored items.
+        out: Folder for the folds.
+        train: Trains in a fold's folder, given overrides of the recipe.
+        overrides: As on a training script's command line.
+        seed: Deals the folds.
+
+    Raises:
+        CustosError: If ``out`` holds folds of other items, overrides or another seed.
+    """
+    from rich.progress import track
+
+    fold_of = deal(examples, FOLDS, seed)
+    items = [example.model_dump(mode="json") for example in examples]
+    _claim(out, digest({"items": items, "overrides": list(overrides), "seed": seed}))
+    verdicts: dict[str, Verdict] = {}
+    for fold in track(range(FOLDS), "folds", console=Console(stderr=True)):
+        folder = out / f"fold-{fold + 1}"
+        held_out = [e for e, own in zip(examples, fold_of, strict=True) if own == fold]
+        rest = [e for e, own in zip(examples, fold_of, strict=True) if own != fold]
+        done = _saved(folder / "verdicts.jsonl")
+        if [verdict.id for verdict in done] != [example.id for example in held_out]:
+            inner = deal(rest, VAL_SHARE, seed)
+            for name, wanted in (("train", True), ("val", False)):
+                own = [e for e, place in zip(rest, inner, strict=True) if (place > 0) == wanted]
+                write_records(folder / f"{name}.jsonl", own)
+            judge = train(folder, overrides)
+            done = list(judge.grade([example.request() for example in held_out], progress=True))
+            write_records(folder / "verdicts.jsonl", done)
+        verdicts |= {verdict.id: verdict for verdict in done}
+    return [verdicts[example.id] for example in examples]
+
+
+def _claim(out: Path, made_from: str) -> None:
+    """Keep a folder to the folds of one set of items, overrides and seed."""
+    claim = out / "folds.json"
+    held = json.loads(claim.read_text(encoding="utf-8")) if claim.is_file() else None
+    if held is None and not any(out.glob("fold-*")):
+        write_json(claim, {"made_from": made_from})
+    elif held != {"made_from": made_from}:
+        raise CustosError(
+            f"{out}: holds folds of other items, overrides or another seed, whose judges may have "
+            "seen what is held out now; choose another --out"
+        )
+
+
+def train_fold(folder: Path, overrides: Sequence[str]) -> Judge:
+    """Train on a fold's files with the recipe, in a process of its own.
+
+    Raises:
+        CustosError: If training fails; it has said why.
+    """
+    command = [
+        *(sys.executable, str(SCRIPT), "--config", str(RECIPE)),
+        f"data.train=[{(folder / 'train.jsonl').resolve()}]",
+        f"data.val={(folder / 'val.jsonl').resolve()}",
+        f"run.output={(folder / 'judge').resolve()}",
+        *overrides,
+    ]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        raise CustosError(f"training failed in {folder}")
+    return Judge.load(str(folder / "judge"))
+
+
+def build_report(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
+) -> dict[str, Any]:
+    """The judge beside the floors; intervals are 95 %, figures resampled.
+
+    Returns:
+        ``n, figures``; ``judge, always_0, majority_of_cell`` (``1`` exactly where the published
+        graders found most answers good: in normal cells), each with ``accuracy`` and ``kappa``;
+        ``kappa_within_cells``; ``gain``, accuracy over the cell majority, with ``mcnemar_p``;
+        ``beats_majority_of_cell`` (the gain's interval lies above 0); ``cells``.
+    """
+    cells = [str(example.metadata["cell"]) for example in examples]
+    judge = gather(examples, verdicts, LABELS)
+    floors = {
+        "always_0": [HALLUCINATED] * len(examples),
+        "majority_of_cell": [
+            FAITHFUL if cell.endswith("_normal") else HALLUCINATED for cell in cells
+        ],
+    }
+    constant = {
+        name: gather(examples, _saying(examples, labels), LABELS) for name, labels in floors.items()
+    }
+    floor = constant["majority_of_cell"]
+    better, worse = judge.right & ~floor.right, floor.right & ~judge.right
+    columns = np.stack([better.astype(float) - worse, np.ones(len(judge))], axis=1)
+    gain = Draws.of(columns, judge.clusters).estimate(
+        lambda sums: ratio(sums[..., 0], sums[..., 1]), len(judge)
+    )
+    report = {
+        "n": len(judge),
+        "figures": int(judge.clusters.max()) + 1,
+        "judge": measure(judge, ("accuracy", "kappa", "ece")),
+        **{name: measure(own, ("accuracy", "kappa")) for name, own in constant.items()},
+        "kappa_within_cells": _kappa_within_cells(judge, cells),
+        "gain": {**gain, "mcnemar_p": mcnemar_p(int(better.sum()), int(worse.sum()))},
+        "beats_majority_of_cell": gain["low"] > 0,
+        "cells": {
+            cell: {
+                **measure(judge.take(inside), ("accuracy", "kappa")),
+                "floor": float(floor.right[inside].mean()),
+            }
+            for cell in CELLS
+            if (inside := np.array([own == cell for own in cells])).any()
+        },
+    }
+    cleaned: dict[str, Any] = without_nan(report)
+    return cleaned
+
+
+def kappa_within(sums: Floats) -> Floats:
+    """Cohen's kappa with chance agreement counted cell by cell: knowing the cell earns nothing.
+
+    Args:
+        sums: Confusion matrices of the cells. Shape ``[..., cells, 2, 2]``.
+
+    Returns:
+        Shape ``[...]``; nan where chance alone agrees on everything.
+    """
+    size = sums.sum(axis=(-2, -1))
+    observed = np.trace(sums, axis1=-2, axis2=-1).sum(axis=-1)
+    by_chance = ratio(np.sum(sums.sum(axis=-1) * sums.sum(axis=-2), axis=-1), size)
+    expected = np.nansum(by_chance, axis=-1)
+    return ratio(observed - expected, size.sum(axis=-1) - expected)
+
+
+def _kappa_within_cells(judge: Outcomes, cells: Sequence[str]) -> dict[str, Any]:
+    kinds = len(LABELS)
+    confusion = confusion_cells(judge.human, judge.predicted, kinds).reshape(len(judge), -1)
+    inside = np.array([[own == cell for cell in CELLS] for own in cells], dtype=np.float64)
+    columns = (inside[:, :, None] * confusion[:, None, :]).reshape(len(judge), -1)
+    return Draws.of(columns, judge.clusters).estimate(
+        lambda sums: kappa_within(sums.reshape(*sums.shape[:-1], len(CELLS), kinds, kinds)),
+        float(judge.scored.sum()),
+    )
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """The report as Markdown, the conclusion first."""
+    verb = "beats" if report["beats_majority_of_cell"] else "does not beat"
+    gain = report["gain"]
+    names = {
+        "judge": "judge, out of fold",
+        "majority_of_cell": "majority of the cell (1 iff normal)",
+        "always_0": "always 0",
+    }
+    summary = [
+        (name, *(with_interval(report[key][metric]) for metric in ("accuracy", "kappa")))
+        for key, name in names.items()
+    ]
+    cells = [
+        (cell, own["accuracy"]["n"], with_interval(own["accuracy"]), f"{own['floor']:.3f}")
+        for cell, own in report["cells"].items()
+    ]
+    return "\n\n".join(
+        [
+            f"The judge **{verb}** the majority of the cell: accuracy {gain['value']:+.3f} "
+            f"[{gain['low']:+.3f}, {gain['high']:+.3f}], McNemar p = {gain['mcnemar_p']:.2g}; "
+            f"{report['n']} items on {report['figures']} figures, {FOLDS} folds by figure.",
+            markdown_table(("", "accuracy", "kappa"), summary),
+            f"Kappa within cells: {with_interval(report['kappa_within_cells'])}. "
+            f"Calibration error, uncalibrated: {with_interval(report['judge']['ece'])}.",
+            markdown_table(("cell", "n", "accuracy", "majority"), cells),
+        ]
+    )
+
+
+def _saying(examples: Sequence[LabelledExample], labels: Sequence[str]) -> list[Verdict]:
+    return [
+        Verdict(id=example.id, status="scored", label=label)
+        for example, label in zip(examples, labels, strict=True)
+    ]
+
+
+def _saved(path: Path) -> list[Verdict]:
+    return [record for _, record in read_records(path, Verdict)] if path.is_file() else []
+
+
+def main(argv: Sequence[str] | None = None, train: Train = train_fold) -> None:
+    """Command line: one line and exit status 2 on any known error."""
+    parser = argparse.ArgumentParser(prog="python -m experiments charthal_folds")
+    parser.add_argument("--graded", type=Path, required=True, help="graded ChartHal file")
+    parser.add_argument("--out", type=Path, default=Path("runs/charthal"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("overrides", nargs="*", metavar="key.path=value")
+    options = parser.parse_args(argv)
+    console = Console()
+    started = time.perf_counter()
+    try:
+        examples = load_graded(options.graded)
+        verdicts = predict_out_of_fold(
+            examples, options.out, train, options.overrides, options.seed
+        )
+    except CustosError as error:
+        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    report = {**build_report(examples, verdicts), "seconds": time.perf_counter() - started}
+    write_json(options.out / "report.json", report)
+    text = render(report)
+    with atomic_write(options.out / "report.md") as file:
+        file.write(text + "\n")
+    console.print(text, markup=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

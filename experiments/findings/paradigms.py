@@ -1,0 +1,359 @@
+"""Four ways to judge a pair, before and after training, and what makes a good judge of pairs.
+
+python -m experiments paradigms --data data/pairs/test.jsonl --out runs/paradigms \
+    --judge critique-label=runs/pair/critique_label --judge pure-label=runs/pair/pure_label \
+    --judge critique-score=runs/pair/critique_score --judge bradley-terry=runs/pair/bradley_terry
+
+Beside the published figures of TruthfulJudge (its Tables 1 and 2). Every cell is a folder with the
+pairs and the verdicts; what is judged for the same pairs and judge is not judged again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+
+from evaluation.pairs.agreement import measure_pairs, self_consistency
+from evaluation.pairs.position import order_effects
+from evaluation.report.report import without_nan
+from evaluation.run import load_run, save_run
+from experiments.findings.paradigm_tables import render_paradigms
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.fingerprint import digest, file_sha256, picture_sha256
+from judging.records import atomic_write, read_records, write_json
+from judging.types import LabelledExample
+
+if TYPE_CHECKING:
+    from judging.scoring.generation import Sampling
+
+CELL, PARTIAL = "cell.json", "partial.json"
+PAIRS_AT_ONCE = 100
+"""A cell that is cut off loses at most these."""
+SAMPLED_RUNS, SAMPLED_TEMPERATURE, SAMPLED_TOP_P = 5, 0.7, 0.95
+"""Self-consistency as the paper measures it."""
+
+
+@dataclass(frozen=True)
+class Paradigm:
+    """How a pair is put to a judge."""
+
+    task: str
+    mode: Literal["score", "critique"]
+    order: Callable[[Verdict, Verdict], dict[str, float]] | None = None
+    """From the verdicts on both responses to a posterior over A, B and None; ``None`` for
+    paradigms that see both responses at once."""
+
+
+def order_by_reward(first: Verdict, second: Verdict) -> dict[str, float]:
+    """Bradley & Terry: the log-odds are the difference of the rewards; ties have no probability."""
+    assert first.score is not None and second.score is not None
+    won = 1 / (1 + math.exp(max(-700.0, min(700.0, second.score - first.score))))
+    return {"A": won, "B": 1 - won, "None": 0.0}
+
+
+def order_by_score(first: Verdict, second: Verdict) -> dict[str, float]:
+    """Which of two scores is higher, drawn independently from their posteriors."""
+    won = lost = 0.0
+    for a, p in first.probabilities.items():
+        for b, q in second.probabilities.items():
+            won += p * q * (int(a) > int(b))
+            lost += p * q * (int(a) < int(b))
+    return {"A": won, "B": lost, "None": max(0.0, 1 - won - lost)}
+
+
+PARADIGMS = {
+    "bradley-terry": Paradigm("truthful-reward", "score", order_by_reward),
+    "critique-score": Paradigm("truthful-critique-score", "critique", order_by_score),
+    "pure-label": Paradigm("truthful-pure-label", "score"),
+    "critique-label": Paradigm("truthful-pair", "critique"),
+}
+"""In the order of the paper's Table 2."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="labelled pairs")
+    parser.add_argument("--out", type=Path, required=True, help="folder of cells and tables")
+    parser.add_argument("--original", default="embedded", help="untrained backbone")
+    parser.add_argument(
+        "--judge", action="append", default=[], metavar="PARADIGM=RUN", help="a trained judge"
+    )
+    parser.add_argument("--pairs", type=int, default=1000, help="first so many pairs")
+    parser.add_argument("--sampled-pairs", type=int, default=200, help="for self-consistency")
+    parser.add_argument("--critique-tokens", type=int, default=64, help="budget of a critique")
+    arguments = parser.parse_args(argv)
+    try:
+        judges = trained_judges(arguments.judge)
+        examples = [row for _, row in read_records(arguments.data, LabelledExample)]
+        result = compare_paradigms(
+            examples[: arguments.pairs],
+            # A run that cannot be loaded is noticed before an hour is spent on the original.
+            {"trained": judges, "original": dict.fromkeys(PARADIGMS, arguments.original)},
+            arguments.out,
+            critique_tokens=arguments.critique_tokens,
+            sampled_pairs=arguments.sampled_pairs,
+        )
+    except CustosError as error:
+        parser.exit(2, f"error: {error}\n")
+    result["data_sha256"] = file_sha256(arguments.data)
+    write_json(arguments.out / "paradigms.json", result)
+    with atomic_write(arguments.out / "paradigms.md") as file:
+        file.write(render_paradigms(result))
+    Console().print(render_paradigms(result), markup=False, soft_wrap=True, highlight=False)
+
+
+def trained_judges(given: Sequence[str]) -> dict[str, str]:
+    """Read ``PARADIGM=RUN`` arguments.
+
+    Raises:
+        CustosError: If one names no paradigm or no run.
+    """
+    judges = {}
+    for text in given:
+        name, _, run = text.partition("=")
+        if name not in PARADIGMS or not run:
+            raise CustosError(f"--judge '{text}': expected one of {', '.join(PARADIGMS)}, =, a run")
+        judges[name] = run
+    return judges
+
+
+def compare_paradigms(
+    examples: Sequence[LabelledExample],
+    judges: Mapping[str, Mapping[str, str]],
+    out: Path,
+    *,
+    critique_tokens: int,
+    sampled_pairs: int,
+) -> dict[str, Any]:
+    """Judge the pairs under every paradigm with every judge and measure the verdicts.
+
+    Args:
+        examples: Pairs with people's labels, whatever task they name.
+        judges: Stage (``original``, ``trained``) to paradigm to what ``Judge.load`` takes.
+        out: Folder of the cells, ``PARADIGM/STAGE``.
+        critique_tokens: Budget of a critique; one that hits it is closed and its label read.
+        sampled_pairs: So many pairs, the first, are judged five times over for self-consistency.
+
+    Returns:
+        ``n``, ``critique_tokens`` and ``cells``: paradigm to stage to the measures of
+        ``measure_pairs``, ``by_evidence`` (accuracy, where the pairs say what decides them),
+        ``order`` (``order_effects``; paradigms that see both responses), ``self_consistency`` (the
+        same ones), ``seconds_per_pair`` and ``judge``.
+    """
+    cells: dict[str, dict[str, Any]] = {}
+    for stage, named in judges.items():
+        for name, source in named.items():
+            cell = out / name / stage
+            Console(stderr=True).print(f"{name}, {stage}", markup=False)
+            judge = Judge.load(source)
+            measured = _measured(judge, examples, PARADIGMS[name], cell, critique_tokens)
+            if PARADIGMS[name].order is None:
+                measured["self_consistency"] = _consistency(
+                    judge, examples[:sampled_pairs], PARADIGMS[name], cell, critique_tokens
+                )
+            cells.setdefault(name, {})[stage] = measured
+    in_order = {name: cells[name] for name in PARADIGMS if name in cells}
+    return {"n": len(examples), "critique_tokens": critique_tokens, "cells": without_nan(in_order)}
+
+
+def judge_pairs(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    paradigm: Paradigm,
+    sampling: Sampling,
+) -> list[Verdict]:
+    """A verdict on every pair; paradigms of single responses order the two by their scores."""
+    if paradigm.order is None:
+        asked = [_request(example, paradigm) for example in examples]
+        return list(judge.grade(asked, progress=True, sampling=sampling))
+    singles = [
+        _request(example, paradigm).model_copy(update={"responses": (response,)})
+        for example in examples
+        for response in example.responses
+    ]
+    graded = iter(list(judge.grade(singles, progress=True, sampling=sampling)))
+    pairs = zip(examples, zip(graded, graded, strict=True), strict=True)
+    return [ordered(example.id, *both, paradigm.order) for example, both in pairs]
+
+
+def ordered(
+    pair_id: str,
+    first: Verdict,
+    second: Verdict,
+    order: Callable[[Verdict, Verdict], dict[str, float]],
+) -> Verdict:
+    """One verdict from those on both responses: the higher score wins, equal scores tie."""
+    for one in (first, second):
+        if one.score is None:
+            return Verdict(id=pair_id, status=one.status, message=one.message, judge=one.judge)
+    assert first.score is not None and second.score is not None
+    label = "A" if first.score > second.score else "B" if second.score > first.score else "None"
+    posterior = order(first, second)
+    return Verdict(
+        id=pair_id,
+        status="scored",
+        label=label,
+        probabilities=posterior,
+        confidence=posterior[label],
+        judge=first.judge,
+    )
+
+
+def draw_label(
+    posterior: Mapping[str, float], temperature: float, top_p: float, rng: Random
+) -> str:
+    """Sample a label as a token would be: temperature, then nucleus."""
+    sharpened = {label: p ** (1 / temperature) for label, p in posterior.items()}
+    total = sum(sharpened.values())
+    nucleus: dict[str, float] = {}
+    for label in sorted(sharpened, key=sharpened.__getitem__, reverse=True):
+        if sum(nucleus.values()) >= top_p * total:
+            break
+        nucleus[label] = sharpened[label]
+    return rng.choices(list(nucleus), list(nucleus.values()))[0]
+
+
+def _request(example: LabelledExample, paradigm: Paradigm, **more: Any) -> JudgeRequest:
+    changed = {"task": paradigm.task, "mode": paradigm.mode, **more}
+    return example.request().model_copy(update=changed)
+
+
+def _key(
+    judge: Judge, examples: Sequence[LabelledExample], paradigm: Paradigm, **settings: Any
+) -> str:
+    """What a cell was made from."""
+    return digest(
+        {
+            "pairs": [example.model_dump(mode="json") for example in examples],
+            "pictures": [picture_sha256(image) for one in examples for image in one.images],
+            "mode": paradigm.mode,
+            "judge": sorted({judge.fingerprint(_request(one, paradigm)) for one in examples}),
+            **settings,
+        }
+    )
+
+
+def _measured(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    paradigm: Paradigm,
+    cell: Path,
+    critique_tokens: int,
+) -> dict[str, Any]:
+    key = _key(judge, examples, paradigm, critique_tokens=critique_tokens)
+    done = _read_done(cell / CELL, key)
+    if done is None:
+        verdicts, seconds = _judged(judge, examples, paradigm, cell, critique_tokens, key)
+        (cell / CELL).unlink(missing_ok=True)  # Never beside verdicts that it does not speak of.
+        save_run(cell, examples, verdicts)
+        done = {"key": key, "seconds_per_pair": seconds / len(examples)}
+        write_json(cell / CELL, done)
+        (cell / PARTIAL).unlink()
+    _, verdicts = load_run(cell)
+    measured: dict[str, Any] = {
+        "judge": judge.name,
+        "seconds_per_pair": done["seconds_per_pair"],
+        **measure_pairs(examples, verdicts),
+        "by_evidence": _by_evidence(examples, verdicts),
+    }
+    if paradigm.order is None:
+        measured["order"] = order_effects(examples, verdicts)
+    return measured
+
+
+def _judged(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    paradigm: Paradigm,
+    cell: Path,
+    critique_tokens: int,
+    key: str,
+) -> tuple[list[Verdict], float]:
+    """Verdicts and the seconds they took, going on from where an earlier run was cut off."""
+    from judging.scoring.generation import Sampling
+
+    partial = _read_done(cell / PARTIAL, key) or {"key": key, "seconds": 0.0, "verdicts": []}
+    while left := examples[len(partial["verdicts"]) :]:
+        started = time.perf_counter()
+        verdicts = judge_pairs(judge, left[:PAIRS_AT_ONCE], paradigm, Sampling(critique_tokens))
+        partial["seconds"] += time.perf_counter() - started
+        partial["verdicts"] += [verdict.model_dump(mode="json") for verdict in verdicts]
+        write_json(cell / PARTIAL, partial)
+        Console(stderr=True).print(f"{len(partial['verdicts'])} of {len(examples)} pairs judged")
+    return [Verdict.model_validate(one) for one in partial["verdicts"]], partial["seconds"]
+
+
+def _by_evidence(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
+) -> dict[str, dict[str, Any]]:
+    kinds = sorted({str(e.metadata["evidence"]) for e in examples if "evidence" in e.metadata})
+    measured = {}
+    for kind in kinds:
+        chosen = [i for i, e in enumerate(examples) if e.metadata.get("evidence") == kind]
+        parts = [examples[i] for i in chosen], [verdicts[i] for i in chosen]
+        measured[kind] = measure_pairs(*parts)["accuracy_ties_counted"]
+    return measured
+
+
+def _consistency(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    paradigm: Paradigm,
+    cell: Path,
+    critique_tokens: int,
+) -> dict[str, Any]:
+    """Entropy of sampled labels, of one order; critique and label are both drawn anew."""
+    from judging.scoring.generation import Sampling
+
+    key = _key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=SAMPLED_RUNS)
+    done = _read_done(cell / "sampled.json", key)
+    if done is None:
+        sampling = Sampling(critique_tokens, SAMPLED_TEMPERATURE, SAMPLED_TOP_P)
+        seeds = [
+            [run * len(examples) + place for run in range(SAMPLED_RUNS)]
+            for place in range(len(examples))
+        ]
+        requests = [
+            _request(example, paradigm, order="given", seed=seed)
+            for example, own in zip(examples, seeds, strict=True)
+            for seed in own
+        ]
+        graded = judge.grade(requests, progress=True, calibrated=False, sampling=sampling)
+        labels = [
+            draw_label(
+                one.probabilities, SAMPLED_TEMPERATURE, SAMPLED_TOP_P, Random(f"label/{seed}")
+            )
+            if one.probabilities
+            else None
+            for one, seed in zip(graded, chain.from_iterable(seeds), strict=True)
+        ]
+        runs = [labels[i : i + SAMPLED_RUNS] for i in range(0, len(labels), SAMPLED_RUNS)]
+        done = {"key": key, "seeds": seeds, "labels": runs}
+        write_json(cell / "sampled.json", done)
+    groups = [example.group or example.question for example in examples]
+    return self_consistency(done["labels"], groups)
+
+
+def _read_done(path: Path, key: str) -> dict[str, Any] | None:
+    """What an earlier run left for the same pairs, judge and settings."""
+    if not path.is_file():
+        return None
+    done: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return done if done.get("key") == key else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Backbones, their processors and adapters, and the number formats they compute in."""

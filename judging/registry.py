@@ -1,0 +1,79 @@
+"""Registries: tasks, benchmarks and chat contracts are all declared and looked up in this way."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
+from typing import Generic, Protocol, TypeVar
+
+from judging.errors import CustosError
+
+
+class Named(Protocol):
+    """Something that a registry can hold."""
+
+    @property
+    def name(self) -> str:
+        """Name to look it up by."""
+        ...
+
+
+EntryT = TypeVar("EntryT", bound=Named)
+MakerT = TypeVar("MakerT", bound=Callable[[], Named])
+
+
+class Registry(Generic[EntryT]):
+    """Entries of one kind, declared by a decorator in the modules of one package.
+
+    Adding an entry is adding a file to the package. The package is imported when an entry is first
+    looked up.
+
+    Args:
+        kind: Word for an entry in error messages.
+        package: Dotted name of the package.
+
+    Attributes:
+        entries: The entries that are known so far, by name.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self.entries: dict[str, EntryT] = {}
+        self._imported_folders: tuple[str, ...] = ()
+
+    def declare(self, make: MakerT) -> MakerT:
+        """Add what a class or a function without arguments makes; use as a decorator.
+
+        Raises:
+            ValueError: If the name is taken.
+        """
+        entry = make()
+        if entry.name in self.entries:
+            raise ValueError(f"{self.kind} '{entry.name}' is already declared")
+        self.entries[entry.name] = entry  # type: ignore[assignment]
+        return make
+
+    def get(self, name: str) -> EntryT:
+        """Return the entry of a name.
+
+        Raises:
+            CustosError: If there is none; the message lists the known names.
+        """
+        self._import_package()
+        if name not in self.entries:
+            raise CustosError(f"{self.kind} '{name}' is not one of {', '.join(self.names())}")
+        return self.entries[name]
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names in alphabetical order."""
+        self._import_package()
+        return tuple(sorted(self.entries))
+
+    def _import_package(self) -> None:
+        folders = tuple(import_module(self.package).__path__)
+        if folders != self._imported_folders:
+            for module in pkgutil.iter_modules(folders):
+                import_module(f"{self.package}.{module.name}")
+            self._imported_folders = folders

@@ -1,0 +1,1 @@
+"""From requests to label probabilities: prompts, label trees, batches, engines."""

@@ -1,0 +1,90 @@
+"""Which prompts share a row, and which rows a batch.
+
+Benchmarks ask for verdicts on many models' answers to the same question. Prompts that begin alike
+(same pictures, same question and references) share one row, in which that beginning stands once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import takewhile
+
+from judging.scoring.prompts import EncodedPrompt
+
+# Masked attention between responses of a row is computed in vain. In one layer of the embedded
+# backbone a token costs as much as 3,000 pairs of a query and a key; larger ones favour sharing.
+PAIRS_PER_TOKEN = 1024
+
+
+def trunk_length(items: Sequence[Sequence[int]]) -> int:
+    """Leading tokens that the prompts of one row hold once; each keeps a token of its own."""
+    if len(items) == 1:
+        return 0
+    same = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*items, strict=False))
+    return min(sum(1 for _ in same), min(map(len, items)) - 1)
+
+
+def pack(
+    prompts: Sequence[EncodedPrompt], num_nodes: int, token_budget: int
+) -> list[list[list[int]]]:
+    """Plan batches of rows of prompts.
+
+    Args:
+        prompts: Prompts of one rubric.
+        num_nodes: Label-tree tokens after every prompt.
+        token_budget: Most item tokens (padding included) of a batch; a single longer prompt is a
+            batch of its own.
+
+    Returns:
+        Batches, each a list of rows, each a list of indices into ``prompts``. Rows come by
+        descending width, so that the largest batch is first and padding is least.
+    """
+    rows = _joined(prompts, num_nodes, token_budget)
+    batches: list[list[list[int]]] = []
+    widest = 0
+    for columns, row in sorted(rows, key=lambda entry: -entry[0]):
+        if not batches or (len(batches[-1]) + 1) * widest > token_budget:
+            batches.append([])
+            widest = columns
+        batches[-1].append(row)
+    return batches
+
+
+def shared_rows(prompts: Sequence[EncodedPrompt], num_nodes: int) -> list[list[int]]:
+    """Rows of one batch: indices into ``prompts``, those that begin alike together."""
+    return [row for _, row in _joined(prompts, num_nodes, token_budget=sys.maxsize)]
+
+
+def _joined(
+    prompts: Sequence[EncodedPrompt], num_nodes: int, token_budget: int
+) -> list[tuple[int, list[int]]]:
+    """Rows with their widths; neighbours in token order are joined where that saves work."""
+    rows: list[tuple[int, list[int]]] = []
+    trunk = 0
+    for index in sorted(range(len(prompts)), key=lambda i: prompts[i].suffix_ids):
+        alone = len(prompts[index].suffix_ids) + num_nodes
+        if rows:
+            width, members = rows[-1]
+            last = prompts[members[-1]]
+            shared = min(trunk, trunk_length([last.suffix_ids, prompts[index].suffix_ids]))
+            joined = width + alone - shared + (trunk - shared) * (len(members) - 1)
+            saved_tokens = width + alone - joined
+            vain_pairs = joined**2 - width**2 - alone**2
+            if (
+                joined <= token_budget
+                and vain_pairs < saved_tokens * PAIRS_PER_TOKEN
+                and _same_pictures(last, prompts[index])
+            ):
+                rows[-1] = (joined, [*members, index])
+                trunk = shared
+                continue
+        rows.append((alone, [index]))
+        trunk = len(prompts[index].suffix_ids)
+    return rows
+
+
+def _same_pictures(one: EncodedPrompt, other: EncodedPrompt) -> bool:
+    return one.vision.keys() == other.vision.keys() and all(
+        value.equal(other.vision[name]) for name, value in one.vision.items()
+    )

@@ -1,0 +1,1 @@
+"""Checks and headers around every route."""

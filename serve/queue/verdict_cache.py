@@ -1,0 +1,134 @@
+"""Verdicts kept on disk, so that the same question to the same judge is answered once."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.fingerprint import picture_sha256
+from judging.scoring.ask_model import critique_sampling
+
+logger = logging.getLogger("custos.serve")
+
+FILE = "verdicts.sqlite"
+EVICTED_AT_ONCE = 64
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL, used INTEGER);
+CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
+"""
+
+
+def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
+    """SHA-256 of everything a verdict depends on; ``None`` if it may differ the next time.
+
+    The judge's fingerprint (which holds weights, calibration, instruction and versions), and the
+    request without ``id`` and ``metadata``, pictures by their content. Critiques without
+    a ``seed`` of the caller's are not kept.
+    """
+    if request.mode == "critique" and "seed" not in request.model_fields_set:
+        return None
+    content = request.model_dump(exclude={"id", "metadata", "images"})
+    content["images"] = [picture_sha256(source) for source in request.images]
+    content["judge"] = judge.fingerprint(request)
+    if sampling := critique_sampling(request):
+        content["sampling"] = vars(sampling)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
+
+
+class VerdictCache:
+    """Verdicts by key in one SQLite file of bounded size; those not used for longest go first.
+
+    Used from one thread at a time. Several services may share a folder.
+
+    Args:
+        folder: Made if it is not there.
+        max_bytes: Most bytes of the file's pages.
+
+    Raises:
+        CustosError: If the file cannot be opened or is not a cache.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(
+                folder / FILE, check_same_thread=False, isolation_level=None, timeout=5
+            )
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.execute("PRAGMA journal_size_limit = 1000000")
+            self._database.executescript(SCHEMA)
+            (last,) = self._database.execute(
+                "SELECT COALESCE(MAX(used), 0) FROM verdicts"
+            ).fetchone()
+            self._uses = itertools.count(last + 1)
+        except (OSError, sqlite3.Error) as error:
+            raise CustosError(f"cache {folder}: cannot be opened: {error}") from None
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
+        """What is known of some keys; nothing if the disk fails."""
+        found = {}
+        with self._transaction() as database:
+            for key in keys:
+                row = database.execute(
+                    "SELECT verdict FROM verdicts WHERE key = ?", (key,)
+                ).fetchone()
+                if row:
+                    found[key] = Verdict.model_validate_json(row[0])
+                    database.execute(
+                        "UPDATE verdicts SET used = ? WHERE key = ?", (next(self._uses), key)
+                    )
+        return found
+
+    def put(self, verdicts: Mapping[bytes, Verdict]) -> None:
+        """Keep verdicts, and let go of old ones while there are too many."""
+        with self._transaction() as database:
+            for key, verdict in verdicts.items():
+                text = verdict.model_copy(update={"id": ""}).model_dump_json(exclude_unset=True)
+                database.execute(
+                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)",
+                    (key, text, next(self._uses)),
+                )
+            while self.num_bytes > self.max_bytes:
+                evicted = database.execute(
+                    "DELETE FROM verdicts WHERE key IN "
+                    "(SELECT key FROM verdicts ORDER BY used LIMIT ?)",
+                    (EVICTED_AT_ONCE,),
+                )
+                if not evicted.rowcount:
+                    break
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing; a disk that fails costs a warning, never an answer."""
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            yield self._database
+            self._database.execute("COMMIT")
+        except (sqlite3.Error, ValidationError):
+            logger.exception("the cache failed; going on without")
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the pages in use; freed ones are filled again before the file grows."""
+        pages, free, size = (
+            self._database.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()

@@ -1,0 +1,1 @@
+"""Request bodies and their pictures, checked before they are queued."""

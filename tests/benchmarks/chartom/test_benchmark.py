@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.chartom.benchmark import acceptable_interval, hmi
+from benchmarks.framework.base import get_benchmark
+from judging.errors import CustosError
+from judging.types import Verdict
+
+CHARTOM = get_benchmark("chartom")
+PAPER = Path("/work/shared/seeds/001_81e7e98ca3885198.txt")
+
+# CHARTOM's Table 2: what 68 people answered about the dogs, on both charts of the pair.
+ORIGINAL = {
+    1: 5,
+    1.01: 1,
+    1.1: 5,
+    1.15: 1,
+    1.16: 1,
+    1.2: 24,
+    1.25: 5,
+    1.3: 5,
+    1.5: 6,
+    2: 3,
+    3: 2,
+} | {
+    250: 1,
+    300: 8,
+    345: 1,
+}
+MANIPULATED = {1: 4, 1.1: 2, 1.13: 1, 1.1666: 1, 1.2: 22, 1.25: 4, 1.26: 1, 1.3: 2, 1.5: 11} | {
+    5: 4,
+    6: 7,
+    30: 1,
+    56: 1,
+    300: 7,
+}
+positive = st.floats(1e-3, 1e6)
+
+
+def everyone(counts: dict[float, int]) -> list[float]:
+    return [answer for answer, count in counts.items() for _ in range(count)]
+
+
+def test_the_worked_example() -> None:
+    low, high = acceptable_interval(1.2, [6, 300])
+    assert low == -math.inf
+    assert high == pytest.approx(math.sqrt(7.2))
+    assert round(high, 2) == 2.68
+    assert len(everyone(ORIGINAL)) == len(everyone(MANIPULATED)) == 68
+    assert hmi(everyone(ORIGINAL), 1.2, [6, 300]) == 12 / 68
+    assert hmi(everyone(MANIPULATED), 1.2, [6, 300]) == 20 / 68
+    assert [round(n / 68, 2) for n in (12, 20)] == [0.18, 0.29]
+
+
+def test_the_originals_own_alternatives_alone_would_miss_the_published_value() -> None:
+    assert hmi(everyone(ORIGINAL), 1.2, [300]) == 10 / 68
+
+
+@pytest.mark.parametrize(
+    ("correct", "alternatives", "expected"),
+    [
+        (4, [], (-math.inf, math.inf)),
+        (4, [9], (-math.inf, 6)),
+        (4, [1], (2, math.inf)),
+        (4, [1, 0.01, 9, 100], (2, 6)),
+        (4, [4], (-math.inf, math.inf)),
+        (-4, [-9, -1], (-6, -2)),
+    ],
+)
+def test_bounds(
+    correct: float, alternatives: Sequence[float], expected: tuple[float, float]
+) -> None:
+    assert acceptable_interval(correct, alternatives) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("correct", "alternative"), [(0, 5), (2, -1), (2, 0)])
+def test_no_geometric_mean_across_zero(correct: float, alternative: float) -> None:
+    with pytest.raises(CustosError, match="must have the same sign"):
+        acceptable_interval(correct, [alternative])
+
+
+@settings(deadline=None)
+@given(positive, st.lists(positive, max_size=6), st.floats(0.01, 100))
+def test_the_interval_holds_the_key_and_no_alternative(
+    correct: float, alternatives: list[float], scale: float
+) -> None:
+    others = [a for a in alternatives if not math.isclose(a, correct, rel_tol=1e-6)]
+    low, high = acceptable_interval(correct, others)
+    assert low < correct < high
+    assert not any(low < other < high for other in others)
+    scaled = acceptable_interval(correct * scale, [other * scale for other in others])
+    assert scaled == pytest.approx((low * scale, high * scale))
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.none(), positive), min_size=1, max_size=20), positive, st.randoms())
+def test_hmi_is_a_share_that_ignores_order(
+    answers: list[float | None], correct: float, rng: Any
+) -> None:
+    found = hmi(answers, correct, [correct * 4])
+    assert 0 <= found <= 1
+    assert found * len(answers) == pytest.approx(round(found * len(answers)))
+    shuffled = list(answers)
+    rng.shuffle(shuffled)
+    assert hmi(shuffled, correct, [correct * 4]) == found
+    assert hmi([*answers, None], correct, [correct * 4]) >= found
+
+
+def test_both_ends_are_open_and_no_answer_is_not_acceptable() -> None:
+    assert hmi([2, 6, 2.001, 5.999], 4, [1, 9]) == 0.5
+    assert hmi([None, "", "no idea", math.nan], 4, [9]) == 1
+    assert hmi(["about 4", "4.0", 4], 4, [9]) == 0
+
+
+def test_choices_and_rankings_must_be_met_exactly() -> None:
+    assert hmi(["Bacteria", " bacteria.", "Tomainia", None], "Bacteria") == 0.5
+    whole = ("Aster", "Beech", "Cedar")
+    assert hmi([whole, ("Beech", "Aster", "Cedar"), whole[:2], None], whole) == 0.75
+    with pytest.raises(CustosError, match="at least one"):
+        hmi([], "Bacteria")
+
+
+def test_table_1() -> None:
+    [table] = CHARTOM.published
+    assert table.source == "Table 1"
+    assert len(table.rows) == 14
+    assert table.rows["G7_Q1"] == ("bar", 0.18, "truncated y-axis", 0.29)
+    assert table.rows["G14_Q1"] == ("pie", 0.66, "3D effect + pop out", 0.99)
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not here")
+def test_table_1_is_the_papers() -> None:
+    line = re.compile(r"(\w+) (G\d+_Q1)_1 (0\.\d\d) \2_2 (.+) (0\.\d\d)")
+    rows = {
+        found[2]: (found[1], float(found[3]), found[4], float(found[5]))
+        for found in map(line.fullmatch, PAPER.read_text(encoding="utf-8").splitlines())
+        if found
+    }
+    assert CHARTOM.published[0].rows == rows
+
+
+def item(**fields: Any) -> dict[str, Any]:
+    return {
+        "id": "P1_1",
+        "kind": "bar",
+        "question": "How many bags?",
+        "question_type": "number",
+        "answer": 1.2,
+        "unit": "million bags",
+        "hmi": 0.2,
+        **fields,
+    }
+
+
+def misleading(**fields: Any) -> dict[str, Any]:
+    return item(**{"id": "P1_2", "manipulation": "truncated y-axis", "hmi": 0.9, **fields})
+
+
+def test_a_readable_answer_needs_no_judge() -> None:
+    row = item(fact_response="1.2 million bags")
+    assert CHARTOM.requests(row) == ()
+    assert CHARTOM.graded(row, [])["fact_correct"] is True
+    assert CHARTOM.graded(item(fact_response="6"), [])["fact_correct"] is False
+    assert CHARTOM.graded(item(fact_response=" "), [])["fact_correct"] is False
+
+
+def test_what_rules_cannot_read_goes_to_the_judge() -> None:
+    row = item(fact_response="Somewhere from 1 to 2 million")
+    [request] = CHARTOM.requests(row)
+    assert (request.task, request.variant) == ("chartom-fact", "number")
+    assert request.references == ("1.2 million bags",)
+    said = Verdict(status="scored", label="Incorrect", judge="j1")
+    assert CHARTOM.graded(row, [said])["fact_correct"] is False
+    lost = Verdict(status="judge_error", message="broken")
+    assert CHARTOM.graded(row, [lost])["fact_correct"] is None
+
+
+def test_the_reasons_are_judged_only_where_a_manipulation_misleads() -> None:
+    said = "0.9. The axis is cut off."
+    assert CHARTOM.requests(item(mind_response=said)) == ()
+    assert CHARTOM.requests(misleading(mind_response=said, hmi=0.1)) == ()
+    [request] = CHARTOM.requests(misleading(mind_response=said))
+    assert request.task == "chartom-justification"
+    assert (request.response, request.references) == ("The axis is cut off.", ("truncated y-axis",))
+
+
+def test_a_row_without_any_response_is_refused() -> None:
+    with pytest.raises(CustosError, match="item 'P1_1': field 'fact_response'"):
+        CHARTOM.requests(item())
+
+
+def test_the_table() -> None:
+    named = Verdict(status="scored", label="Named", judge="j1")
+    rows = [
+        CHARTOM.graded(item(fact_response="1.25 million", mind_response="0.5 hm"), []),
+        CHARTOM.graded(misleading(fact_response="6", mind_response="0.4 the axis"), [named]),
+        CHARTOM.graded(item(id="P2_1", kind="pie", fact_response="1.3", mind_response="lots"), []),
+    ]
+    table = CHARTOM.table(rows)
+    assert table["overall"]["fact_accuracy"] == 2 / 3
+    assert table["overall"]["mind_mse"] == pytest.approx((0.3**2 + 0.5**2) / 2)
+    assert table["overall"]["justification"] == 1
+    assert table["by_version"]["original"]["fact_accuracy"] == 1
+    assert table["by_version"]["manipulated"]["fact_accuracy"] == 0
+    assert table["by_kind"]["pie"]["mind_mse"] is None
+    assert table["by_manipulation"].keys() == {"truncated y-axis"}
+    assert (table["n"], table["coverage"]) == (7, 6 / 7)  # "lots" is no prediction
+    assert table["judges"] == ["j1"]
+
+
+def test_mean_squared_error_against_table_1() -> None:
+    """A reader who always predicts a half, over the 28 published HMI values."""
+    rows = [
+        CHARTOM.graded(item(id=f"{pair}_{version}", hmi=value, mind_response="0.5"), [])
+        for pair, figures in CHARTOM.published[0].rows.items()
+        for version, value in ((1, figures[1]), (2, figures[3]))
+    ]
+    originals = (3, 3, 6, 14, 7, 28, 18, 9, 2, 3, 2, 1, 26, 66)
+    manipulated = (97, 81, 74, 40, 4, 96, 29, 6, 6, 71, 63, 10, 90, 99)
+    expected = sum((50 - value) ** 2 for value in originals + manipulated) / 28 / 100**2
+    table = CHARTOM.table(rows)
+    assert table["overall"]["mind_mse"] == pytest.approx(expected)
+    interval = table["intervals"]["overall"]["mind_mse"]
+    assert interval["n"] == 28
+    assert interval["low"] < expected < interval["high"]
+
+
+def test_hmi_is_computed_from_the_pairs_raw_answers(tmp_path: Path) -> None:
+    rows = [
+        item(id="G7_Q1_1", alternatives=[300], human_answers=everyone(ORIGINAL)),
+        misleading(id="G7_Q1_2", alternatives=[6, 300], human_answers=everyone(MANIPULATED)),
+        item(id="G8_Q1_1", hmi=0.09),
+    ]
+    for row in rows[:2]:
+        del row["hmi"]
+    (tmp_path / "items.json").write_text(json.dumps(rows))
+    loaded = CHARTOM.load(str(tmp_path / "items.json"))
+    assert [row["hmi"] for row in loaded] == [12 / 68, 20 / 68, 0.09]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"question_type": "choice", "answer": "blue", "choices": ["red", "green"]}, "none of the"),
+        ({"answer": "many"}, "'many' is not a number"),
+        ({"kind": "radar"}, "item 'P1_1': field 'kind'"),
+    ],
+)
+def test_items_that_cannot_be_graded(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        CHARTOM.requests(item(fact_response="1", **fields))
+
+
+def test_what_a_model_is_asked() -> None:
+    asked = CHARTOM.prompts(item(question_type="choice", choices=["red", "blue"], answer="red"), "")
+    assert asked["fact_response"] == "How many bags?\n1. red  2. blue"
+    assert asked["fact_response"] in asked["mind_response"]
+    assert "decimal number from 0 to 1" in asked["mind_response"]
+    assert CHARTOM.prompts(item(), "")["fact_response"] == "How many bags?"
+
+
+@pytest.mark.parametrize("key", [1, "1", "A", "the left"])
+@pytest.mark.parametrize("said", [[1, 2, 2, None], ["A", "B", "the right", "neither"]])
+def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -> None:
+    choices = ["the left", "the right"]
+    row = item(question_type="choice", choices=choices, answer=key, human_answers=said)
+    (tmp_path / "items.json").write_text(json.dumps([row]))
+    assert CHARTOM.load(str(tmp_path / "items.json"))[0]["hmi"] == 0.75
+
+
+def test_a_number_for_a_text_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "items.json").write_text(json.dumps([item(answer="ten", human_answers=[10])]))
+    with pytest.raises(CustosError, match="field 'answer': 'ten' is not a number"):
+        CHARTOM.load(str(tmp_path / "items.json"))
+
+
+def test_a_response_beyond_the_limit_is_named() -> None:
+    row = item(fact_response="bags " * 50_000, question_type="ranking", answer=["a", "b"])
+    with pytest.raises(CustosError, match="item '.*': field 'responses"):
+        CHARTOM.requests(row)
+
+
+def test_peoples_answers_replace_a_stated_hmi(tmp_path: Path) -> None:
+    row = item(hmi=0.5, alternatives=[300], human_answers=everyone(ORIGINAL))
+    (tmp_path / "items.json").write_text(json.dumps([row]))
+    assert CHARTOM.load(str(tmp_path / "items.json"))[0]["hmi"] == 10 / 68

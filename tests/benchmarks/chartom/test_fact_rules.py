@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.chartom.fact_rules import choice_of, number_is_right, ranking_of
+
+TREND = ("It has increased.", "It has decreased.", "It stayed the same.")
+COUNTRIES = ("Tomainia", "Bacteria")
+FIRMS = ("A Corp", "Beta", "Gamma Foods")
+
+
+@pytest.mark.parametrize(
+    ("response", "index"),
+    [
+        ("2", 1),
+        ("(2)", 1),
+        ("2.", 1),
+        ("B", 1),
+        ("b)", 1),
+        ("Option 3", 2),
+        ("2. It has decreased.", 1),
+        ("**2. It has decreased**", 1),
+        ("It has decreased.", 1),
+        ("From 2000 to 2012 it has increased a lot.", 0),
+        ("The answer is 3.", 2),
+        ("Answer: C", 2),
+        ("The answer is a decrease", None),
+        ("1. It has decreased.", None),
+        ("It has increased, then it has decreased.", None),
+        ("It has not increased at all; no: it stayed flat", None),
+        ("4", None),
+        ("2018", None),
+        ("I cannot tell", None),
+        ("", None),
+    ],
+)
+def test_options(response: str, index: int | None) -> None:
+    assert choice_of(response, TREND) == index
+
+
+def test_an_option_within_a_longer_one_does_not_count() -> None:
+    years = ("2018", "2022", "2018 and 2022 were the same")
+    assert choice_of("2018 and 2022 were the same", years) == 2
+    assert choice_of("2022", years) == 1
+
+
+def test_a_denied_option_is_left_to_the_judge() -> None:
+    assert choice_of("Not Tomainia.", COUNTRIES) is None
+    assert choice_of("Bacteria, not Tomainia", COUNTRIES) is None
+    assert choice_of("Not sure, but 2", COUNTRIES) is None
+    assert choice_of("Bacteria", COUNTRIES) == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "order"),
+    [
+        ("Beta > A Corp > Gamma Foods", (1, 0, 2)),
+        ("beta, a corp, gamma foods", (1, 0, 2)),
+        ("1. Gamma Foods\n2. Beta\n3. A Corp", (2, 1, 0)),
+        ("Beta: 1, Gamma Foods: 2, A Corp: 3", (1, 2, 0)),
+        ("A Corp (3), Beta (1), Gamma Foods (2)", (1, 2, 0)),
+        ("A Corp is 2nd, Beta is 1st, Gamma Foods is 3rd", (1, 0, 2)),
+        ("Gamma Foods < A Corp < Beta", (1, 0, 2)),
+        ("A Corp looks biggest at first.\nBeta, A Corp, Gamma Foods", (1, 0, 2)),
+        ("Beta, A Corp", None),
+        ("Beta, Beta, A Corp, Gamma Foods", None),
+        ("Betamax, A Corp, Gamma Foods", None),
+        ("", None),
+    ],
+)
+def test_rankings(response: str, order: tuple[int, ...] | None) -> None:
+    assert ranking_of(response, FIRMS) == order
+
+
+@settings(deadline=None)
+@given(st.permutations(range(5)), st.sampled_from([" > ", ", ", "\n", " - "]))
+def test_every_order_is_read_back(order: list[int], between: str) -> None:
+    items = ["Alder", "Birch", "Cedar", "Elm Tree", "Fir"]
+    assert ranking_of(between.join(items[i] for i in order), items) == tuple(order)
+    ranks = {item: order.index(i) + 1 for i, item in enumerate(items)}
+    told = ", ".join(f"{item}: {rank}" for item, rank in ranks.items())
+    assert ranking_of(told, items) == tuple(order)
+
+
+@pytest.mark.parametrize(
+    ("response", "key", "unit", "expected"),
+    [
+        ("1.2", 1.2, "million bags", True),
+        ("1.2 million bags", 1.2, "million bags", True),
+        ("1,200,000 bags", 1.2, "million bags", True),
+        ("1.2 bags", 1.2, "million bags", True),
+        ("6 million bags", 1.2, "million bags", False),
+        ("1 1/5 million", 1.2, "million bags", True),
+        ("1/250 x 300 = 1.2 million", 1.2, "million", True),
+        ("1.08", 1.2, "", True),  # 0.9 of the key
+        ("1.32", 1.2, "", True),  # 1.1 of the key
+        ("1.079", 1.2, "", False),
+        ("1.321", 1.2, "", False),
+        ("5 feet", 5 / 3, "yards", True),
+        ("5 feet", 5, "yards", False),
+        ("1 yard", 1, "yard", True),
+        ("2 kg", 2, "yards", None),
+        ("2 kg", 2, "", None),
+        ("five", 5, "", True),
+        ("twenty-five trucks", 25, "trucks", True),
+        ("50 %", 50, "%", True),
+        ("50 %", 0.5, "", True),
+        ("0.5", 50, "%", True),
+        ("-3", -3, "", True),
+        ("3", -3, "", False),
+        ("0", 0, "", True),
+        ("0.01", 0, "", False),
+        ("between 1 and 2", 1.2, "", None),
+        ("no idea", 1.2, "", None),
+        ("1/0", 1.2, "", None),
+    ],
+)
+def test_numbers(response: str, key: float, unit: str, expected: bool | None) -> None:
+    assert number_is_right(response, key, unit) is expected
+
+
+@settings(deadline=None)
+@given(st.floats(1e-3, 1e6), st.floats(0.8, 1.2))
+def test_ten_percent_around_the_key(key: float, share: float) -> None:
+    if abs(abs(share - 1) - 0.1) > 1e-6:  # the edges are tested above
+        assert number_is_right(f"{key * share:.12f}", key, "") is (abs(share - 1) < 0.1)

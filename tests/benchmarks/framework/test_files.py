@@ -1,0 +1,146 @@
+"""Official files of every benchmark: a JSON, JSONL, Parquet or TSV file, a folder, a hub id."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from benchmarks.framework.base import benchmark_names, get_benchmark
+from benchmarks.framework.files import read_file
+from judging.errors import CustosError
+
+Row = dict[str, Any]
+
+OFFICIAL: dict[str, Row] = {
+    "charthal": {
+        "id": "2_0", "figure_id": 2, "figure_path": "images/2.png", "subq_idx": 0,
+        "q_type": "desc", "q_relation": "normal", "question": "How high?", "ref_answer": "5",
+    },
+    "chartom": {
+        "id": "P1_1", "kind": "bar", "image": "images/2.png", "question": "How many bags?",
+        "question_type": "number", "answer": 1.2, "unit": "million bags", "hmi": 0.2,
+    },
+    "simplevqa": {
+        "data_id": 1, "image": "images/2.png", "language": "EN", "question": "Who?",
+        "answer": "Rembrandt", "atomic_question": "Whose picture?", "atomic_fact": "Rembrandt",
+        "vqa_category": "{'task_category': 'AC', 'subject_category': 'AR'}",
+    },
+    "truthfulvqa": {
+        "question_id": "1", "image": "images/2.png", "question": "Which?", "level": 1,
+        "category": "Eye Illusion", "subcategory": "x", "answer": "A",
+    },
+    "hieval": {
+        "id": "1", "question": "Which?", "label": "Correct", "response": "A", "answer": "A",
+        "images": "images/2.png",
+    },
+}  # fmt: skip
+
+
+def png() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (2, 2), "red").save(buffer, "png")
+    return buffer.getvalue()
+
+
+def write_tsv(path: Path, row: Row) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(row), delimiter="\t")
+        writer.writeheader()
+        writer.writerow(row)
+
+
+WRITERS: dict[str, Callable[[Path, Row], object]] = {
+    "json": lambda path, row: path.write_text(json.dumps([row])),
+    "jsonl": lambda path, row: path.write_text(json.dumps(row)),
+    "parquet": lambda path, row: pq.write_table(pa.Table.from_pylist([row]), path),
+    "tsv": write_tsv,
+}
+
+
+def test_every_benchmark_has_an_official_row_here() -> None:
+    assert OFFICIAL.keys() == set(benchmark_names())
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_every_benchmark_loads_from_every_form(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = get_benchmark(name)
+    picture = tmp_path / "images" / "2.png"
+    picture.parent.mkdir()
+    picture.write_bytes(png())
+    loaded = {}
+    for suffix, write in WRITERS.items():
+        path = tmp_path / f"items.{suffix}"
+        write(path, OFFICIAL[name])
+        loaded[suffix] = benchmark.load(str(path))
+        path.unlink()
+    split = benchmark.hub_split
+    (tmp_path / f"{split}-0-of-1.json").write_text(json.dumps([OFFICIAL[name]]))
+    (tmp_path / "other.json").write_text("[]")
+    (tmp_path / "manifest.json").write_text("{}")
+    loaded["folder"] = benchmark.load(str(tmp_path))
+    table = datasets.Dataset.from_list([OFFICIAL[name]])
+    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **options: table)
+    monkeypatch.chdir(tmp_path)
+    loaded["hub"] = benchmark.load("lab/benchmark")
+    for form, rows in loaded.items():
+        assert [str(row[benchmark.item_id]) for row in rows] == [
+            str(OFFICIAL[name][benchmark.item_id])
+        ], form
+        assert rows[0]["images"] == [str(picture)], form
+        if form != "tsv":  # whose cells are text
+            assert rows == loaded["json"], form
+
+
+def test_a_snapshot_of_a_hub_data_set(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name, number in (("train-0-of-1", 1), ("test-0-of-2", 2), ("test-1-of-2", 3)):
+        row = {**OFFICIAL["simplevqa"], "data_id": number, "image": {"bytes": png(), "path": None}}
+        pq.write_table(pa.Table.from_pylist([row]), data / f"{name}.parquet")
+    (tmp_path / "README.md").write_text("x")
+    rows = get_benchmark("simplevqa").load(str(tmp_path), tmp_path / "images")
+    assert [row["data_id"] for row in rows] == [2, 3]
+    assert Path(rows[0]["images"][0]).read_bytes() == png()
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
+def test_pictures_in_base_64(suffix: str, tmp_path: Path) -> None:
+    row = {**OFFICIAL["simplevqa"], "image": base64.b64encode(png()).decode()}
+    WRITERS[suffix](tmp_path / f"items.{suffix}", row)
+    [loaded] = get_benchmark("simplevqa").load(str(tmp_path / f"items.{suffix}"), tmp_path / "out")
+    assert Path(loaded["images"][0]).read_bytes() == png()
+    assert "image" not in loaded
+
+
+def test_a_cell_larger_than_the_csv_modules_limit(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text(f"id\ttext\n1\t{'x' * 200_000}\n")
+    [row] = read_file(tmp_path / "x.tsv")
+    assert len(row["text"]) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id\tx\n1\n", r"x.tsv row 1: expected 2 cells"),
+        ("id\tx\n1\t2\t3\n", r"x.tsv row 1: expected 2 cells"),
+        ("id\timage\n1\t/9j/!!!\n", r"x.tsv row 1: field 'image': not valid base 64"),
+        ('id\tx\n1\t"open\n', r"x.tsv: cannot be read"),
+    ],
+)
+def test_tsv_files_that_do_not_fit(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "x.tsv").write_text(content)
+    with pytest.raises(CustosError, match=message):
+        list(read_file(tmp_path / "x.tsv"))

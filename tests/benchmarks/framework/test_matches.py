@@ -1,0 +1,145 @@
+"""Models compared two by two, from files to ratings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.matches import agreement, pair_up, rank
+from cli.main import app
+from evaluation.ranking.tournament import Matches, bradley_terry
+from judging.errors import CustosError
+from judging.types import Verdict
+from tests.clients.conftest import fake
+from tests.clients.fake_server import FakeServer, Say, completion
+from tests.clients.test_chat_judge import better
+
+__all__ = ["fake"]
+
+TRUTHFUL = get_benchmark("truthfulvqa")
+OPTIONS = ["a fish", "a bird", "a stone", "a cloud"]
+
+
+def items(count: int) -> list[dict[str, Any]]:
+    return [
+        {"question_id": f"q{n}", "question": "What?", "options": OPTIONS, "answer": "B"}
+        for n in range(count)
+    ]
+
+
+def responses(**said: Sequence[str]) -> dict[str, dict[str, str]]:
+    return {model: {f"q{n}": text for n, text in enumerate(texts)} for model, texts in said.items()}
+
+
+def verdict(label: str | None, status: str = "scored") -> Verdict:
+    return Verdict.model_validate({"status": status, "label": label, "judge": "j"})
+
+
+def test_every_two_models_meet_where_both_answered() -> None:
+    said = responses(x=["1", "2"], y=["3", "4"], z=["5"])
+    matches = pair_up(TRUTHFUL, items(3), said, task="truthful-pair", with_reference=True)
+    assert [match.request.id for match in matches] == ["q0/x/y", "q0/x/z", "q0/y/z", "q1/x/y"]
+    request = matches[1].request
+    assert (request.responses, request.references) == (("1", "5"), ("a bird",))
+    plain = pair_up(TRUTHFUL, items(1), said, task="truthful-pair")
+    assert plain[0].request.references == ()
+
+
+def test_what_cannot_be_paired() -> None:
+    with pytest.raises(CustosError, match="two models or more"):
+        pair_up(TRUTHFUL, items(1), responses(x=["1"]), task="truthful-pair")
+    with pytest.raises(CustosError, match="no two models answered the same question"):
+        pair_up(TRUTHFUL, items(1), {"x": {"q0": "1"}, "y": {"q9": "1"}}, task="truthful-pair")
+
+
+def test_ties_flips_and_failures() -> None:
+    matches = pair_up(TRUTHFUL, items(5), responses(x=["1"] * 5, y=["2"] * 5), task="truthful-pair")
+    verdicts = [
+        *(verdict("A"), verdict("A"), verdict("None")),
+        *(verdict(None, "abstain"), verdict(None, "judge_error")),
+    ]
+    found = rank(matches, verdicts)
+    assert found["models"]["x"]["points"] == 2 + 1 / 2 + 1 / 2
+    assert found["win_rate"]["x"]["y"]["value"] == 3 / 4
+    assert found["win_rate"]["x"]["y"]["n"] == 4
+    assert found["coverage"] == 4 / 5
+    assert found["statuses"] == {"scored": 3, "abstain": 1, "judge_error": 1}
+
+
+def test_ratings_are_those_of_the_matches_and_questions_are_resampled_whole() -> None:
+    """Ten copies of a question's matches are worth what the question is worth."""
+    rng = np.random.default_rng(0)
+    labels = [str(label) for label in rng.choice(["A", "B", "None"], 90, p=[0.5, 0.3, 0.2])]
+    said = responses(x=["1"] * 90, y=["2"] * 90)
+    matches = pair_up(TRUTHFUL, items(90), said, task="truthful-pair")
+    verdicts = [verdict(label) for label in labels]
+    found = rank(matches, verdicts)
+    outcomes = {"A": "A", "B": "B", "None": "tie"}
+    alone = bradley_terry(Matches.of(("x", "y", outcomes[label]) for label in labels))
+    assert found["models"]["x"]["rating"]["value"] == pytest.approx(alone.values[0], abs=1e-6)
+
+    def width(table: dict[str, Any]) -> float:
+        rate = table["win_rate"]["x"]["y"]
+        return float(rate["high"] - rate["low"])
+
+    copied = rank(matches * 10, verdicts * 10)
+    assert width(copied) == pytest.approx(width(found), rel=0.1)
+    assert copied["questions"] == 90
+
+
+def test_two_judges_rankings_agree_or_not() -> None:
+    rng = np.random.default_rng(1)
+    said = responses(x=["1"] * 60, y=["2"] * 60, z=["3"] * 60)
+    matches = pair_up(TRUTHFUL, items(60), said, task="truthful-pair")
+    labels = rng.choice(["A", "B"], len(matches), p=[0.75, 0.25])  # x over y over z
+    verdicts = [verdict(str(label)) for label in labels]
+    turned = [verdict("B" if label == "A" else "A") for label in labels]
+    same = agreement(matches, verdicts, verdicts, resamples=100)
+    assert (same["value"], same["low"], same["high"], same["n"]) == (1, 1, 1, 3)
+    other = agreement(matches, verdicts, turned, resamples=100)
+    assert (other["value"], other["matches"]) == (-1, 180)
+    partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]
+    assert agreement(matches, verdicts, partly, resamples=100)["matches"] == 135
+
+
+def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(body=completion(better(seen)))
+    (tmp_path / "items.json").write_text(json.dumps(items(3)))
+    command = ["bench", "tournament", "truthfulvqa", "--items", str(tmp_path / "items.json")]
+    for model, texts in (("x", "917"), ("y", "571"), ("z", "333")):
+        rows = [{"question_id": f"q{n}", "response": text} for n, text in enumerate(texts)]
+        (tmp_path / f"{model}.json").write_text(json.dumps(rows))
+        command += ["--responses", f"{model}={tmp_path / model}.json"]
+    out, table = tmp_path / "matches.jsonl", tmp_path / "table.json"
+    command += ["--judge", fake.url, "--model", "m", "--task", "truthful-pure-label"]
+    done = CliRunner().invoke(
+        app, [*command, "--out", str(out), "--json", str(table)], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(table.read_text())
+    # x 9 1 7, y 5 7 1, z 3 3 3: who says more wins
+    expected = {("x", "y"): 2 / 3, ("x", "z"): 2 / 3, ("y", "z"): 2 / 3}
+    for (first, second), rate in expected.items():
+        assert found["win_rate"][first][second]["value"] == pytest.approx(rate)
+        assert found["win_rate"][second][first]["value"] == pytest.approx(1 - rate)
+    assert list(found["models"]) == ["x", "y", "z"]
+    assert len(out.read_text().splitlines()) == 9
+    assert len(fake.seen) == 18  # both orders
+    assert "9 matches on 3 questions: 9 scored" in done.stdout
+
+    again = tmp_path / "again.jsonl"
+    command += ["--out", str(again), "--json", str(table)]
+    done = CliRunner().invoke(app, [*command, "--against", str(out)], catch_exceptions=False)
+    assert f"Kendall's tau-b with {out}: 1 (" in done.stdout
+    assert json.loads(table.read_text())["agreement"]["matches"] == 9
+    out.write_text("\n".join(out.read_text().splitlines()[1:]))
+    done = CliRunner().invoke(app, [*command, "--against", str(out)])
+    assert done.exit_code == 2
+    assert "does not hold the verdicts on the same matches" in done.stderr

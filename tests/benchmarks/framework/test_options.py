@@ -1,0 +1,131 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.framework.options import extract_confidence, extract_option
+
+CASES: list[tuple[str, str | None]] = [
+    # Parentheses.
+    ("(A)", "A"),
+    ("(B)[0.9]", "B"),
+    ("The answer is (C).", "C"),
+    ("(A) is wrong, so it is (D)", "D"),
+    ("( B )", "B"),
+    ("(**C**)", "C"),
+    ("(A.)", "A"),
+    ("（D）, unlike C", "D"),  # full width
+    ("Therefore:\n\n(B) No, its lines do not meet.", "B"),
+    ("(A) a cat\n(B) a dog\n\nFinal answer: (A)", "A"),
+    ("(B), although (E) is not an option", "B"),
+    ("I pick (B) (not option A)", "B"),  # whole parentheses before half ones
+    ("(C). Animals Are Bad", "C"),
+    ("(see DNA) B", "B"),
+    # Half parentheses.
+    ("A)", "A"),
+    ("C) a red car", "C"),
+    ("A) no. B) no. Answer: D)", "D"),
+    ("**B)** two", "B"),
+    ("B.) two", "B"),
+    ("(after DNA) C", "C"),
+    # Boxed.
+    (r"\boxed{A}", "A"),
+    (r"$\boxed{d}$", "D"),
+    (r"\boxed{\text{C}}", "C"),
+    (r"\boxed{ B }", "B"),
+    (r"\boxed{\mathrm{B}. 42}", "B"),
+    (r"First \boxed{A}, no, \boxed{D}", "D"),
+    (r"\boxed{Apple} B", "B"),
+    (r"A or C? \boxed{C}", "C"),
+    # Bare letters.
+    ("B", "B"),
+    ("B.", "B"),
+    ("Answer: C", "C"),
+    ("The answer is D", "D"),
+    ("The final answer is **B**", "B"),
+    ("Option A shows more, so option A", "A"),
+    ("Not A but B", "B"),
+    ("A is correct", "A"),
+    ("'B'", "B"),
+    ("<answer>C</answer>", "C"),
+    ("答案是B。", "B"),
+    ("B.The lines meet", "B"),
+    ("B. A cat sits there", "B"),  # an article
+    ("B: Because Cats Do", "B"),  # letters inside words
+    ("I choose C over A", "A"),  # the last one, for better or worse
+    ("C, as on A4 paper", "C"),
+    ("B, like the U.S.A. flag", "B"),
+    # Lower case.
+    ("b", "B"),
+    ("(c)", "C"),
+    ("d.", "D"),
+    ("a dog", None),
+    # After a thought.
+    ("<think>(A) or (C)?</think>B", "B"),
+    ("◁think▷ maybe (A) ◁/think▷ The answer is D", "D"),
+    ("<think>(A)</think>", None),
+    # Nothing to read.
+    ("", None),
+    ("I cannot tell.", None),
+    ("A dog is shown.", None),
+    ("Don't know", None),
+    ("(E)", None),
+    ("42", None),
+]
+
+
+@pytest.mark.parametrize(("response", "expected"), CASES)
+def test_the_option_settled_on(response: str, expected: str | None) -> None:
+    assert extract_option(response) == expected
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(CASES) >= 40
+
+
+@given(st.text(max_size=60), st.sampled_from("ABCD"))
+def test_the_last_parentheses_win(before: str, option: str) -> None:
+    assert extract_option(f"{before} ({option})") == option
+
+
+@given(st.text(max_size=80))
+def test_any_text_gives_an_option_or_none(text: str) -> None:
+    assert extract_option(text) in (*"ABCD", None)
+    confidence = extract_confidence(text)
+    assert confidence is None or 0 <= confidence <= 1
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("(A)[0.9]", 0.9),
+        ("(A) [.75]", 0.75),
+        ("(A)[1]", 1.0),
+        ("(A)[0]", 0.0),
+        ("(A)[ 0.5 ]", 0.5),
+        ("(B)[90%]", 0.9),
+        ("[0.2] no, rather [0.8]", 0.8),
+        ("(A)[0.9], as source [3] says", 0.9),
+        ("(A)[Confidence: 0.7]", 0.7),
+        ("<think>[0.1]</think>(A)[0.6]", 0.6),
+        ("(A) 0.9", None),
+        ("(A)[90]", None),
+        ("(A)[1.2]", None),
+        ("(A)[-0.3]", None),
+        ("(A)[high]", None),
+        ("", None),
+    ],
+)
+def test_the_confidence_stated(response: str, expected: float | None) -> None:
+    assert extract_confidence(response) == (expected and pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    "piece", ["(", "(A", "[0.9", r"boxed{\text{", "A ", "<think>", "   ", "A."]
+)
+def test_a_long_text_takes_linear_time(piece: str) -> None:
+    started = time.perf_counter()
+    extract_option(piece * (300_000 // len(piece)))
+    extract_confidence(piece * (300_000 // len(piece)))
+    assert time.perf_counter() - started < 5

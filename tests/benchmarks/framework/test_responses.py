@@ -1,0 +1,215 @@
+"""A model answers: over a real socket, or as a tiny local backbone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.responses import questions
+from cli.main import app
+from clients.messages import Decoding
+from judging.errors import CustosError
+from tests.clients.conftest import fake
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+
+__all__ = ["fake"]
+
+OPTIONS = ["a fish", "a bird", "a stone", "a cloud"]
+RED = (200, 30, 40)
+
+
+def charthal(folder: Path, count: int) -> Path:
+    items = {}
+    for number in range(count):
+        Image.new("RGB", (8, 8), RED).save(folder / f"{number}.png")
+        items[f"{number}_0"] = {
+            "figure_id": number,
+            "figure_path": f"{number}.png",
+            "subq_idx": 0,
+            "q_type": "desc",
+            "q_relation": "normal",
+            "question": f"What is value {number}?",
+            "ref_answer": "12",
+        }
+    path = folder / "items.json"
+    path.write_text(json.dumps(items))
+    return path
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(
+        app, ["bench", "respond", *map(str, arguments)], catch_exceptions=False
+    )
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def test_the_bare_question_and_its_picture(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(body=completion(f"{seen.text} 12"))
+    items, out = charthal(tmp_path, 3), tmp_path / "gpt.response.json"
+    done = run(
+        *("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out),
+        *("--prompt-price", "10", "--completion-price", "100"),
+    )
+    assert done.exit_code == 0, done.stderr
+    answers = read(out)
+    official = read(items)
+    assert {key: row["response"] for key, row in answers.items()} == {
+        key: f"{row['question']} 12" for key, row in official.items()
+    }
+    for key, row in official.items():
+        assert {name: answers[key][name] for name in row} == row
+    body = fake.seen[0].body
+    assert body["temperature"] == 0
+    [message] = body["messages"]
+    picture, text = message["content"]
+    assert text["text"].startswith("What is value")
+    header, _, content = picture["image_url"]["url"].partition(",")
+    assert header == "data:image/png;base64"
+    with Image.open(BytesIO(base64.b64decode(content))) as shown:
+        assert shown.getpixel((3, 3)) == RED
+    manifest = read(tmp_path / "gpt.response.json.manifest.json")
+    assert manifest["usage"] == {"prompt_tokens": 300, "completion_tokens": 30}
+    assert manifest["cost"] == pytest.approx((300 * 10 + 30 * 100) / 1e6)
+    assert (manifest["responses"], manifest["failed"], manifest["images"]) == (3, 0, True)
+
+
+def test_without_pictures_nothing_is_shown(fake: FakeServer, tmp_path: Path) -> None:
+    items = tmp_path / "items.json"
+    rows = [{"data_id": 7, "question": "Who built it?", "answer": "x", "language": "EN"}]
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    items.write_text(json.dumps([{**row, "image": "a.png"} for row in rows]))
+    out = tmp_path / "out.jsonl"
+    common = ("simplevqa", "--items", items, "--base-url", fake.url, "--model", "m")
+    assert run(*common, "--no-image", "--out", out).exit_code == 0
+    assert fake.seen[0].body["messages"] == [{"role": "user", "content": "Who built it?"}]
+    assert read(tmp_path / "out.jsonl.manifest.json")["images"] is False
+    assert json.loads(out.read_text())["response"] == "Hello."
+
+
+def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path) -> None:
+    def answer(seen: Seen) -> Say:
+        if "value 1" in seen.text:
+            return Say(400, "too hot")
+        return Say(body=completion("" if "value 2" in seen.text else "12"))
+
+    fake.answer = answer
+    items, out = charthal(tmp_path, 4), tmp_path / "out.json"
+    command = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out)
+    done = run(*command)
+    assert done.exit_code == 1
+    assert "items.json row 2: item '1_0': the server answered 400: too hot" in done.stderr
+    assert "4 items, 3 responses, 1 failed, 1 empty, 0 cut off" in done.stdout
+    assert list(read(out)) == ["0_0", "2_0", "3_0"]
+    assert read(out)["2_0"]["response"] == ""
+    [error] = [json.loads(line) for line in (tmp_path / "out.json.errors.jsonl").open()]
+    assert error["row"] == 2
+
+    fake.seen.clear()
+    fake.answer = lambda seen: Say(body=completion("now"))
+    again = run(*command)
+    assert again.exit_code == 0
+    assert [seen.text for seen in fake.seen] == ["What is value 1?"]
+    assert list(read(out)) == ["0_0", "1_0", "2_0", "3_0"]
+    assert not (tmp_path / "out.json.errors.jsonl").exists()
+
+
+def truthful() -> dict[str, Any]:
+    return {"question_id": "q1", "question": "What is it?", "options": OPTIONS, "answer": "B"}
+
+
+@pytest.mark.parametrize(
+    ("style", "marks"),
+    [("standard", "nothing else"), ("confidence", "[0.85]"), ("cot", "step by step")],
+)
+def test_the_styles_of_truthfulvqa(style: str, marks: str) -> None:
+    [question] = questions(get_benchmark("truthfulvqa"), [truthful()], style)
+    [message] = question.chat.messages
+    asked, *options, closing = message.text.split("\n")
+    assert asked == "What is it?"
+    assert options == ["(A) a fish", "(B) a bird", "(C) a stone", "(D) a cloud"]
+    assert marks in closing
+
+
+def test_the_open_style_hides_the_options() -> None:
+    [question] = questions(get_benchmark("truthfulvqa"), [truthful()], "open")
+    assert question.chat.messages[0].text == "What is it?"
+
+
+def test_questions_that_cannot_be_asked() -> None:
+    benchmark = get_benchmark("truthfulvqa")
+    with pytest.raises(CustosError, match="style 'loud' is not one of standard, confidence, cot"):
+        questions(benchmark, [truthful()], "loud")
+    with pytest.raises(CustosError, match="item 'q1': field 'options' is missing"):
+        questions(benchmark, [{**truthful(), "options": None}], "cot")
+    with pytest.raises(CustosError, match="item 2: field 'question_id' is missing"):
+        questions(benchmark, [truthful(), {"question": "?"}], "open")
+    with pytest.raises(CustosError, match="item 'q1': field 'question' is missing"):
+        questions(benchmark, [{**truthful(), "question": " "}], "open")
+
+
+@pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])
+def test_somebody_must_answer(who: tuple[str, ...], tmp_path: Path) -> None:
+    items, out = charthal(tmp_path, 1), tmp_path / "out.json"
+    done = run("charthal", "--items", items, "--out", out, *who)
+    assert done.exit_code == 2
+    assert "name who answers" in done.stderr
+    assert not out.exists()
+
+
+def test_a_local_backbone_answers_as_the_library_does(
+    tiny_folders: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Greedy text equals ``transformers``' own ``generate``; a second call asks nothing."""
+    import torch
+
+    from benchmarks.framework.responses import ask_backbone
+    from judging.models.backbones import load_backbone
+    from judging.scoring.prompts import read_image
+
+    items = charthal(tmp_path, 2)
+    rows = get_benchmark("charthal").load(str(items))
+    chats = [question.chat for question in questions(get_benchmark("charthal"), rows, "standard")]
+    folder = tiny_folders("qwen2_5_vl")
+    decoding = Decoding(temperature=0, max_tokens=6)
+    answers = tmp_path / "answers.jsonl"
+    result = ask_backbone(chats, folder, decoding, answers=answers)
+
+    backbone = load_backbone(folder)
+    for chat in chats:
+        [message] = chat.messages
+        content = [
+            {"type": "image", "image": read_image(message.images[0])},
+            {"type": "text", "text": message.text},
+        ]
+        encoded = backbone.processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            tokenize=True,
+            return_dict=True,
+            add_generation_prompt=True,
+            return_tensors="pt",
+        )
+        with torch.inference_mode():
+            drawn = backbone.model.generate(**encoded, do_sample=False, max_new_tokens=6)
+        expected = backbone.tokenizer.decode(
+            drawn[0, encoded["input_ids"].shape[1] :], skip_special_tokens=False
+        )
+        assert result.replies[chat.id].text == expected.strip()
+        assert result.replies[chat.id].usage is not None
+
+    before = answers.read_bytes()
+    again = ask_backbone(chats, folder, decoding, answers=answers)
+    assert again.num_reused == 2
+    assert again.replies == result.replies
+    assert answers.read_bytes() == before

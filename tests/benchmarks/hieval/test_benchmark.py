@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.framework.base import get_benchmark
+from judging.errors import CustosError
+from judging.types import Verdict
+
+HIEVAL = get_benchmark("hieval")
+
+
+def example(number: int, label: str, said: str | None, task: str = "hieval-qs") -> dict[str, Any]:
+    """A graded row; ``said`` is a full label, ``None`` an item the judge failed on."""
+    row = {
+        "id": str(number),
+        "task": task,
+        "question": f"How many in {number}?",
+        "references": ["19"],
+        "response": "some",
+        "label": label,
+    }
+    score, _, kind = (said or "").partition("; ")
+    status: dict[str, Any] = {"status": "judge_error"}
+    if said:
+        status = {"status": "scored", "label": score, "error_type": kind or None}
+    return HIEVAL.graded(row, [Verdict(id="other", judge="j1", **status)])
+
+
+def test_quick_score_is_accuracy() -> None:
+    said = ("Correct", "Wrong", "Partial", "Wrong", None)
+    people = ("Correct", "Wrong", "Wrong", "Wrong", "Correct")
+    rows = [example(n, p, s) for n, (p, s) in enumerate(zip(people, said, strict=True))]
+    table = HIEVAL.table(rows)
+    assert table["hieval-qs"]["accuracy"] == 3 / 4
+    assert (table["n"], table["coverage"], table["judges"]) == (5, 0.8, ["j1"])
+    assert [score.value for score in HIEVAL.scores(rows)] == [1, 1, 0, 1, None]
+
+
+def test_error_analysis_keeps_score_and_type_apart() -> None:
+    pairs = [
+        ("Wrong; Overthinking", "Wrong; Overthinking"),
+        ("Wrong; Overthinking", "Partial; Overthinking"),
+        ("Wrong; Other", "Wrong; Reasoning Error"),
+        ("Correct", "Correct"),
+    ]
+    table = HIEVAL.table([example(n, p, s, "hieval-ea") for n, (p, s) in enumerate(pairs)])
+    found = table["hieval-ea"]
+    assert found["A-Acc"] == 2 / 3  # errors alone
+    assert found["S-Acc"] == 3 / 4
+    assert found["by_error_type"]["Overthinking"] == 1
+    assert found["by_error_type"]["Other"] == 0
+    assert found["by_error_type"]["Unanswerable"] is None
+    assert table["intervals"]["hieval-ea"]["A-Acc"]["n"] == 3
+
+
+def test_both_tasks_in_one_file() -> None:
+    rows = [example(1, "Wrong", "Wrong"), example(2, "Correct", "Correct", "hieval-ea")]
+    assert {"hieval-qs", "hieval-ea"} <= HIEVAL.table(rows).keys()
+
+
+def test_the_request_holds_no_label() -> None:
+    row = {key: value for key, value in example(1, "Wrong", "Wrong").items() if key != "verdicts"}
+    [request] = HIEVAL.requests(row)
+    assert not hasattr(request, "label")
+    assert request.id == "1"
+
+
+def test_a_row_without_a_verdict() -> None:
+    row = {key: value for key, value in example(1, "Wrong", "Wrong").items() if key != "verdicts"}
+    with pytest.raises(CustosError, match="item '1': no verdict on 'hieval-qs'"):
+        HIEVAL.table([row])
+
+
+def test_published_tables() -> None:
+    assert [table.source[:7] for table in HIEVAL.published] == [f"Table {n}" for n in (2, 3, 4, 5)]
+    for table in HIEVAL.published:
+        assert all(len(row) == len(table.columns) for row in table.rows.values())
+    assert HIEVAL.published[0].rows["HiEval-QS"][-1] == 93.8
+
+
+def test_our_rows_in_the_papers_layout() -> None:
+    """Table 2 with time, cost and the rules; Tables 4 and 5 in per cent."""
+    quick = HIEVAL.table(
+        [
+            example(1, "Correct", "Correct"),
+            {**example(2, "Wrong", "Correct"), "response": "18.5"},
+            {**example(3, "Correct", "Wrong"), "response": "19"},
+        ]
+    )
+    rows = HIEVAL.paper_rows({**quick, "run": {"seconds": 12.5, "cost": 0.25}})
+    [(source, own)] = rows.items()
+    assert source == "Table 2: quick score"
+    assert own["this judge"] == pytest.approx((12.5, 0.25, 100 / 3))
+    # "some" and "18.5" are not "19"; 18.5 is within 5 % of it
+    for name, accuracy in (("Acc (rule)", 200 / 3), ("Relaxed-Acc (rule)", 100 / 3)):
+        assert own[name][:2] == (None, "free")
+        assert own[name][2] == pytest.approx(accuracy)
+
+    pairs = [("Wrong; Overthinking", "Partial; Overthinking"), ("Wrong; Other", "Wrong; Other")]
+    rows = HIEVAL.paper_rows(
+        HIEVAL.table([example(n, p, s, "hieval-ea") for n, (p, s) in enumerate(pairs)])
+    )
+    assert rows["Table 4: error analysis"] == {"this judge": (None, None, 100, 50)}
+    five = rows["Table 5: A-Acc by error type"]["this judge"]
+    assert five == (None, None, None, 100, 100, 100)
+    assert all(
+        len(row) == len(published.columns)
+        for published in HIEVAL.published
+        for row in rows.get(published.source, {}).values()
+    )
+
+
+def test_qascore_has_a_table_of_its_own() -> None:
+    rows = [{**example(1, "Wrong", "Wrong"), "source": "QAScore"}]
+    assert list(HIEVAL.paper_rows(HIEVAL.table(rows))) == ["Table 3: QAScore"]

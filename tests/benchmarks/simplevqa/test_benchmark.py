@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.compare import Graded, compare_graded
+from judging.errors import CustosError
+from judging.tasks import get_task
+from judging.types import Verdict
+
+SIMPLEVQA = get_benchmark("simplevqa")
+
+
+def item(number: int = 1, said: Any = None, **fields: Any) -> dict[str, Any]:
+    row = {
+        "data_id": number,
+        "question": f"Who painted picture {number}?",
+        "answer": "Rembrandt",
+        "language": "EN",
+        "vqa_category": {"task_category": "AC", "subject_category": "AR"},
+        **fields,
+    }
+    return row if said is None else {**row, "judge_res": {"g4o_response": said}}
+
+
+def graded(conclusions: Sequence[Any], **fields: Any) -> list[dict[str, Any]]:
+    return [item(number, said, **fields) for number, said in enumerate(conclusions)]
+
+
+def test_every_spelling_of_a_conclusion_counts() -> None:
+    spellings = [
+        *("A", "Correct", "正确", {"conclusion": "正确"}, {"conclusion": "A", "reasoning": "ok"}),
+        *("B", "incorrect", "**错误**", {"conclusion": "错误"}),
+        *("C", "Not attempted", "未尝试"),
+    ]
+    table = SIMPLEVQA.table(graded(spellings))
+    assert table["overall"] == pytest.approx(
+        {"CO": 5 / 12, "IN": 4 / 12, "NA": 3 / 12, "CGA": 5 / 9, "F": 10 / 21}
+    )
+    assert table["model"] == "g4o_response"
+
+
+def test_f_is_the_harmonic_mean() -> None:
+    table = SIMPLEVQA.table(graded("AAABBC"))
+    overall, measured = table["overall"], table["intervals"]["overall"]
+    assert {name: found["n"] for name, found in measured.items()} == {
+        **dict.fromkeys(("CO", "IN", "NA", "F"), 6),
+        "CGA": 5,
+    }
+    co, cga = overall["CO"], overall["CGA"]
+    assert (co, cga) == (3 / 6, 3 / 5)
+    assert overall["F"] == pytest.approx(2 * co * cga / (co + cga))
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from("ABC"), min_size=1, max_size=30))
+def test_the_metrics_belong_together(said: list[str]) -> None:
+    overall = SIMPLEVQA.table(graded(said))["overall"]
+    assert overall["CO"] + overall["IN"] + overall["NA"] == pytest.approx(1)
+    assert (overall["CGA"] is None) == (set(said) == {"C"})
+    assert overall["CO"] <= overall["F"] + 1e-12
+    if overall["CGA"] is not None:
+        assert overall["F"] <= overall["CGA"] + 1e-12
+
+
+def test_parts() -> None:
+    chinese = {
+        "language": "CN",
+        "vqa_category": "{'task_category': 'LS', 'subject_category': 'LI'}",
+    }
+    table = SIMPLEVQA.table([*graded("AB"), *graded("AAC", **chinese)])
+    assert table["by_language"]["EN"]["CO"] == 1 / 2
+    assert table["by_language"]["CN"]["CO"] == 2 / 3
+    assert table["by_task"]["LS"]["CGA"] == 1
+    assert table["by_domain"].keys() == {"AR", "LI"}
+    flat = {"language": "en", "task": "TE", "domain": "NS", "vqa_category": {}}
+    assert SIMPLEVQA.table(graded("AB", **flat))["by_task"]["TE"]["IN"] == 1 / 2
+
+
+def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
+    table = SIMPLEVQA.table(graded(["A", "答案解析失败", {"conclusion": None}, "maybe"]))
+    assert table["overall"]["CO"] == 1
+    assert (table["n"], table["coverage"]) == (4, 0.25)
+
+
+def test_intervals_resample_questions() -> None:
+    table = SIMPLEVQA.table(graded("AB" * 30))
+    co = table["intervals"]["overall"]["CO"]
+    assert (co["value"], co["n"]) == (0.5, 60)
+    assert 0.3 < co["low"] < 0.5 < co["high"] < 0.7
+    same = SIMPLEVQA.table(graded("AB" * 30, question="the same"))
+    assert same["intervals"]["overall"]["CO"]["low"] is None
+
+
+def test_several_models_get_a_table_each() -> None:
+    rows = [
+        item(n, judge_res={"x": said[0], "y": said[1]}) for n, said in enumerate(["AB", "AC", "BA"])
+    ]
+    tables = SIMPLEVQA.table(rows)["models"]
+    assert tables["x"]["overall"]["CO"] == 2 / 3
+    assert tables["y"]["overall"]["NA"] == 1 / 3
+    with pytest.raises(CustosError, match="several models in one file: x, y"):
+        SIMPLEVQA.scores(rows)
+
+
+@pytest.mark.parametrize(
+    ("language", "variant"),
+    [("EN", "english"), ("english", "english"), ("CN", "chinese"), ("zh", "chinese")],
+)
+def test_the_language_decides_how_it_is_judged(language: str, variant: str) -> None:
+    [request] = SIMPLEVQA.requests(item(language=language, response="Rembrandt"))
+    assert (request.id, request.variant, request.references) == ("1", variant, ("Rembrandt",))
+    get_task("simplevqa").check(request)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "item '1': field 'response'"),
+        ({"response": "x", "language": "fr"}, "item '1': field 'language': 'fr' is not one of"),
+        ({"response": "x", "vqa_category": "{oops"}, "field 'vqa_category'"),
+    ],
+)
+def test_rows_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        SIMPLEVQA.requests(item(**fields))
+
+
+def test_what_we_grade_reads_back_as_the_official_shape() -> None:
+    rows = [
+        SIMPLEVQA.graded(
+            item(n, response="x", model="mine"), [Verdict(status="scored", label=label, judge="j1")]
+        )
+        for n, label in enumerate(("Correct", "Incorrect", "Not attempted", "Correct"))
+    ]
+    assert [row["judge_res"]["mine"]["conclusion"] for row in rows] == [
+        *("正确", "错误", "未尝试", "正确"),
+    ]
+    rows.append(SIMPLEVQA.graded(item(9, response="x", model="mine"), [Verdict(status="unparsed")]))
+    table = SIMPLEVQA.table(rows)
+    assert table["overall"]["CO"] == 0.5
+    assert (table["coverage"], table["judges"]) == (0.8, ["j1"])
+
+
+def test_nothing_graded() -> None:
+    with pytest.raises(CustosError, match="no item has a 'judge_res'"):
+        SIMPLEVQA.table([item()])
+
+
+def test_published_figures_fit_their_columns_and_each_other() -> None:
+    for table in SIMPLEVQA.published:
+        assert all(len(row) == len(table.columns) for row in table.rows.values())
+    for figures in SIMPLEVQA.published[0].rows.values():
+        co, na, wrong, cga, f = (float(figure or 0) for figure in figures[:5])
+        assert co + na + wrong == pytest.approx(100, abs=0.2)
+        assert 100 * co / (co + wrong) == pytest.approx(cga, abs=0.15)
+        assert 2 * co * cga / (co + cga) == pytest.approx(f, abs=0.1)
+
+
+COMPLEX: dict[str, Any] = {
+    "question": "In what year was the person in the picture born?",
+    "answer": "1606",
+    "atomic_question": "Who is the person in the picture?",
+    "atomic_fact": "Rembrandt",
+}
+
+
+def test_the_prompts_of_every_style() -> None:
+    row = item(**COMPLEX)
+    assert SIMPLEVQA.prompts(row, "standard") == {"response": COMPLEX["question"]}
+    confident = SIMPLEVQA.prompts(row, "confidence")["response"]
+    assert confident.startswith(COMPLEX["question"])
+    assert "[0.85]" in confident
+    asked = SIMPLEVQA.prompts(row, "cfq")
+    assert asked["response"] == COMPLEX["question"]
+    assert asked["atomic_response"] == COMPLEX["atomic_question"]
+    assert asked["atomic_given_response"].endswith(COMPLEX["question"])
+    assert "Rembrandt" in asked["atomic_given_response"]
+    atomic = {**COMPLEX, "question": " Who is the person  in the picture?"}
+    assert SIMPLEVQA.prompts(item(**atomic), "cfq").keys() == {"response"}
+    assert "把握" in SIMPLEVQA.prompts(item(language="CN"), "confidence")["response"]
+
+
+def test_each_form_is_judged_against_its_own_answer() -> None:
+    row = item(
+        7, **COMPLEX, response="1600", atomic_response="Rubens", atomic_given_response="1606"
+    )
+    asked = SIMPLEVQA.requests(row)
+    assert [(r.id, r.references, r.response) for r in asked] == [
+        ("7", ("1606",), "1600"),
+        ("7/Atomic", ("Rembrandt",), "Rubens"),
+        ("7/Atomic-Given", ("1606",), "1606"),
+    ]
+    assert asked[1].question == COMPLEX["atomic_question"]
+
+
+def three_forms(letters: str, number: int) -> dict[str, Any]:
+    """Graded item that is right (+) or not (-) as Origin, Atomic and Atomic-Given."""
+    row = item(number, **COMPLEX, response="x", atomic_response="y", atomic_given_response="z")
+    row["question"] += str(number)
+    labels = {"+": "Correct", "-": "Incorrect", "0": "Not attempted"}
+    verdicts = [Verdict(status="scored", label=labels[letter], judge="j") for letter in letters]
+    return SIMPLEVQA.graded(row, verdicts)
+
+
+def test_failures_are_put_down_to_seeing_or_knowing() -> None:
+    forms = ["+++", "+-+", "--+", "--+", "0-+", "-+-", "-+0", "---", "-++", "++-"]
+    rows = [three_forms(form, number) for number, form in enumerate(forms)]
+    lost = three_forms("+++", 99)
+    lost["cfq"]["Atomic"]["conclusion"] = None
+    cfq = SIMPLEVQA.table([*rows, lost, item(50, judge_res={"response": "A"})])["cfq"]
+    assert cfq == pytest.approx(
+        {
+            "Origin": 3 / 10,
+            "Atomic": 5 / 10,
+            "Atomic-Given": 6 / 10,
+            "did not see": 3 / 7,
+            "did not know": 2 / 7,
+            "neither saw nor knew": 1 / 7,
+            "saw and knew": 1 / 7,
+        }
+    )
+
+
+def test_a_file_without_atomic_answers_has_no_such_section() -> None:
+    table = SIMPLEVQA.table(graded("AB"))
+    assert "cfq" not in table
+    assert "calibration" not in table
+
+
+def test_stated_confidence_by_hand() -> None:
+    said = [("A", "Rembrandt [0.95]"), ("A", "Rembrandt [90%]"), ("B", "Rubens [0.9]")] + [
+        ("C", "no idea [0.1]"),
+        ("A", "Rembrandt"),
+        ("huh", "Rembrandt [0.2]"),
+    ]
+    rows = [item(n, conclusion, response=text) for n, (conclusion, text) in enumerate(said)]
+    calibration = SIMPLEVQA.table(rows)["calibration"]
+    assert calibration["accuracy"] == 2 / 4
+    assert calibration["confidence"] == pytest.approx((0.95 + 0.9 + 0.9 + 0.1) / 4)
+    assert calibration["by_confidence"] == {
+        "0.1-0.2": {"accuracy": 0},
+        "0.9-1.0": {"accuracy": 2 / 3},
+    }
+    stated, right = np.array([0.95, 0.9, 0.9, 0.1]), np.array([1, 1, 0, 0])
+    # Bins of equal mass: with fewer items than bins, one for each value of confidence.
+    groups = [stated == value for value in (0.95, 0.9, 0.1)]
+    expected = sum(abs(stated[g].mean() - right[g].mean()) * g.sum() for g in groups) / 4
+    assert calibration["ece"] == pytest.approx(expected)
+
+
+def test_rows_beside_the_published_ones() -> None:
+    chinese = {"language": "CN", "vqa_category": {"task_category": "LS", "subject_category": "LI"}}
+    table = SIMPLEVQA.table([*graded("AABC"), *graded("AB", **chinese)])
+    third, fourth = SIMPLEVQA.paper_rows(table).values()
+    [row] = third.values()
+    assert row[:5] == pytest.approx((100 * 3 / 6, 100 / 6, 100 * 2 / 6, 60, 100 * 6 / 11))
+    assert row[5] == pytest.approx(50)  # F of task LS
+    assert row[6] is None
+    [row] = fourth.values()
+    assert row[:2] == pytest.approx((50, 100 * 4 / 7))
+    for published, own in zip(SIMPLEVQA.published, (third, fourth), strict=False):
+        assert all(len(row) == len(published.columns) for row in own.values())
+    cfq = SIMPLEVQA.table([three_forms("+-+", 1), three_forms("--+", 2)])
+    assert SIMPLEVQA.paper_rows(cfq)[SIMPLEVQA.published[2].source] == {"response": (50, 0, 100)}
+
+
+def test_with_and_without_the_picture() -> None:
+    """The blind run is compared item by item; Table 6 holds the paper's figures."""
+    found = compare_graded(
+        SIMPLEVQA, *(Graded.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
+    )
+    assert found["difference"]["value"] == 1 / 4 - 3 / 4
+    assert SIMPLEVQA.published[3].rows["GPT-4o"] == (5.23, 31.60, 63.16, 14.20)
+
+
+def test_files_that_call_the_item_id_are_compared_too() -> None:
+    rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
+    assert all("data_id" not in row for row in rows)
+    same = Graded.of(SIMPLEVQA, rows)
+    assert compare_graded(SIMPLEVQA, same, same)["difference"]["n"] == 2

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.framework.base import get_benchmark
+from judging.errors import CustosError
+
+TRUTHFULVQA = get_benchmark("truthfulvqa")
+
+
+def item(number: int, level: int, response: str, truth: str = "D", **fields: Any) -> dict[str, Any]:
+    return {
+        "question_id": number,
+        "category": "Eye Illusion",
+        "subcategory": "Optical Illusions",
+        "level": level,
+        "ground_truth": truth,
+        "response": response,
+        **fields,
+    }
+
+
+ROWS = [
+    item(0, 1, "(D)"),
+    item(1, 1, "(D)"),
+    item(2, 2, "(D)"),
+    item(3, 2, "I choose (B), not D."),
+    item(4, 3, "(A)", category="Information Hiding", subcategory="Blur"),
+    item(5, 3, "(D)"),
+    item(6, 3, "(C)"),
+    item(7, 3, "none of them fits", category="Information Hiding", subcategory="Blur"),
+]
+
+
+def test_the_table() -> None:
+    table = TRUTHFULVQA.table(ROWS)
+    assert table["overall_accuracy"] == 4 / 8
+    assert table["level"] == {"1": 1, "2": 1 / 2, "3": 1 / 4}
+    assert table["category"] == pytest.approx({"Eye Illusion": 4 / 6, "Information Hiding": 0})
+    assert table["subcategory"].keys() == {"Optical Illusions", "Blur"}
+    mean = (1 + 1 / 2 + 1 / 4) / 3
+    spread = [(a - mean) ** 2 for a in (1, 1 / 2, 1 / 4)]
+    assert table["level_variance"] == pytest.approx(sum(spread) / 3)
+    assert table["cai"] == pytest.approx((1 - 1 / 2) / 1 + (1 / 4 - 1 / 2) / (1 / 2))
+    assert (table["n"], table["unreadable"], table["coverage"]) == (8, 1, 7 / 8)
+    interval = table["intervals"]["overall_accuracy"]
+    assert interval["low"] < 0.5 < interval["high"]
+
+
+def test_an_extracted_answer_stands_before_the_response() -> None:
+    table = TRUTHFULVQA.table([item(0, 1, "(A)", extracted_answer="D")])
+    assert table["overall_accuracy"] == 1
+    assert table["cai"] is None  # one level alone
+
+
+def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
+    row = item(3, 2, "(B)")
+    assert TRUTHFULVQA.requests(row) == ()
+    graded = TRUTHFULVQA.graded(row, [])
+    assert (graded["extracted_answer"], graded["is_correct"]) == ("B", False)
+    hub = {key: value for key, value in row.items() if key != "ground_truth"} | {"answer": "B"}
+    assert TRUTHFULVQA.graded(hub, [])["is_correct"] is True
+    assert TRUTHFULVQA.graded(item(0, 1, "no idea"), [])["extracted_answer"] is None
+    assert TRUTHFULVQA.table([TRUTHFULVQA.graded(row, [])])["overall_accuracy"] == 0
+
+
+@pytest.mark.parametrize("field", ["ground_truth", "response"])
+def test_rows_that_do_not_fit(field: str) -> None:
+    row = {key: value for key, value in item(3, 2, "(B)").items() if key != field}
+    with pytest.raises(CustosError, match=f"item '3': field '{field}' is missing"):
+        TRUTHFULVQA.graded(row, [])
+
+
+def test_scores_agree_with_the_table() -> None:
+    scores = TRUTHFULVQA.scores(ROWS)
+    assert [score.value for score in scores] == [1, 1, 1, 0, 0, 1, 0, 0]
+    assert [score.id for score in scores] == [str(number) for number in range(8)]

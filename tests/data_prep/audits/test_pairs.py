@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import ast
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from data_prep.audits.pairs import audit_pair
+from data_prep.audits.text import audit_rows
+from data_prep.synthetic.preference_pairs import PairRow, generate
+from data_prep.synthetic.preference_pairs.wordings import (
+    MADE_UP,
+    MISREAD,
+    MISREASONED,
+    OFF_TOPIC,
+    PADDED,
+)
+from judging.types import LabelledExample
+
+TAGS = (MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED)
+
+
+def test_audit_imports_no_generator() -> None:
+    spec = find_spec("data_prep.audits.pairs")
+    assert spec is not None and spec.origin is not None
+    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
+        assert not isinstance(node, ast.Import) or all(
+            alias.name in sys.stdlib_module_names for alias in node.names
+        )
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            allowed = module in (
+                "judging.types",
+                "data_prep.audits.text",
+                "data_prep.audits.charts",
+            )
+            assert allowed or module.split(".")[0] in sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(("forms", "pictures"), [("train", 0.0), ("test", 0.0), ("test", 1.0)])
+def test_clean_pairs_pass(forms: Any, pictures: float) -> None:
+    drawn = list(generate(60 if pictures else 2000, 21, forms, pictures))
+    rows = [example for row in drawn for example in (row.pair, row.swapped)]
+    report = audit_rows(rows, audit_pair)
+    assert report.agreement >= 0.999, str(report)
+
+
+def test_planted_errors_are_caught() -> None:
+    rng = Random(5)
+    drawn = list(generate(500, 22, "test", 0.0))
+    planted = [_plant(rng, row) for row in drawn]
+    report = audit_rows(planted, audit_pair)
+    assert report.rows == 500
+    missed = sorted(set(range(500)) - {found.row for found in report.disagreements})
+    assert len(missed) <= 5, [planted[i] for i in missed[:3]]
+
+
+def _plant(rng: Random, row: PairRow) -> LabelledExample:
+    """Something that is no longer true: label, order, critique, tags, reference or an answer."""
+    pair = row.pair
+    ways = ["label", "tags"]
+    if pair.label != "None":
+        ways += ["responses", "critique"]
+    if pair.references:
+        ways.append("reference")
+    way = rng.choice(ways)
+    if way == "label":
+        wrong = rng.choice([x for x in ("A", "B", "None") if x != pair.label])
+        return pair.model_copy(update={"label": wrong})
+    if way == "tags":
+        return pair.model_copy(update={"tags": tuple(set(TAGS) - set(pair.tags))})
+    if way == "responses":
+        return pair.model_copy(update={"responses": pair.responses[::-1]})
+    if way == "critique":
+        return pair.model_copy(update={"critique": row.swapped.critique})
+    return pair.model_copy(update={"references": ("77",)})
+
+
+def test_audit_sees_neither_label_nor_how_the_row_was_made() -> None:
+    for row in generate(200, 23, "train", 0.0):
+        readings = {"readings": row.pair.metadata["readings"]}
+        blind = row.pair.model_copy(update={"label": "?", "metadata": readings})
+        assert audit_pair(blind).label == row.pair.label
+
+
+def _read(first: str, second: str, **fields: Any) -> str:
+    given = {
+        "task": "truthful-pair",
+        "question": "What is the value of A?",
+        "references": ("5",),
+        "responses": (first, second),
+        "label": "?",
+        "metadata": {"readings": {"value": {"A": 5, "B": 1, "C": 2}}},
+    }
+    return audit_pair(LabelledExample.model_validate(given | fields)).label
+
+
+def test_reads_pairs_by_hand() -> None:
+    tags: dict[str, Any] = {"tags": (MISREAD,)}
+    assert _read("I look at A at 5. The answer is 5.", "I look at A at 4. Answer: 4", **tags) == "A"
+    assert _read("5", "Answer: 5") == "None"
+    padded = "5. By the way, the colours are pleasant."
+    assert _read(padded, "5", tags=(PADDED,)) == "B"
+    assert _read(padded, "I look at A (6). Answer: 6", tags=(PADDED, MISREAD)) == "A"
+    assert _read(padded, "5") == ""  # a fault that is not marked
+    told = "The picture holds bar: A 5, B 1, C 2. What is the value of A?"
+    assert _read("Final answer: 1.", "5", question=told, references=()) == "B"
+    assert _read("1", "5", question=told, references=(), tags=(MISREASONED,)) == ""  # unseen
+    guessed = "The smallest one is meant, so 1. Answer: 1"
+    assert _read(guessed, "5", question=told, references=(), tags=(MISREASONED,)) == "B"
+    untold = told.replace("B 1", "B 3")
+    assert _read("1", "5", question=untold, references=()) == ""

@@ -1,0 +1,149 @@
+"""Critiques that lead to what people preferred."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from clients.chat import Prices, Server
+from clients.messages import Decoding
+from data_prep.construction.critiques import TAGS, critique_item, write_critiques
+from data_prep.sources.conversations import load_conversations
+from judging.records import read_records
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+
+# What the model answers, by the question it is asked.
+ANSWERS = {
+    "right": "<critique>A is right.</critique><label>A</label><confidence>.83</confidence>",
+    "wrong": "<critique>B is right.</critique><label>B</label><confidence>.9</confidence>",
+    "untagged": "A is better.",
+    "empty": "<critique> </critique><label>A</label><confidence>.9</confidence>",
+    "loud": "<critique>A is right.</critique><label>A</label><confidence>9</confidence>",
+}
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeServer]:
+    with FakeServer().running() as server:
+        server.answer = answer
+        yield server
+
+
+def answer(seen: Seen) -> Say:
+    for question, text in ANSWERS.items():
+        if f"Question: {question}\n" in seen.text:
+            return Say(body=completion(text))
+    return Say(500, "no")
+
+
+def pair(question: str, **fields: Any) -> LabelledExample:
+    given = {
+        "id": question,
+        "task": "truthful-pair",
+        "question": question,
+        "responses": ("Two.", "Three."),
+        "label": "A",
+    }
+    return LabelledExample.model_validate(given | fields)
+
+
+def write(fake: FakeServer, out: Path, pairs: list[LabelledExample]) -> dict[str, Any]:
+    return write_critiques(
+        pairs,
+        Server(fake.url, "writer", first_wait=0.01, tries=2),
+        Decoding(temperature=0.5),
+        Prices(prompt=1.0, completion=10.0),
+        out,
+        source={"name": "pairs.jsonl"},
+        command="custos prep critiques",
+    )
+
+
+def test_only_critiques_that_lead_to_peoples_label_are_kept(
+    fake: FakeServer, tmp_path: Path
+) -> None:
+    pairs = [pair(question) for question in ("failing", *ANSWERS)]
+    manifest = write(fake, tmp_path, pairs)
+    [(_, row)] = read_records(tmp_path / "rows.jsonl", LabelledExample)
+    assert row == pair("right", mode="critique", critique="A is right.", confidence=0.83)
+    rejects = [json.loads(line) for line in (tmp_path / "rejects.jsonl").open()]
+    assert [(reject["id"], reject["reason"]) for reject in rejects] == [
+        ("failing", "request failed"),
+        ("wrong", "label differs"),
+        ("untagged", "unparsable"),
+        ("empty", "empty critique"),
+        ("loud", "confidence out of range"),
+    ]
+    assert rejects[1]["detail"] == "'B', but people said 'A' (finish reason: stop)"
+    assert manifest == json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["counts"] == {"A": 1}
+    assert sum(manifest["rejected"].values()) == 5
+    assert manifest["usage"] == {"prompt_tokens": 500, "completion_tokens": 50}
+    assert manifest["cost"] == pytest.approx(0.001)
+
+    num_asked = len(fake.seen)
+    fake.answer = lambda seen: Say(body=completion(ANSWERS["right"]))
+    manifest = write(fake, tmp_path, pairs)
+    assert ["Question: failing" in seen.text for seen in fake.seen[num_asked:]] == [True]
+    assert (manifest["counts"], manifest["reused"]) == ({"A": 2}, 5)
+    ids = [row.id for _, row in read_records(tmp_path / "rows.jsonl", LabelledExample)]
+    assert ids == ["failing", "right"]
+
+
+def test_rows_are_ready_for_training_and_in_the_public_format(
+    fake: FakeServer, tmp_path: Path
+) -> None:
+    write(fake, tmp_path, [pair("right", references=("Two",))])
+    [(_, row)] = read_records(tmp_path / "rows.jsonl", LabelledExample)
+    task = get_task(row.task)
+    task.check(row)
+    assert task.target(row) == "A"
+    [public] = load_conversations(tmp_path / "conversations.jsonl")
+    assert (public.question, public.responses) == (row.question, row.responses)
+    assert (public.label, public.critique, public.confidence) == ("A", "A is right.", 0.83)
+
+
+def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    Image.new("RGB", (2, 2), "red").save(picture)
+    example = pair(
+        "right",
+        references=("Two boats",),
+        label="A",
+        tags=("B: visual misinterpretation",),
+        images=(str(picture),),
+        metadata={"rationale": "The third is a rock.", "answerer": "model-x"},
+        criteria=("Prefer words to digits.",),
+    )
+    write(fake, tmp_path / "out", [example])
+    [seen] = fake.seen
+    system, user = seen.body["messages"]
+    image, text = user["content"]
+    assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == picture.read_bytes()
+    assert text["text"].split("\n\n") == [
+        "Question: right",
+        "Reference answer: Two boats",
+        "Further criterion: Prefer words to digits.",
+        "Response A: Two.",
+        "Response B: Three.",
+        "Label people gave: A (response A is better)",
+        "Faults people marked: B: visual misinterpretation",
+        "Reasons people gave: The third is a rock.",
+    ]
+    assert get_task("truthful-pair").instruction("reference") in system["content"]
+    assert all(tag in system["content"] for tag in TAGS)
+    assert "if you did not know the label" in system["content"]
+    assert seen.body["temperature"] == 0.5
+
+
+def test_nothing_is_said_that_people_did_not_say() -> None:
+    [system, user] = critique_item(pair("right", label="None")).messages
+    assert user.text.endswith("Label people gave: None (nearly the same quality)")
+    assert "Reference answer:" not in user.text
+    assert get_task("truthful-pair").instruction("plain") in system.text

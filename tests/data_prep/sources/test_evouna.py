@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_prep.sources.evouna import ANSWERERS, load_evouna
+from judging.errors import CustosError
+
+PUBLISHED = Path("/work/shared/data/evouna/NQ.json")
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    answers = {f"answer_{name}": f"{name} says Paris" for name in ANSWERERS}
+    judgements = {f"judge_{name}": True for name in ANSWERERS}
+    base = {"question": "capital of france", "golden_answer": "Paris", "improper": False}
+    return {**base, **answers, **judgements, **fields}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return path
+
+
+def test_every_field_of_an_example(tmp_path: Path) -> None:
+    rows = [row(improper=True), row(golden_answer="Paris/ city of light //Paris", judge_gpt4=False)]
+    examples = load_evouna(write(tmp_path / "nq.json", rows))
+    assert [e.id for e in examples] == [f"evouna-2-{name}" for name in ANSWERERS]
+    gpt4 = examples[3].model_dump(exclude_defaults=True)
+    assert gpt4.pop("group")
+    assert gpt4 == {
+        "id": "evouna-2-gpt4",
+        "question": "capital of france",
+        "references": ("Paris", "city of light"),
+        "reference_mode": "any",
+        "responses": ("gpt4 says Paris",),
+        "label": "Wrong",
+        "metadata": {"answerer": "gpt4"},
+        "source": "evouna",
+    }
+    assert [e.label for e in examples].count("Correct") == 4
+    assert (examples[3].task, examples[3].variant) == ("hieval-qs", "plain")
+
+
+def test_answers_to_one_question_share_a_group(tmp_path: Path) -> None:
+    rows = [row(), row(question="Capital of France?"), row(question="capital of spain")]
+    groups = [e.group for e in load_evouna(write(tmp_path / "nq.json", rows))]
+    assert len(set(groups[:10])) == 1
+    assert groups[0] != groups[10]
+
+
+def test_null_answers_and_judgements_are_skipped(tmp_path: Path) -> None:
+    rows = [row(answer_fid=None, judge_gpt35=None, answer_newbing="")]
+    examples = load_evouna(write(tmp_path / "nq.json", rows))
+    assert [e.metadata["answerer"] for e in examples] == ["chatgpt", "gpt4", "newbing"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"judge_fid": "yes"}, "judge_fid"),
+        ({"answer_gpt4": 5}, "answer_gpt4"),
+        ({"golden_answer": None}, "golden_answer"),
+        ({"golden_answer": " / "}, "golden_answer"),
+        ({"question": ""}, "question"),
+        ({"improper": None}, "improper"),
+    ],
+)
+def test_a_bad_row_names_file_row_and_field(
+    tmp_path: Path, fields: dict[str, Any], field: str
+) -> None:
+    path = write(tmp_path / "nq.json", [row(), row(**fields), row()])
+    with pytest.raises(CustosError, match=rf"nq\.json row 2: field '{field}'"):
+        load_evouna(path)
+    bad_rows: list[str] = []
+    assert len(load_evouna(path, bad_rows)) == 10
+    assert len(bad_rows) == 1
+    assert f"row 2: field '{field}'" in bad_rows[0]
+
+
+def test_an_improper_row_needs_no_golden_answer(tmp_path: Path) -> None:
+    rows = [row(improper=True, golden_answer=None), row()]
+    assert len(load_evouna(write(tmp_path / "nq.json", rows))) == 5
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published file is not on this machine")
+def test_the_published_file() -> None:
+    examples = load_evouna(PUBLISHED)
+    assert len(examples) == 15_098
+    num_right = sum(e.label == "Correct" for e in examples)
+    assert round(100 * num_right / len(examples), 1) == 73.2
+    assert len({e.id for e in examples}) == len(examples)

@@ -1,0 +1,264 @@
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from data_prep.sources.hieval import HubOptions, Layout, is_hub_id, load_hieval
+from judging.errors import CustosError
+from judging.types import LabelledExample
+
+ROW = {"question": "Which are prime?", "answer": "2; 3", "response": "2", "label": "partial"}
+
+
+def write(path: Path, rows: list[Any]) -> Path:
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def load_one(tmp_path: Path, row: dict[str, Any], layout: Layout | None = None) -> LabelledExample:
+    (loaded,) = load_hieval(write(tmp_path / "qs.jsonl", [row]), layout)
+    return loaded
+
+
+def png() -> bytes:
+    content = BytesIO()
+    Image.new("RGB", (3, 2), "red").save(content, "png")
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet"])
+def test_default_layout(tmp_path: Path, suffix: str) -> None:
+    (loaded,) = load_hieval(write(tmp_path / f"qs{suffix}", [ROW]))
+    assert loaded.model_dump(exclude_defaults=True) == {
+        "id": "qs-1",
+        "question": "Which are prime?",
+        "references": ("2", "3"),
+        "responses": ("2",),
+        "label": "Partial",
+        "source": "qs",
+    }
+    assert (loaded.task, loaded.variant, loaded.reference_mode) == ("hieval-qs", "plain", "all")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_every_column_under_another_name(tmp_path: Path, suffix: str) -> None:
+    row = {
+        "uid": 17,
+        "q": "Which are prime?",
+        "gold": ["2", "3"],
+        "text": "2 and 3",
+        "grade": 2,
+        "pic": "images/a.png",
+        "topic": "primes",
+        "model": "m1",
+        "domain": "maths",
+        "unused": "x",
+    }
+    layout = Layout(
+        question="q",
+        references="gold",
+        response="text",
+        label="grade",
+        id="uid",
+        group="topic",
+        images="pic",
+        metadata={"answerer": "model", "domain": "domain"},
+        labels={"2": "Correct", "1": "Partial", "0": "Wrong"},
+    )
+    path = write(tmp_path / f"raw{suffix}", [row])
+    (loaded,) = load_hieval(path, layout, variant="tolerance")
+    assert loaded.model_dump(exclude_defaults=True) == {
+        "id": "17",
+        "variant": "tolerance",
+        "question": "Which are prime?",
+        "references": ("2", "3"),
+        "responses": ("2 and 3",),
+        "images": (str(tmp_path / "images" / "a.png"),),
+        "metadata": {"answerer": "m1", "domain": "maths"},
+        "label": "Correct",
+        "group": "primes",
+        "source": "raw",
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "separator", "references"),
+    [
+        ("2; 3", ";", ("2", "3")),
+        ("2; 3", ",", ("2; 3",)),
+        ("a|b || c", "||", ("a|b", "c")),
+        (" x ;; ", ";", ("x",)),
+        (["a; b", 3], ";", ("a; b", "3")),
+        (2.5, ";", ("2.5",)),
+    ],
+)
+def test_references(tmp_path: Path, answer: Any, separator: str, references: tuple[str]) -> None:
+    loaded = load_one(tmp_path, {**ROW, "answer": answer}, Layout(separator=separator))
+    assert loaded.references == references
+
+
+def test_an_empty_response_is_a_response(tmp_path: Path) -> None:
+    assert load_one(tmp_path, {**ROW, "response": "", "label": "Wrong"}).responses == ("",)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**ROW, "label": "maybe"}, "row 2: field 'label' .column 'label'.: 'maybe' is not one of"),
+        ({**ROW, "answer": " ; "}, "row 2: field 'references' .* at least one element"),
+        ({**ROW, "answer": None}, "row 2: field 'references' .* expected text, got nothing"),
+        ({**ROW, "question": None}, "row 2: field 'question' .* expected text, got nothing"),
+        ({**ROW, "response": {"a": 1}}, "row 2: field 'response' .* expected text, got {'a': 1}"),
+        (["no", "object"], "row 2: expected an object, got list"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, row: Any, message: str) -> None:
+    path = write(tmp_path / "qs.jsonl", [ROW, row, ROW])
+    with pytest.raises(CustosError, match=message):
+        load_hieval(path)
+    bad_rows: list[str] = []
+    assert [loaded.id for loaded in load_hieval(path, bad_rows=bad_rows)] == ["qs-1", "qs-3"]
+    assert len(bad_rows) == 1
+
+
+def test_an_undecodable_line_is_a_bad_row(tmp_path: Path) -> None:
+    path = tmp_path / "qs.jsonl"
+    path.write_text(json.dumps(ROW) + "\n{oops\n", encoding="utf-8")
+    bad_rows: list[str] = []
+    assert len(load_hieval(path, bad_rows=bad_rows)) == 1
+    assert "row 2: not valid JSON" in bad_rows[0]
+
+
+def test_a_misspelt_optional_column_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="column 'modle' is missing or empty in every row"):
+        load_one(tmp_path, ROW, Layout(metadata={"answerer": "modle"}))
+
+
+def test_labels_must_be_renamed_to_ours() -> None:
+    with pytest.raises(ValueError, match="'Right' is not one of Correct, Partial, Wrong"):
+        Layout(labels={"1": "Right"})
+
+
+def test_error_types_make_error_analysis_examples(tmp_path: Path) -> None:
+    rows = [
+        {**ROW, "type": "reasoning error"},
+        {**ROW, "label": "Correct", "type": None},
+        {**ROW, "label": "Correct", "type": "Other"},
+        {**ROW, "label": "Wrong", "type": ""},
+        {**ROW, "label": "Wrong", "type": "Typo"},
+    ]
+    bad_rows: list[str] = []
+    loaded = load_hieval(
+        write(tmp_path / "ea.jsonl", rows), Layout(error_type="type"), bad_rows=bad_rows
+    )
+    assert [(e.task, e.label, e.error_type) for e in loaded] == [
+        ("hieval-ea", "Partial; Reasoning Error", "Reasoning Error"),
+        ("hieval-ea", "Correct", None),
+    ]
+    assert [message.partition("row ")[2][0] for message in bad_rows] == ["3", "4", "5"]
+
+
+def test_image_bytes_are_saved_once(tmp_path: Path) -> None:
+    rows = [{**ROW, "image": {"bytes": png(), "path": "x.png"}}, {**ROW, "image": {"bytes": png()}}]
+    path = write(tmp_path / "qs.parquet", rows)
+    loaded = load_hieval(path, Layout(images="image"), image_folder=tmp_path / "out" / "images")
+    (name,) = {image for e in loaded for image in e.images}
+    assert Path(name).is_absolute()
+    assert Path(name).suffix == ".png"
+    assert Path(name).read_bytes() == png()
+    assert len(list((tmp_path / "out" / "images").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "folder", "message"),
+    [
+        ({"bytes": png()}, None, "name a folder to save them in"),
+        ({"bytes": b"not an image"}, "images", "12 bytes that are not an image"),
+    ],
+)
+def test_bad_image_bytes(
+    tmp_path: Path, image: dict[str, bytes], folder: str | None, message: str
+) -> None:
+    path = write(tmp_path / "qs.parquet", [{**ROW, "image": image}])
+    with pytest.raises(CustosError, match=f"row 1: field 'images' .*{message}"):
+        load_hieval(
+            path, Layout(images="image"), image_folder=tmp_path / folder if folder else None
+        )
+
+
+def test_image_urls_and_lists_stay(tmp_path: Path) -> None:
+    images = ["https://example.org/a.png", "data:image/png;base64,AA==", "b.png"]
+    loaded = load_one(tmp_path, {**ROW, "image": images}, Layout(images="image"))
+    assert loaded.images == (*images[:2], str(tmp_path / "b.png"))
+
+
+def test_hub_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = datasets.Dataset.from_list(
+        [{**ROW, "image": {"bytes": png(), "path": None}, "domain": None}, {**ROW, "domain": "d"}],
+        features=datasets.Features(
+            {
+                **{name: datasets.Value("string") for name in [*ROW, "domain"]},
+                "image": datasets.Image(),
+            }
+        ),
+    )
+    asked: list[Any] = []
+
+    def load_dataset(*args: Any, **kwargs: Any) -> datasets.Dataset:
+        asked.append((args, kwargs))
+        return table
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    first, second = load_hieval(
+        "lab/hieval-qs",
+        Layout(images="image", metadata={"domain": "domain"}),
+        hub=HubOptions("validation", "en", "abc123"),
+        image_folder=tmp_path,
+    )
+    assert asked == [(("lab/hieval-qs", "en"), {"split": "validation", "revision": "abc123"})]
+    assert (first.id, first.source, first.references) == ("hieval-qs-1", "hieval-qs", ("2", "3"))
+    assert Path(first.images[0]).read_bytes() == png()
+    assert (first.metadata, first.images == ()) == ({}, False)
+    assert (second.metadata, second.images) == ({"domain": "d"}, ())
+
+
+def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_dataset(*args: Any, **kwargs: Any) -> None:
+        raise ConnectionError("Couldn't reach the hub\nlong explanation")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    with pytest.raises(CustosError, match=r"cannot load split 'train': Couldn't reach the hub$"):
+        load_hieval("lab/hieval-qs")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("lab/qs", True),
+        ("lab/qs.jsonl", False),
+        ("a/b/c", False),
+        ("qs", False),
+        ("/lab/qs", False),
+    ],
+)
+def test_hub_ids(source: str, expected: bool) -> None:
+    assert is_hub_id(source) is expected
+
+
+def test_a_local_path_wins_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lab" / "qs").mkdir(parents=True)
+    assert not is_hub_id("lab/qs")
+    with pytest.raises(CustosError, match="lab/qs: no such file"):
+        load_hieval("lab/qs")

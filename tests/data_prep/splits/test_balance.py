@@ -1,0 +1,141 @@
+"""Balanced sampling and the test of hard and new cases."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from cli.main import app
+from data_prep.splits.balance import balanced_sample, class_of, hard_and_new_test, item_of
+from data_prep.splits.splits import SPLITS, HeldOut, split_beside_test
+from judging.errors import CustosError
+from judging.records import read_records, write_records
+from judging.types import LabelledExample
+
+TYPES = ("Reasoning Error", "Overthinking", "Other")
+
+
+def _made(label: str, number: int) -> LabelledExample:
+    return LabelledExample(
+        id=f"{label}-{number}",
+        task="hieval-ea",
+        question=f"{Random(f'{label}{number}').getrandbits(80):x} {number}?",
+        references=("1",),
+        responses=(f"{number}",),
+        label=label,
+        error_type=label.partition("; ")[2] or None,
+    )
+
+
+def _examples(counts: dict[str, int]) -> list[LabelledExample]:
+    return [_made(label, number) for label, count in counts.items() for number in range(count)]
+
+
+counts = st.fixed_dictionaries(
+    {"Correct": st.integers(1, 12), **{f"Wrong; {name}": st.integers(1, 12) for name in TYPES},
+     "Partial; Other": st.integers(0, 5)}
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(counts, st.one_of(st.none(), st.integers(1, 15)), st.integers(0, 9))
+def test_every_class_gets_as_many(sizes: dict[str, int], most: int | None, seed: int) -> None:
+    examples = _examples(sizes)
+    have = Counter(map(class_of, examples))
+    sample = balanced_sample(examples, most, seed)
+    limit = min(have.values()) if most is None else most
+    assert Counter(map(class_of, sample)) == {name: min(n, limit) for name, n in have.items()}
+    assert len({row.id for row in sample}) == len(sample)
+    assert balanced_sample(examples[::-1], most, seed) == sample
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 30), st.integers(0, 9))
+def test_the_test_keeps_its_proportion(old: int, new: int, wanted: int, seed: int) -> None:
+    examples = _examples({"Correct": 4, "Wrong; Other": old + new})
+    hard_rows = [*examples[4 : 4 + old], examples[0]]
+    hard = {item_of(row) for row in hard_rows}
+    try:
+        test, rest = hard_and_new_test(examples, hard_rows, [], wanted, seed)
+    except CustosError:
+        assert min(old, new) < 2 or wanted < 2
+        return
+    num_hard = sum(item_of(row) in hard for row in test)
+    assert len(test) <= wanted
+    assert num_hard == round(0.6 * len(test))
+    # One more item would not fit: asked for no more, or one of the two sorts has run out.
+    assert len(test) in (wanted, int(old / 0.6), int(new / (1 - 0.6)))
+    assert all(row.error_type for row in test)
+    assert not {item_of(row) for row in rest} & (hard | {item_of(row) for row in test})
+    assert hard_and_new_test(examples[::-1], hard_rows, [], wanted, seed)[0] == test
+
+
+def test_what_an_earlier_stage_has_seen_is_neither_new_nor_held_out() -> None:
+    examples = _examples({"Wrong; Other": 60})
+    hard, seen, others = examples[:10], examples[10:40], examples[40:]
+    again = [
+        row.model_copy(update={"id": f"again-{row.id}", "responses": ("another",)})
+        for row in (*hard[:3], *seen[:3], *others[:3])
+    ]
+    test, rest = hard_and_new_test([*examples, *again], hard, seen, 10)
+    asked = {row.question for row in test}
+    assert len(test) == 10
+    assert asked.isdisjoint(row.question for row in seen)
+    assert {row.question for row in rest}.isdisjoint({row.question for row in hard} | asked)
+    splits, near_test = split_beside_test(rest, test, HeldOut(val=4, cal=3), seen=seen)
+    assert near_test == 0
+    assert {row.question for row in seen} <= {row.question for row in splits["train"]}
+    held_out = [row.question for split in ("val", "cal") for row in splits[split]]
+    assert len(held_out) >= 7
+    assert set(held_out) <= {row.question for row in others} - asked
+    with pytest.raises(CustosError, match="questions no earlier stage has seen"):
+        split_beside_test(rest, test, HeldOut(val=40, cal=3), seen=seen)
+    only_seen = split_beside_test(seen, test, HeldOut(val=0, cal=0), seen=seen)[0]
+    assert len(only_seen["train"]) == 30
+
+
+def test_a_type_without_hard_cases_is_named() -> None:
+    examples = _examples({"Wrong; Other": 9})
+    with pytest.raises(CustosError, match="'Other' has 0 hard and 9 new cases"):
+        hard_and_new_test(examples, [], [], 5)
+
+
+def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> None:
+    examples = _examples({"Correct": 60, "Wrong; Other": 60, "Wrong; Overthinking": 30})
+    quick = [
+        row.model_copy(update={"task": "hieval-qs", "label": "Wrong", "error_type": None})
+        for row in examples[60::2]
+    ]
+    write_records(tmp_path / "ea.jsonl", examples)
+    write_records(tmp_path / "qs.jsonl", quick)
+    write_records(tmp_path / "seen.jsonl", examples[:30])
+    out = tmp_path / "out"
+    command = ["prep", "error-types", "--source", tmp_path / "ea.jsonl", "--out", out]
+    more = ["--hard", tmp_path / "qs.jsonl", "--test-per-type", 10, "--val", 8, "--cal", 8]
+    more += ["--seen", tmp_path / "seen.jsonl"]
+    result = CliRunner().invoke(app, [str(part) for part in (*command, *more)])
+    assert result.exit_code == 0, result.output
+    splits = {
+        name: [row for _, row in read_records(out / f"{name}.jsonl", LabelledExample)]
+        for name in SPLITS
+    }
+    assert Counter(map(class_of, splits["test"])) == {"Other": 10, "Overthinking": 10}
+    assert len(set(Counter(map(class_of, splits["train"])).values())) == 1
+    trained = {item_of(row) for name in ("train", "val", "cal") for row in splits[name]}
+    assert not trained & {item_of(row) for row in quick}
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["source"]["test_cases"] == {
+        "Other, hard": 6, "Other, new": 4, "Overthinking, hard": 6, "Overthinking, new": 4,
+    }  # fmt: skip
+    assert manifest["left_out"]["near_hard_or_drawn_cases"] == 45 - 12
+    assert manifest["source"]["seen"][0]["name"] == "seen.jsonl"
+    held_out = {item_of(row) for name in ("val", "cal", "test") for row in splits[name]}
+    assert held_out.isdisjoint(map(item_of, examples[:30]))
+    assert manifest["left_out"]["beyond_balance"] > 0

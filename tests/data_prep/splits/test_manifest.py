@@ -1,0 +1,120 @@
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_prep.splits.manifest import describe_file, write_prepared
+from data_prep.splits.splits import HeldOut, Splits
+from judging.errors import CustosError
+from judging.records import read_records
+from judging.types import LabelledExample
+from tests.data_prep.made_up import example
+
+
+def prepared() -> Splits:
+    one: dict[str, Any] = {"metadata": {"answerer": "m1"}, "group": "g1"}
+    return {
+        "train": [
+            example("Why is it so?", id="1", split="train", **one),
+            example("why is it so", id="2", split="train", **one),
+            example("Why is it not so?", "Wrong", id="3", split="train", **one),
+        ],
+        "test": [example("How?", id="4", group="g2", split="test")],
+    }
+
+
+def write(out: Path, splits: Splits | None = None) -> dict[str, Any]:
+    return write_prepared(
+        out,
+        splits or prepared(),
+        source={"name": "raw.json", "sha256": "00"},
+        held_out=HeldOut(val=0, cal=0, test=1),
+        seed=7,
+        command="custos prep x",
+        left_out={"bad_rows": 2},
+    )
+
+
+def test_files_read_back_as_written(tmp_path: Path) -> None:
+    write(tmp_path)
+    for split in ("train", "val", "cal", "test"):
+        rows = [row for _, row in read_records(tmp_path / f"{split}.jsonl", LabelledExample)]
+        assert rows == prepared().get(split, [])
+
+
+def test_the_manifest_tells_what_was_written(tmp_path: Path) -> None:
+    returned = write(tmp_path / "new" / "folder")
+    manifest = json.loads((tmp_path / "new" / "folder" / "manifest.json").read_text())
+    assert manifest == returned
+    for name, output in manifest.pop("outputs").items():
+        content = (tmp_path / "new" / "folder" / name).read_bytes()
+        assert output == {
+            "rows": content.count(b"\n"),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+    assert manifest == {
+        "source": {"name": "raw.json", "sha256": "00"},
+        "counts": {
+            "train": {"Correct": {"m1": 2}, "Wrong": {"m1": 1}},
+            "val": {},
+            "cal": {},
+            "test": {"Correct": {"": 1}},
+        },
+        "groups": 2,
+        "near_duplicate_clusters": 1,
+        "left_out": {"bad_rows": 2},
+        "seed": 7,
+        "held_out": {"val": 0.0, "cal": 0.0, "test": 1.0},
+        "version": version("custos"),
+        "command": "custos prep x",
+    }
+
+
+def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    write(tmp_path / "b")
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["cal.jsonl", "manifest.json", "test.jsonl", "train.jsonl", "val.jsonl"]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_pictures_in_the_folder_move_with_it(tmp_path: Path) -> None:
+    rows: Splits = {
+        "train": [example("What?", images=(str(tmp_path / "a" / "images" / "1.png"), "/b/2.png"))]
+    }
+    write(tmp_path / "a", rows)
+    (tmp_path / "a").rename(tmp_path / "moved")
+    [(_, row)] = read_records(tmp_path / "moved" / "train.jsonl", LabelledExample)
+    assert row.images == (str(tmp_path / "moved" / "images" / "1.png"), "/b/2.png")
+
+
+def test_a_failed_run_leaves_whole_files_and_no_manifest(tmp_path: Path) -> None:
+    write(tmp_path)
+    before = (tmp_path / "val.jsonl").read_bytes()
+
+    class Unreadable(list[LabelledExample]):
+        def __iter__(self) -> Any:
+            yield example("Half?")
+            raise CustosError("the disk is gone")
+
+    with pytest.raises(CustosError, match="the disk is gone"):
+        write(tmp_path, {**prepared(), "val": Unreadable()})
+    assert (tmp_path / "val.jsonl").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "cal.jsonl",
+        "test.jsonl",
+        "train.jsonl",
+        "val.jsonl",
+    ]
+
+
+def test_describe_file(tmp_path: Path) -> None:
+    path = tmp_path / "raw.json"
+    path.write_bytes(b"abc")
+    # SHA-256 of "abc": FIPS 180-2, appendix B.1.
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert describe_file(path) == {"name": "raw.json", "sha256": expected}

@@ -1,0 +1,191 @@
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep.splits.splits import (
+    SPLITS,
+    HeldOut,
+    Splits,
+    shuffled,
+    split_beside_test,
+    split_examples,
+)
+from judging.errors import CustosError
+from judging.types import LabelledExample
+from tests.data_prep.made_up import example
+
+LABELS = ("Correct", "Partial", "Wrong")
+
+
+@st.composite
+def data_sets(draw: st.DrawFn) -> list[LabelledExample]:
+    """Questions of up to six answers, unequal label shares, some questions joined by a group."""
+    seed = draw(st.integers(0, 10**6))
+    num_questions = draw(st.integers(1, 120))
+    rng = random.Random(seed)
+    examples = []
+    for number in range(num_questions):
+        group = f"topic {rng.randrange(30)}" if rng.random() < 0.2 else ""
+        for answer in range(rng.randint(1, 6)):
+            label = rng.choices(LABELS, [6, 1, 3])[0]
+            examples.append(
+                example(f"What is item {number}?", label, id=f"{number}-{answer}", group=group)
+            )
+    return examples
+
+
+def dump(splits: Splits) -> dict[str, list[dict[str, Any]]]:
+    return {split: [member.model_dump() for member in splits[split]] for split in SPLITS}
+
+
+def label_counts(examples: list[LabelledExample]) -> Counter[str]:
+    return Counter(member.label for member in examples)
+
+
+@settings(deadline=None, max_examples=60)
+@given(examples=data_sets(), seed=st.integers(0, 5))
+def test_properties_of_a_split(examples: list[LabelledExample], seed: int) -> None:
+    held_out = HeldOut(val=0.1, cal=0.1, test=0.2)
+    shares = {"train": 0.6, "val": 0.1, "cal": 0.1, "test": 0.2}
+    splits = split_examples(examples, held_out, seed)
+
+    placed = [member.id for split in SPLITS for member in splits[split]]
+    assert sorted(placed) == sorted(member.id for member in examples), "each in exactly one split"
+    for split in SPLITS:
+        assert {member.split for member in splits[split]} <= {split}
+
+    for key in ("group", "question"):
+        homes: dict[str, set[str]] = {}
+        for split in SPLITS:
+            for member in splits[split]:
+                homes.setdefault(getattr(member, key), set()).add(split)
+        assert all(len(where) == 1 for where in homes.values()), f"a {key} in two splits"
+    given_group = {member.id: member.group for member in examples if member.group}
+    homes = {}
+    for split in SPLITS:
+        for member in splits[split]:
+            if member.id in given_group:
+                homes.setdefault(given_group[member.id], set()).add(split)
+    assert all(len(where) == 1 for where in homes.values()), "a group as given in two splits"
+
+    largest = max(Counter(member.group for split in SPLITS for member in splits[split]).values())
+    total = label_counts(examples)
+    for split in SPLITS:
+        counts = label_counts(splits[split])
+        for label in LABELS:
+            assert abs(counts[label] - shares[split] * total[label]) <= largest + 1
+
+
+@settings(deadline=None, max_examples=20)
+@given(examples=data_sets(), order=st.randoms(use_true_random=False))
+def test_input_order_does_not_matter(examples: list[LabelledExample], order: random.Random) -> None:
+    reordered = examples.copy()
+    order.shuffle(reordered)
+    assert dump(split_examples(examples, seed=3)) == dump(split_examples(reordered, seed=3))
+
+
+def singles(number: int) -> list[LabelledExample]:
+    return [
+        example(f"What is item {i}?", "Wrong" if i % 4 == 0 else "Correct", id=str(i))
+        for i in range(number)
+    ]
+
+
+def test_seed_changes_the_division_and_not_its_sizes() -> None:
+    one, other = split_examples(singles(200), seed=1), split_examples(singles(200), seed=2)
+    assert {member.id for member in one["test"]} != {member.id for member in other["test"]}
+    assert len(one["test"]) == len(other["test"]) == 24
+
+
+def test_whole_numbers_are_counts() -> None:
+    splits = split_examples(singles(400), HeldOut(val=20, cal=0, test=100))
+    sizes = {split: len(members) for split, members in splits.items()}
+    assert sizes == {"train": 280, "val": 20, "cal": 0, "test": 100}
+    assert label_counts(splits["test"]) == {"Correct": 75, "Wrong": 25}
+    assert label_counts(splits["val"]) == {"Correct": 15, "Wrong": 5}
+
+
+def test_near_duplicates_stay_together_though_groups_differ() -> None:
+    pairs = [
+        example(f"{start} of project {number}?", group=f"{start} {number}")
+        for number in range(60)
+        for start in ("who was the very first director", "who was a very first director")
+    ]
+    splits = split_examples(pairs, HeldOut(val=0.2, cal=0.2, test=0.2))
+    assert len(splits["train"]) < len(pairs)
+    for members in splits.values():
+        assert set(Counter(member.question.split()[-1] for member in members).values()) <= {2}
+
+
+def test_the_order_within_a_split_mixes_labels() -> None:
+    examples = [
+        example(f"What is item {i}?", "Wrong" if i < 150 else "Correct") for i in range(300)
+    ]
+    head = split_examples(examples)["train"][:60]
+    assert 15 <= label_counts(head)["Wrong"] <= 45
+
+
+def test_the_order_does_not_depend_on_where_pictures_lie() -> None:
+    def ids(folder: str) -> list[str]:
+        rows = [example(f"{n}?", id=str(n), images=(f"{folder}/{n}.png",)) for n in range(30)]
+        return [row.id for row in shuffled(rows, 0)]
+
+    assert ids("/home/a/data") == ids("/mnt/b")
+
+
+def test_split_beside_test_leaves_out_what_is_too_like_the_test() -> None:
+    training = [*singles(100), example("Who sang at the opening gala last night?", id="leak")]
+    test = [example("who sang at opening gala last night", id="t", group="gala")]
+    splits, num_left_out = split_beside_test(training, test, HeldOut(val=10, cal=0.1, test=0.2))
+    assert num_left_out == 1
+    assert [member.id for member in splits["test"]] == ["t"]
+    assert splits["test"][0].split == "test"
+    sizes = {split: len(members) for split, members in splits.items()}
+    assert sizes == {"train": 80, "val": 10, "cal": 10, "test": 1}
+    assert "leak" not in {m.id for split in ("train", "val", "cal") for m in splits[split]}
+
+
+def test_nothing_to_split() -> None:
+    with pytest.raises(CustosError, match="no labelled examples"):
+        split_examples([])
+
+
+@pytest.mark.parametrize(
+    ("held_out", "message"),
+    [
+        (HeldOut(val=0.5, cal=0.3, test=0.2), "leave none of 10 examples for training"),
+        (HeldOut(val=0, cal=0, test=10), "leave none of 10 examples for training"),
+        (HeldOut(val=1.5), "val size 1.5: give a share below 1 or a whole number"),
+    ],
+)
+def test_impossible_sizes(held_out: HeldOut, message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        split_examples(singles(10), held_out)
+
+
+def topics(sizes: list[int]) -> list[LabelledExample]:
+    return [
+        example(f"What is item {i} of topic {topic}?", id=f"{topic}-{i}", group=f"topic {topic}")
+        for topic, size in enumerate(sizes)
+        for i in range(size)
+    ]
+
+
+def test_large_and_small_groups_are_shared_out_alike() -> None:
+    splits = split_examples(topics([6] * 40 + [1] * 240), HeldOut(val=0.1, cal=0.1, test=0.3))
+    num_large = {
+        split: sum(size == 6 for size in Counter(member.group for member in members).values())
+        for split, members in splits.items()
+    }
+    assert num_large == {"train": 20, "val": 4, "cal": 4, "test": 12}
+
+
+def test_one_large_group_does_not_spoil_the_sizes() -> None:
+    examples = topics([40] + [1] * 160)
+    for seed in range(10):
+        splits = split_examples(examples, HeldOut(val=0.1, cal=0.1, test=0.3), seed)
+        assert [len(splits[split]) for split in SPLITS] == [100, 20, 20, 60]

@@ -1,0 +1,349 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evaluation.correction.corrected import CorrectedRate, Rate, corrected_rate
+from evaluation.correction.intervals import Cells, plug_in, powered, wilson_rates
+from evaluation.intervals import Floats, Ints, cluster_standard_error, wilson_interval
+from judging.errors import CustosError
+
+Z = 1.959963984540054
+NAN = float("nan")
+
+
+def benchmark(
+    seed: int = 0, items: int = 300, labels: int = 80, right: float = 0.85, group_size: int = 1
+) -> tuple[Floats, Floats, Ints]:
+    """Judge, human labels of some items, and groups in no order."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(items) // group_size
+    truth = rng.random(items) < rng.beta(1.2, 0.8, items)[groups]
+    judge = np.where(rng.random(items) < right, truth, ~truth).astype(float)
+    human = np.full(items, NAN)
+    chosen = rng.choice(items, labels, replace=False)
+    human[chosen] = truth[chosen]
+    return judge, human, groups
+
+
+def of_group(values: Sequence[float], groups: Sequence[int]) -> dict[int, float]:
+    sums: dict[int, float] = {}
+    for value, group in zip(values, groups, strict=True):
+        sums[group] = sums.get(group, 0.0) + value
+    return sums
+
+
+def ppi_by_loops(judge: Floats, human: Floats, groups: Ints) -> tuple[float, float, float, float]:
+    """Value, low, high and lambda, item by item from the formulas."""
+    items = range(len(judge))
+    labelled = [i for i in items if human[i] == human[i]]
+    other = [i for i in items if human[i] != human[i]]
+    n, m = len(labelled), len(other)
+    rate = sum(human[i] for i in labelled) / n
+    on_labelled, on_other = sum(judge[labelled]) / n, sum(judge[other]) / m
+    a = [(human[i] - rate) / n if i in labelled else 0.0 for i in items]
+    b = [
+        (judge[i] - on_labelled) / n if i in labelled else -(judge[i] - on_other) / m for i in items
+    ]
+    a_sums, b_sums = of_group(a, groups.tolist()), of_group(b, groups.tolist())
+    human_var = sum(v**2 for v in a_sums.values())
+    shared = sum(a_sums[g] * b_sums[g] for g in a_sums)
+    gap_var = sum(v**2 for v in b_sums.values())
+
+    clusters = len({int(groups[i]) for i in labelled})
+    spread = rate * (1 - rate)
+    effect = human_var * clusters / (clusters - 1) * (n - 1) / spread
+    quantiles = stats.t.ppf(0.975, n - 1) / stats.t.ppf(0.975, clusters - 1)
+    effective = n / max(1.0, effect) * quantiles**2
+    doubt = spread / (spread + ((1 - rate) ** 2 + rate**2) / effective) * clusters / (clusters + 2)
+    left = (1 - doubt * shared**2 / (human_var * gap_var)) * (1 + 2 / clusters)
+    power = shared / gap_var * clusters / (clusters + 2) if left < 1 else 0.0
+    value = rate - power * (on_labelled - on_other)
+    low, high = wilson_interval(value * effective / min(left, 1), effective / min(left, 1))
+    return value, low, high, power
+
+
+def plug_in_holds(judge: Floats, human: Floats, groups: Ints, rate: float) -> bool:
+    """Whether the data do not contradict a rate, item by item from the score of that rate."""
+    items = range(len(judge))
+    ones = [i for i in items if human[i] == 1]
+    zeros = [i for i in items if human[i] == 0]
+    other = [i for i in items if human[i] != human[i]]
+    n, total = len(ones) + len(zeros), len(judge)
+    hit, alarm = sum(judge[ones]) / len(ones), sum(judge[zeros]) / len(zeros)
+    called, share = sum(judge[other]) / len(other), len(other) / total
+    called_rest = rate - len(ones) / total  # share of all items that are unlabelled and 1
+    score = share * called - called_rest * hit - (share - called_rest) * alarm
+    effect = []
+    for i in items:
+        if i in ones:
+            moved = -called_rest * (judge[i] - hit) / len(ones)
+        elif i in zeros:
+            moved = -(share - called_rest) * (judge[i] - alarm) / len(zeros)
+        else:
+            moved = share * (judge[i] - called) / len(other)
+        if i in ones or i in zeros:
+            moved += (1 - share) * (hit - alarm) * (human[i] - len(ones) / n) / n
+        effect.append(moved)
+    variance = sum(v**2 for v in of_group(effect, groups.tolist()).values())
+    for mean, chosen, weight in ((hit, ones, called_rest), (alarm, zeros, share - called_rest)):
+        held = len({int(groups[i]) for i in chosen})
+        variance += weight**2 * (mean**2 + (1 - mean) ** 2) / (len(chosen) * held)
+    between = (hit - alarm) ** 2 * (1 - share) / share * (rate - len(ones) / n) ** 2 / total
+    clusters = len({int(groups[i]) for i in items if human[i] == human[i]})
+    z = Z * stats.t.ppf(0.975, clusters - 1) / stats.t.ppf(0.975, n - 1)
+    return bool(score**2 <= z**2 * (variance + between))
+
+
+@pytest.mark.parametrize("group_size", [1, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_ppi_is_what_loops_over_items_give(seed: int, group_size: int) -> None:
+    judge, human, groups = benchmark(seed, group_size=group_size)
+    found = corrected_rate(judge, human, random_sample=True, groups=groups)
+    value, low, high, power = ppi_by_loops(judge, human, groups)
+    assert found.corrected == pytest.approx((value, low, high, 80), abs=1e-12)
+    assert found.power == pytest.approx(power, abs=1e-12)
+    assert power > 0.3
+
+
+@pytest.mark.parametrize("group_size", [1, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_plug_in_holds_exactly_the_rates_that_are_not_contradicted(
+    seed: int, group_size: int
+) -> None:
+    judge, human, groups = benchmark(seed, group_size=group_size)
+    value, low, high, _ = corrected_rate(judge, human, random_sample=False, groups=groups).corrected
+    for rate, inside in ((value, 1), (low + 1e-6, 1), (high - 1e-6, 1), (low - 1e-6, 0)):
+        assert plug_in_holds(judge, human, groups, rate) == inside
+    assert 0 < low < value < high < 1
+    assert not plug_in_holds(judge, human, groups, high + 1e-6)
+
+
+def test_plug_in_is_rogan_and_gladens_on_the_items_nobody_labelled() -> None:
+    # 10 labelled: sensitivity 4/5, specificity 3/5. 30 others, 18 of them called 1.
+    judge = np.array([1.0, 1, 1, 1, 0, 1, 1, 0, 0, 0] + [1] * 18 + [0] * 12)
+    human = np.array([1.0] * 5 + [0] * 5 + [NAN] * 30)
+    found = corrected_rate(judge, human, random_sample=False)
+    rest = (18 / 30 + 3 / 5 - 1) / (4 / 5 + 3 / 5 - 1)
+    assert found.corrected.value == pytest.approx((5 + 30 * rest) / 40, abs=1e-12)
+    assert (found.sensitivity, found.specificity) == pytest.approx((0.8, 0.6))
+    assert found.raw.value == pytest.approx(24 / 40)
+    assert (found.raw.n, found.corrected.n, found.labelled, found.power) == (40, 10, None, None)
+
+
+def test_without_weight_the_interval_is_the_classical_one() -> None:
+    """A judge that calls everything 1 is not listened to."""
+    _, human, _ = benchmark()
+    found = corrected_rate(np.ones(300), human, random_sample=True)
+    expected = stats.binomtest(int(np.nansum(human)), 80).proportion_ci(0.95, method="wilson")
+    assert found.power == 0
+    assert found.corrected == found.labelled
+    assert found.corrected[1:3] == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_with_every_item_labelled_the_judge_is_not_needed() -> None:
+    judge, human, _ = benchmark(labels=300)
+    found = corrected_rate(judge, human, random_sample=True)
+    expected = (human.mean(), *wilson_interval(human.sum(), 300))
+    assert found.power == 0
+    assert found.corrected[:3] == pytest.approx(expected, abs=1e-12)
+    plugged = corrected_rate(judge, human, random_sample=False).corrected
+    assert plugged.value == pytest.approx(human.mean(), abs=1e-12)
+
+
+def test_grouped_interval_has_the_cluster_robust_width() -> None:
+    """Far from 0 and 1 Wilson's half-width is Student's quantile times the standard error."""
+    rng = np.random.default_rng(3)
+    human, groups = np.repeat(np.round(rng.random(600)), 5), np.repeat(np.arange(600), 5)
+    found = corrected_rate(np.ones(3000), human, random_sample=True, groups=groups).corrected
+    expected = stats.t.ppf(0.975, 599) * cluster_standard_error(human, groups)
+    assert (found.high - found.low) / 2 == pytest.approx(expected, rel=0.01)
+
+
+def test_groups_of_one_are_independent_items() -> None:
+    judge, human, groups = benchmark(group_size=1)
+    for random_sample in (True, False):
+        alone = corrected_rate(judge, human, random_sample=random_sample)
+        grouped = corrected_rate(judge, human, random_sample=random_sample, groups=groups)
+        assert grouped.corrected == pytest.approx(alone.corrected, abs=1e-12)
+        assert grouped.raw == pytest.approx(alone.raw, abs=1e-12)
+
+
+def test_groups_that_agree_throughout_count_once() -> None:
+    human, groups = np.repeat([1.0, NAN], 40), np.arange(80) // 4
+    found = corrected_rate(np.ones(80), human, random_sample=True, groups=groups).corrected
+    assert found.low < wilson_interval(10, 10).low < wilson_interval(40, 40).low
+    assert (found.value, found.high) == (1, 1)
+
+
+def test_a_perfect_judge_narrows_but_is_not_believed_entirely() -> None:
+    judge, human, _ = benchmark(right=1.0, items=2000, labels=100)
+    found = corrected_rate(judge, human, random_sample=True)
+    assert found.labelled is not None
+    width, alone = (r.high - r.low for r in (found.corrected, found.labelled))
+    assert 0.2 < width / alone < 0.5
+    raw = found.raw.high - found.raw.low
+    plugged = corrected_rate(judge, human, random_sample=False)
+    assert plugged.corrected.value == pytest.approx(found.raw.value, abs=1e-12)
+    assert plugged.corrected.high - plugged.corrected.low > 1.2 * raw
+
+
+def test_a_useless_judge_costs_nothing_with_ppi_and_is_refused_by_the_plug_in() -> None:
+    rng = np.random.default_rng(0)
+    ratios = []
+    for seed in range(100):
+        noise, human = np.round(rng.random(300)), benchmark(seed)[1]
+        found = corrected_rate(noise, human, random_sample=True)
+        assert found.labelled is not None
+        widths = [r.high - r.low for r in (found.corrected, found.labelled)]
+        ratios.append(widths[0] / widths[1])
+    assert 0.97 < np.mean(ratios) <= 1
+    assert np.max(ratios) < 1.02
+    human = np.array([1.0, 1, 0, 0, NAN, NAN])
+    for judge in ([1.0, 0, 1, 0, 1, 1], [0.0, 0, 1, 0, 1, 1]):
+        with pytest.raises(CustosError, match=r"specificity 0\.500 sum to 1 or less"):
+            corrected_rate(np.array(judge), human, random_sample=False)
+
+
+def test_a_hardly_better_judge_leaves_every_rate_open() -> None:
+    human = np.array([1.0, 1, 1, 0, 0, 0] + [NAN] * 20)
+    judge = np.array([1.0, 1, 0, 1, 0, 0] + [1, 0] * 10)
+    found = corrected_rate(judge, human, random_sample=False).corrected
+    assert found == pytest.approx((0.5, 0, 1, 6))
+
+
+def test_a_rate_that_the_judges_errors_cannot_give_is_refused() -> None:
+    human = np.array([1.0] * 40 + [0] * 40 + [NAN] * 200)
+    judge = np.array([1.0] * 36 + [0] * 4 + [1] * 20 + [0] * 20 + [0] * 200)
+    with pytest.raises(CustosError, match="cannot give its rate"):
+        corrected_rate(judge, human, random_sample=False)
+
+
+@pytest.mark.parametrize("called", [0.0, 1.0])
+def test_plug_in_needs_both_human_labels(called: float) -> None:
+    human = np.array([called] * 5 + [NAN] * 5)
+    with pytest.raises(CustosError, match="people called 1 and items that they called 0"):
+        corrected_rate(np.ones(10), human, random_sample=False)
+
+
+GOOD = [1.0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("judge", "human", "groups", "message"),
+    [
+        (GOOD, [1.0, 0, NAN], None, r"shape \(4,\), people's \(3,\)"),
+        ([[1.0, 0]], [[1.0, 0]], None, "one label per item"),
+        ([1.0, NAN, 1, 0], [1.0, 0, 1, NAN], None, "item 1: the judge's label is nan"),
+        ([1.0, 0, 1.5, 0], [1.0, 0, 1, NAN], None, "item 2: the judge's label is 1.5"),
+        (GOOD, [1.0, 0, NAN, 2], None, "item 3: people's label is 2.0"),
+        (GOOD, [1.0, NAN, NAN, NAN], None, "of 1 independent groups"),
+        (GOOD, [NAN] * 4, None, "of 0 independent groups"),
+        (GOOD, [1.0, 0, 1, NAN], [3, 3, 3, 4], "of 1 independent groups"),
+        (GOOD, [1.0, 0, 1, NAN], [3, 3], "2 groups for 4 items"),
+    ],
+)
+def test_what_cannot_be_corrected_is_refused(
+    judge: list[float], human: list[float], groups: list[int] | None, message: str
+) -> None:
+    marks = None if groups is None else np.array(groups)
+    with pytest.raises(CustosError, match=message):
+        corrected_rate(np.array(judge), np.array(human), random_sample=True, groups=marks)
+
+
+def test_probabilities_say_more_than_the_labels_they_round_to() -> None:
+    rng = np.random.default_rng(2)
+    chance = rng.beta(0.5, 0.5, 4000)
+    human = np.where(np.arange(4000) < 400, rng.random(4000) < chance, NAN)
+    for random_sample in (True, False):
+        soft = corrected_rate(chance, human, random_sample=random_sample).corrected
+        hard = corrected_rate(chance.round(), human, random_sample=random_sample).corrected
+        assert soft.high - soft.low < 0.97 * (hard.high - hard.low)
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 1.0, NAN]), st.integers(0, 6)),
+    min_size=6,
+    max_size=60,
+)
+
+
+def flipped(rate: Rate) -> Rate:
+    return Rate(1 - rate.value, 1 - rate.high, 1 - rate.low, rate.n)
+
+
+def correct(
+    judge: Floats, human: Floats, groups: Ints | None, random_sample: bool
+) -> CorrectedRate | None:
+    try:
+        return corrected_rate(judge, human, random_sample=random_sample, groups=groups)
+    except CustosError:
+        return None
+
+
+@given(rows, st.booleans(), st.booleans())
+def test_calling_everything_by_the_other_name_mirrors_the_rate(
+    drawn: list[tuple[float, float, int]], random_sample: bool, grouped: bool
+) -> None:
+    judge, human, marks = (np.array(column) for column in zip(*drawn, strict=True))
+    groups = marks if grouped else None
+    here = correct(judge, human, groups, random_sample)
+    there = correct(1 - judge, 1 - human, groups, random_sample)
+    assert (here is None) == (there is None)
+    assume(here is not None)
+    assert here is not None
+    assert there is not None
+    assert there.corrected == pytest.approx(flipped(here.corrected), abs=1e-9)
+    assert there.raw == pytest.approx(flipped(here.raw), abs=1e-9)
+    assert (there.power or 0) == pytest.approx(here.power or 0, abs=1e-9)
+
+
+@given(rows, st.booleans())
+def test_intervals_hold_their_value_and_do_not_depend_on_the_order(
+    drawn: list[tuple[float, float, int]], random_sample: bool
+) -> None:
+    judge, human, groups = (np.array(column) for column in zip(*drawn, strict=True))
+    found = correct(judge, human, groups, random_sample)
+    assume(found is not None)
+    assert found is not None
+    for rate in (found.corrected, found.raw):
+        assert 0 <= rate.low <= rate.value <= rate.high <= 1
+        assert rate.low < rate.high
+    order = np.random.default_rng(len(drawn)).permutation(len(drawn))
+    again = correct(judge[order], human[order], 6 - groups[order], random_sample)
+    assert again is not None
+    assert again.corrected == pytest.approx(found.corrected, abs=1e-9)
+
+
+@given(rows)
+def test_ppi_does_not_care_what_the_judge_calls_its_labels(
+    drawn: list[tuple[float, float, int]],
+) -> None:
+    judge, human, groups = (np.array(column) for column in zip(*drawn, strict=True))
+    here, there = (correct(j, human, groups, True) for j in (judge, 1 - judge))
+    assume(here is not None)
+    assert here is not None
+    assert there is not None
+    assert there.corrected == pytest.approx(here.corrected, abs=1e-9)
+    assert there.power == pytest.approx(-(here.power or 0), abs=1e-9)
+
+
+def test_counted_cells_are_the_items_they_count() -> None:
+    judge, human = np.array([0.0, 1, 0, 1, 0, 1]), np.array([0.0, 0, 1, 1, NAN, NAN])
+    counts = np.random.default_rng(4).integers(5, 60, size=(7, 6))
+    together = Cells(judge, human, counts.astype(float))
+    for number, row in enumerate(counts):
+        items = Cells(np.repeat(judge, row), np.repeat(human, row), np.ones(row.sum()))
+        for method in (powered, plug_in):
+            np.testing.assert_allclose(
+                [end[number] for end in method(together).rates], method(items).rates, rtol=1e-9
+            )
+
+
+@given(st.integers(1, 300), st.floats(0, 1))
+def test_wilson_rates_are_the_scalar_ones(n: int, rate: float) -> None:
+    found = wilson_rates(np.array(rate), np.array(float(n)))
+    assert found[1:] == pytest.approx(wilson_interval(rate * n, n), abs=1e-9)

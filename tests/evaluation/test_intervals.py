@@ -1,0 +1,121 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evaluation.intervals import (
+    cluster_standard_error,
+    cluster_sums,
+    kendall_tau_b,
+    mcnemar_p,
+    percentile_interval,
+    resample_clusters,
+    wilson_interval,
+)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 10), (3, 10), (10, 10), (81, 263), (1, 1)])
+def test_wilson_is_scipys(successes: int, n: int) -> None:
+    expected = stats.binomtest(successes, n).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_wilson_of_no_failures_has_width() -> None:
+    z2 = 1.959963984540054**2
+    assert wilson_interval(0, 20) == pytest.approx((0.0, z2 / (20 + z2)), abs=1e-12)
+
+
+def test_wilson_of_nothing_is_nan() -> None:
+    assert np.isnan(wilson_interval(0, 0)).all()
+
+
+def test_mcnemar_by_hand() -> None:
+    # 1 against 5 discordant: 2 * (C(6,0) + C(6,1)) / 2^6 = 14/64.
+    assert mcnemar_p(1, 5) == pytest.approx(float(Fraction(14, 64)), abs=1e-12)
+    assert mcnemar_p(0, 0) == 1
+    assert mcnemar_p(4, 4) == 1
+
+
+@given(st.integers(0, 4000), st.integers(0, 4000))
+def test_mcnemar_is_a_fair_coin_test(first: int, second: int) -> None:
+    expected = stats.binomtest(first, first + second).pvalue if first + second else 1.0
+    assert mcnemar_p(first, second) == pytest.approx(expected, rel=1e-9, abs=1e-250)
+    assert mcnemar_p(first, second) == mcnemar_p(second, first)
+
+
+def test_cluster_sums_adds_rows_of_unordered_clusters() -> None:
+    values = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0], [8.0, 80.0]])
+    assert cluster_sums(values, np.array([7, 3, 7, 5])).tolist() == [[2, 20], [8, 80], [5, 50]]
+
+
+def test_resamples_are_what_a_loop_over_items_gives() -> None:
+    rng = np.random.default_rng(1)
+    values, clusters = rng.normal(size=(40, 2)), rng.permutation(40) % 9
+    fast = resample_clusters(cluster_sums(values, clusters), resamples=30, seed=5)
+    picks = np.random.default_rng(5).integers(9, size=(30, 9))
+    slow = [sum(values[clusters == pick].sum(axis=0) for pick in row) for row in picks]
+    np.testing.assert_allclose(fast, slow, rtol=1e-12)
+
+
+def test_resamples_in_chunks_are_as_many_and_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.intervals._CHUNK_CELLS", 100)  # 10 rows at a time
+    drawn = resample_clusters(np.ones((10, 1)), resamples=25)
+    assert drawn.tolist() == [[10.0]] * 25
+
+
+def test_one_cluster_has_no_spread() -> None:
+    assert np.isnan(resample_clusters(np.ones((1, 2)), resamples=3)).all()
+    assert np.isnan(cluster_standard_error(np.ones(4), np.zeros(4, dtype=np.int64)))
+
+
+def test_percentile_interval_leaves_out_what_does_not_exist() -> None:
+    samples = np.concatenate([np.arange(1001) / 1000, [np.nan] * 50])
+    assert percentile_interval(samples) == pytest.approx((0.025, 0.975))
+    assert np.isnan(percentile_interval(np.full(3, np.nan))).all()
+
+
+def test_interval_covers_the_truth_only_when_clusters_are_kept() -> None:
+    """Four answers per question share most of their outcome; ignoring that is far too sure."""
+    rng = np.random.default_rng(0)
+    kept, ignored, trials = 0, 0, 300
+    for trial in range(trials):
+        rate = rng.beta(0.35, 0.15, size=100)  # mean 0.7
+        right = (rng.random((100, 4)) < rate[:, None]).astype(float).reshape(-1, 1)
+        for clusters in (np.repeat(np.arange(100), 4), np.arange(400)):
+            drawn = resample_clusters(cluster_sums(right, clusters), 300, seed=trial)
+            low, high = percentile_interval(drawn[:, 0] / 400)
+            covered = low <= 0.7 <= high
+            kept += covered and len(set(clusters)) == 100
+            ignored += covered and len(set(clusters)) == 400
+    assert 0.91 <= kept / trials <= 0.98
+    assert ignored / trials < 0.85
+
+
+def test_standard_error_of_singletons_is_the_textbook_one() -> None:
+    values = np.random.default_rng(2).normal(size=50)
+    expected = np.std(values, ddof=1) / np.sqrt(50)
+    assert cluster_standard_error(values, np.arange(50)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_standard_error_of_repeated_items_does_not_shrink() -> None:
+    values = np.random.default_rng(2).normal(size=50)
+    alone = cluster_standard_error(values, np.arange(50))
+    tripled = cluster_standard_error(np.repeat(values, 3), np.repeat(np.arange(50), 3))
+    assert tripled == pytest.approx(alone, rel=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
+def test_kendall_is_scipys(pairs: list[tuple[int, int]]) -> None:
+    first, second = np.array(pairs, dtype=float).T
+    expected = stats.kendalltau(first, second).statistic
+    assert kendall_tau_b(first, second) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def test_kendall_of_many_rankings_at_once() -> None:
+    first = np.array([[1.0, 2, 3], [1, 2, 3], [1, 1, 1], [1, 2, np.nan]])
+    second = np.array([[2.0, 4, 9], [3, 2, 1], [1, 2, 3], [1, 2, 3]])
+    expected = np.array([1, -1, np.nan, np.nan])
+    np.testing.assert_allclose(kendall_tau_b(first, second), expected)

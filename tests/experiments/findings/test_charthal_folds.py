@@ -1,0 +1,178 @@
+"""The five folds on a made-up set, and kappa within cells against its definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from benchmarks.charthal.benchmark import CELLS
+from experiments.findings import charthal_folds
+from experiments.findings.charthal_folds import build_report, deal, kappa_within, load_graded, main
+from judging.judge import Judge
+from judging.types import Verdict
+from tests.serve.made_up import FakeJudge
+
+
+def made_up(folder: Path, figures: int = 20) -> Path:
+    """Every figure has all twelve cells; a response that says "absent" is right."""
+    rng = np.random.default_rng(0)
+    rows = {}
+    for figure in range(figures):
+        for cell in CELLS:
+            kind, relation = cell.split("_")
+            good = bool(rng.random() < (0.8 if relation == "normal" else 0.2))
+            rows[f"{figure}_{cell}"] = {
+                "figure_id": figure,
+                "q_type": kind,
+                "q_relation": relation,
+                "question": f"What is value {figure}?",
+                "ref_answer": "Not there.",
+                "response": "It is absent." if good else "It is 12.",
+                "score": int(good),
+            }
+    rows["0_ungraded"] = {**rows["0_desc_irrel"], "score": -1}
+    path = folder / "eval.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+class Reader(FakeJudge):
+    """Reads the made-up rule."""
+
+    def __init__(self) -> None:
+        super().__init__(tasks=("charthal",))
+
+    def _answer(self, request: Any, confidence: float) -> Verdict:
+        label = "1" if "absent" in request.response else "0"
+        return Verdict(id=request.id, status="scored", label=label, judge="reader")
+
+
+def test_a_figure_is_in_one_fold_and_folds_are_alike(tmp_path: Path) -> None:
+    examples = load_graded(made_up(tmp_path))
+    assert len(examples) == 20 * 12
+    fold_of = deal(examples, 5, seed=1)
+    figures: dict[str, set[int]] = {}
+    for example, fold in zip(examples, fold_of, strict=True):
+        figures.setdefault(example.group, set()).add(fold)
+    assert all(len(folds) == 1 for folds in figures.values())
+    assert np.bincount(fold_of).tolist() == [48] * 5
+    assert deal(examples, 5, seed=1) == fold_of
+
+
+def test_every_item_is_judged_by_one_that_never_saw_its_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = []
+
+    def train(folder: Path, overrides: Sequence[str]) -> Judge:
+        files = {}
+        for name in ("train", "val"):
+            rows = [json.loads(line) for line in (folder / f"{name}.jsonl").open()]
+            files[name] = {row["group"] for row in rows}
+        assert not files["train"] & files["val"]
+        seen.append(files["train"] | files["val"])
+        assert overrides == ["optim.epochs=1"]
+        return Reader()
+
+    path, out = made_up(tmp_path), tmp_path / "out"
+    command = ["--graded", str(path), "--out", str(out), "optim.epochs=1"]
+    main(command, train)
+    examples = load_graded(path)
+    for fold in range(5):
+        lines = (out / f"fold-{fold + 1}" / "verdicts.jsonl").open()
+        ids = {json.loads(line)["id"] for line in lines}
+        held_out = {example.group for example in examples if example.id in ids}
+        assert seen[fold] == {str(figure) for figure in range(20)} - held_out
+    report = json.loads((out / "report.json").read_text())
+    assert (report["n"], report["figures"]) == (240, 20)
+    assert report["judge"]["accuracy"]["value"] == report["kappa_within_cells"]["value"] == 1
+    scores = [int(example.label) for example in examples]
+    assert report["always_0"]["accuracy"]["value"] == pytest.approx(1 - np.mean(scores))
+    normal = [example.metadata["cell"].endswith("normal") for example in examples]
+    floor = np.mean([a == b for a, b in zip(scores, normal, strict=True)])
+    assert report["majority_of_cell"]["accuracy"]["value"] == pytest.approx(floor)
+    assert report["gain"]["value"] == pytest.approx(1 - floor)
+    assert "The judge **beats** the majority of the cell" in capsys.readouterr().out
+
+    seen.clear()
+    main(command, train)
+    assert seen == []  # nothing is trained twice
+
+
+@pytest.mark.parametrize("change", ["seed", "items", "overrides", "unknown"])
+def test_folds_of_another_run_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    """With another deal, a fold's old judge has seen figures that are held out now."""
+    trained = []
+
+    def train(folder: Path, overrides: Sequence[str]) -> Judge:
+        trained.append(folder)
+        return Reader()
+
+    path, out = made_up(tmp_path), tmp_path / "out"
+    command = ["--graded", str(path), "--out", str(out)]
+    main(command, train)
+    trained.clear()
+    if change == "seed":
+        command += ["--seed", "1"]
+    elif change == "items":  # the same ids, other responses
+        path.write_text(path.read_text().replace("It is 12.", "It is 13."))
+    elif change == "overrides":
+        command += ["optim.epochs=3"]
+    else:
+        (out / "folds.json").unlink()
+    with pytest.raises(SystemExit):
+        main(command, train)
+    assert f"error: {out}: holds folds of other items" in capsys.readouterr().err
+    assert trained == []
+
+
+def test_a_judge_no_better_than_the_cell_is_said_not_to_be(tmp_path: Path) -> None:
+    examples = load_graded(made_up(tmp_path))
+    verdicts = [
+        Verdict(
+            id=example.id,
+            status="scored",
+            label="1" if example.metadata["cell"].endswith("normal") else "0",
+        )
+        for example in examples
+    ]
+    report = build_report(examples, verdicts)
+    assert report["gain"]["value"] == 0
+    assert report["beats_majority_of_cell"] is False
+    assert report["kappa_within_cells"]["value"] == pytest.approx(0)
+    assert report["judge"]["kappa"]["value"] > 0.4  # what the cell alone earns
+    assert "does not beat" in charthal_folds.render(report)
+
+
+def test_kappa_within_one_cell_is_cohens() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 2, 80), rng.integers(0, 2, 80)
+    table = np.zeros((1, 2, 2))
+    np.add.at(table[0], (a, b), 1)
+    assert kappa_within(table) == pytest.approx(cohen_kappa_score(a, b), rel=1e-12)
+
+
+def test_kappa_within_cells_by_hand() -> None:
+    """Chance agrees on (6*7 + 4*3)/10 = 5.4 of 10, and on 10 of 10; seen: 8 and 10."""
+    tables = np.array([[[5.5, 0.5], [1.5, 2.5]], [[0, 0], [0, 10]], [[0, 0], [0, 0]]])
+    assert kappa_within(tables) == pytest.approx((18 - 15.4) / (20 - 15.4), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_the_recipe_trains_a_fold(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:
+    overrides = [
+        f"backbone={tiny_folders('qwen2_5_vl')}",
+        *("adapter.init=null", "adapter.r=4", "optim.max_steps=2", "run.precision=fp32"),
+    ]
+    main(["--graded", str(made_up(tmp_path, 10)), "--out", str(tmp_path / "out"), *overrides])
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["n"] == 120
+    assert set(report["cells"]) == set(CELLS)

@@ -1,0 +1,104 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation.correction.intervals import powered
+from experiments.findings import interval_coverage as coverage_simulation
+from experiments.findings.interval_coverage import (
+    ITEMS,
+    Setting,
+    draw,
+    draw_grouped,
+    settings,
+    simulate,
+    summarise,
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    """Three rates of every setting with independent items, 300 benchmarks each."""
+    rng = np.random.default_rng(11)
+    chosen = [s for s in settings() if s.group_size == 1 and s.rate in (0.1, 0.5, 0.9)]
+    return [simulate(setting, 300, rng) for setting in chosen]
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say(rows: list[dict[str, Any]]) -> None:
+    summary = summarise(rows)
+    for method in ("ppi", "plug_in", "labels_alone"):
+        assert 0.93 <= summary[method]["coverage"] <= 0.97, method
+    assert summary["raw"]["coverage"] < 0.5
+    # 300 draws of a coverage of .93 fall below .88 once in a thousand settings.
+    assert summary["ppi"]["lowest"] > 0.88
+    assert summary["plug_in"]["lowest"] > 0.88
+
+
+def test_coverage_at_each_number_of_labels(rows: list[dict[str, Any]]) -> None:
+    for labels in coverage_simulation.LABELS:
+        at = [row for row in rows if row["labels"] == labels and "ppi" in row]
+        assert 0.94 <= np.mean([row["ppi"]["coverage"] for row in at]) <= 0.97
+
+
+def test_ppi_is_never_wider_than_the_labels_and_narrower_with_a_good_judge(
+    rows: list[dict[str, Any]],
+) -> None:
+    summary = summarise(rows)
+    assert summary["widest_ppi_to_labels_alone"] <= 1.02
+    assert summary["widest_at_accuracy_80_and_100_labels"] < 0.97
+
+
+def test_groups_need_to_be_known() -> None:
+    """Whole groups of ten labelled: as independent items they would be far too sure."""
+    setting = Setting(0.9, "alike", 0.5, 500, "groups", group_size=10)
+    cells = draw_grouped(setting, 300, np.random.default_rng(1))
+    known = powered(cells).rates
+    ignored = powered(replace(cells, starts=None)).rates
+    assert np.mean((known.low <= 0.5) & (known.high >= 0.5)) > 0.91
+    assert np.mean((ignored.low <= 0.5) & (ignored.high >= 0.5)) < 0.85
+
+
+@pytest.mark.parametrize("picked", ["random", "enriched"])
+def test_drawn_benchmarks_are_what_the_setting_says(picked: Any) -> None:
+    setting = Setting(0.8, "misses", 0.3, 200, picked)
+    assert (setting.sensitivity, setting.specificity) == pytest.approx((0.7, 0.9))
+    counts = draw(setting, 4000, np.random.default_rng(0)).counts
+    assert (counts.sum(axis=1) == ITEMS).all()
+    assert (counts[:, :4].sum(axis=1) == 200).all()
+    zeros, alarms, misses, hits = counts[:, :4].mean(axis=0)
+    assert hits / (hits + misses) == pytest.approx(0.7, abs=0.01)
+    assert zeros / (zeros + alarms) == pytest.approx(0.9, abs=0.01)
+    assert (hits + misses) / 200 == pytest.approx(0.3 if picked == "random" else 0.4, abs=0.01)
+    called = counts[:, [1, 3, 5]].sum(axis=1).mean() / ITEMS
+    assert called == pytest.approx(0.3 * 0.7 + 0.7 * 0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("picked", ["random", "groups"])
+def test_drawn_groups_are_alike(picked: Any) -> None:
+    setting = Setting(0.9, "alike", 0.3, 400, picked, group_size=4)
+    cells = draw_grouped(setting, 200, np.random.default_rng(0))
+    labelled = ~np.isnan(cells.human)
+    assert (labelled.sum(axis=1) == 400).all()
+    whole = labelled.reshape(-1, 4).all(axis=1).sum() * 4 == labelled.sum()
+    assert whole == (picked == "groups")
+    judge = cells.judge.reshape(-1, 4)
+    assert np.nanmean(cells.human) == pytest.approx(0.3, abs=0.02)
+    assert np.nanmean(cells.judge[cells.human == 1]) == pytest.approx(0.9, abs=0.02)
+    assert np.corrcoef(judge[:, 0], judge[:, 1])[0, 1] == pytest.approx(0.21, abs=0.05)
+
+
+def test_command_writes_every_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(coverage_simulation, "ACCURACIES", (0.8, 0.9))
+    monkeypatch.setattr(coverage_simulation, "GROUPED_ACCURACIES", (0.9,))
+    coverage_simulation.main(["--out", str(tmp_path / "a.json"), "--benchmarks", "20"])
+    coverage_simulation.main(["--out", str(tmp_path / "b.json"), "--benchmarks", "20"])
+    first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in "ab")
+    assert len(first["settings"]) == 2 * 3 * 5 * 4 * 2 + 3 * 2 * 4
+    assert first["benchmarks"] == 240 * 20 + 24 * 4
+    assert first["settings"] == second["settings"]
+    assert "Plug-in, enriched items" in capsys.readouterr().out

@@ -1,0 +1,280 @@
+"""Four paradigms on one set of pairs: what is asked, how scores order pairs, what is resumed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.report.report import without_nan
+from experiments.findings import paradigms
+from experiments.findings.paradigm_tables import PUBLISHED_PARADIGMS, render_paradigms
+from experiments.findings.paradigms import (
+    PARADIGMS,
+    draw_label,
+    order_by_reward,
+    order_by_score,
+    ordered,
+)
+from judging import CustosError, Judge, Verdict
+from judging.scoring.generation import Sampling
+from judging.tasks.truthful import TruthfulPureLabel
+from judging.types import LabelledExample
+from tests.conftest import Folders
+
+scores = st.floats(-1e4, 1e4, allow_nan=False)
+
+
+def _scored(score: float | None, **posterior: float) -> Verdict:
+    status: Any = "scored" if score is not None else "judge_error"
+    probabilities = {name.removeprefix("s"): value for name, value in posterior.items()}
+    return Verdict(id="x", status=status, score=score, probabilities=probabilities)
+
+
+def _pair(number: int) -> LabelledExample:
+    return LabelledExample(
+        id=str(number),
+        task="truthful-pair",
+        question=f"Which river is number {number}?",
+        references=("green",) if number % 2 else (),
+        responses=("green", "brown"),
+        label=("A", "B", "None")[number % 3],
+        metadata={"evidence": "reference" if number % 2 else "description"},
+    )
+
+
+@given(scores, scores)
+def test_rewards_order_pairs(a: float, b: float) -> None:
+    found = order_by_reward(_scored(a), _scored(b))
+    assert sum(found.values()) == pytest.approx(1)
+    verdict = ordered("p", _scored(a), _scored(b), order_by_reward)
+    assert verdict.label == ("A" if a > b else "B" if b > a else "None")
+    assert found["A"] == pytest.approx(order_by_reward(_scored(b), _scored(a))["B"])
+    assert order_by_reward(_scored(math.log(3)), _scored(0.0))["A"] == pytest.approx(0.75)
+
+
+def test_scores_are_drawn_independently() -> None:
+    first, second = _scored(6.0, s2=0.5, s10=0.5), _scored(9.0, s9=1.0)
+    assert order_by_score(first, second) == pytest.approx({"A": 0.5, "B": 0.5, "None": 0.0})
+    assert order_by_score(second, second) == pytest.approx({"A": 0.0, "B": 0.0, "None": 1.0})
+    rng = Random(0)
+    a = _scored(0.0, s1=0.2, s5=0.5, s7=0.3)
+    b = _scored(0.0, s5=0.6, s6=0.4)
+    exact, drawn = order_by_score(a, b), {"A": 0, "B": 0, "None": 0}
+    for _ in range(20_000):
+        x, y = (
+            int(rng.choices(list(v.probabilities), list(v.probabilities.values()))[0])
+            for v in (a, b)
+        )
+        drawn["A" if x > y else "B" if y > x else "None"] += 1
+    for label, count in drawn.items():
+        assert count / 20_000 == pytest.approx(exact[label], abs=0.015)
+
+
+def test_a_response_without_a_score_leaves_its_pair_without_a_label() -> None:
+    verdict = ordered("p", _scored(1.0), _scored(None), order_by_reward)
+    assert (verdict.label, verdict.status) == (None, "judge_error")
+
+
+def test_labels_are_sampled_from_the_sharpened_nucleus() -> None:
+    posterior = {"A": 0.6, "B": 0.35, "None": 0.05}
+    rng = Random(1)
+    drawn = [draw_label(posterior, 0.7, 0.95, rng) for _ in range(20_000)]
+    sharp = {label: p ** (1 / 0.7) for label, p in posterior.items()}
+    total = sharp["A"] + sharp["B"]  # they reach .95 of it: None is outside the nucleus
+    assert total / sum(sharp.values()) >= 0.95
+    assert "None" not in drawn
+    assert drawn.count("A") / 20_000 == pytest.approx(sharp["A"] / total, abs=0.015)
+    assert {draw_label(posterior, 1.0, 0.5, rng) for _ in range(50)} == {"A"}
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_folders: Folders) -> str:
+    return tiny_folders("qwen2_5_vl")
+
+
+@pytest.fixture(scope="module")
+def judge(folder: str) -> Judge:
+    return Judge.load(folder, dtype="float32", device="cpu")
+
+
+@pytest.mark.parametrize("name", PARADIGMS)
+def test_a_pair_is_judged_as_its_responses_are(judge: Judge, name: str) -> None:
+    paradigm, examples = PARADIGMS[name], [_pair(i) for i in range(3)]
+    sampling = Sampling(4, 0.0)
+    verdicts = paradigms.judge_pairs(judge, examples, paradigm, sampling)
+    assert [v.id for v in verdicts] == ["0", "1", "2"]
+    for example, verdict in zip(examples, verdicts, strict=True):
+        changed = {"task": paradigm.task, "mode": paradigm.mode}
+        request = example.request().model_copy(update=changed)
+        assert sum(verdict.probabilities.values()) == pytest.approx(1)
+        if paradigm.order is None:
+            [alone] = judge.grade([request], sampling=sampling)
+            assert alone.probabilities == pytest.approx(verdict.probabilities, abs=1e-5)
+            continue
+        both = judge.grade(
+            [request.model_copy(update={"responses": (r,)}) for r in example.responses],
+            sampling=sampling,
+        )
+        first, second = (one.score for one in both)
+        assert first is not None and second is not None
+        assert verdict.label == ("A" if first > second else "B")
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many requests were graded, call by call."""
+    calls: list[int] = []
+    grade = Judge.grade
+
+    def counting(self: Judge, requests: Any, **options: Any) -> Any:
+        calls.append(len(requests))
+        return grade(self, requests, **options)
+
+    monkeypatch.setattr(Judge, "grade", counting)
+    yield calls
+
+
+def test_the_command_resumes_cell_by_cell(
+    tmp_path: Path, folder: str, counted: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = tmp_path / "test.jsonl", tmp_path / "out"
+    data.write_text("\n".join(_pair(i).model_dump_json() for i in range(6)), encoding="utf-8")
+    command = ["--data", str(data), "--out", str(out), "--original", folder, "--pairs", "6"]
+    command += ["--sampled-pairs", "2", "--critique-tokens", "3"]
+    command += ["--judge", f"pure-label={folder}"]
+    paradigms.main(command)
+    # The trained one; two single-response paradigms, two of both at once with five samples each.
+    assert counted == [6, 10, 12, 12, 6, 10, 6, 10]
+    first = json.loads((out / "paradigms.json").read_text(encoding="utf-8"))
+    cell = first["cells"]["critique-label"]["original"]
+    assert cell["order"]["flip_rate"]["n"] == 6
+    assert cell["self_consistency"]["n"] == 2
+    assert {kind: found["n"] for kind, found in cell["by_evidence"].items()} == {
+        "description": 3,
+        "reference": 3,
+    }
+    assert "trained" in first["cells"]["pure-label"]
+    counted.clear()
+    paradigms.main(command)
+    assert counted == []
+    again = json.loads((out / "paradigms.json").read_text(encoding="utf-8"))
+    assert again == first
+    (out / "pure-label" / "trained" / "cell.json").unlink()
+    paradigms.main(command)
+    assert counted == [6]
+    counted.clear()
+    paradigms.main([*command, "--critique-tokens", "2", "--pairs", "5"])
+    assert len(counted) == 8
+    shown = capsys.readouterr().out
+    for figure in ("0.721", "0.558", "0.575", "0.884", "TruthfulJudge, published"):
+        assert figure in shown
+
+
+def test_a_cell_is_of_its_instructions_and_pictures(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = tmp_path / "river.png"
+    picture.write_bytes(b"green")
+    pairs = [_pair(i).model_copy(update={"images": (str(picture),)}) for i in range(2)]
+
+    def key() -> str:
+        return paradigms._key(Judge.load(folder), pairs, PARADIGMS["pure-label"], tokens=3)
+
+    before = key()
+    assert key() == before
+    picture.write_bytes(b"brown")
+    repainted = key()
+    assert repainted != before
+    monkeypatch.setattr(TruthfulPureLabel, "instruction", lambda self, rubric: "Which is better?")
+    assert key() not in (before, repainted)
+
+
+def test_a_cell_that_was_cut_off_is_not_taken_for_done(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, paradigm = [_pair(0), _pair(1)], PARADIGMS["pure-label"]
+    paradigms._measured(judge, pairs, paradigm, tmp_path, 3)
+
+    def killed(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paradigms, "save_run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        paradigms._measured(judge, pairs[:1], paradigm, tmp_path, 3)
+    assert not (tmp_path / "cell.json").exists()
+
+
+@pytest.mark.parametrize("name", ["pure-label", "bradley-terry"])
+def test_a_cell_that_was_cut_off_goes_on(
+    judge: Judge, name: str, tmp_path: Path, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, paradigm = [_pair(i) for i in range(5)], PARADIGMS[name]
+    monkeypatch.setattr(paradigms, "PAIRS_AT_ONCE", 2)
+    whole = paradigms._measured(judge, pairs, paradigm, tmp_path / "whole", 3)
+    judge_pairs = paradigms.judge_pairs
+
+    def killed_in_the_third_block(judge: Judge, block: Any, *more: Any) -> list[Verdict]:
+        if len(block) == 1:
+            raise KeyboardInterrupt
+        return judge_pairs(judge, block, *more)
+
+    monkeypatch.setattr(paradigms, "judge_pairs", killed_in_the_third_block)
+    with pytest.raises(KeyboardInterrupt):
+        paradigms._measured(judge, pairs, paradigm, tmp_path / "cut", 3)
+    monkeypatch.setattr(paradigms, "judge_pairs", judge_pairs)
+    # What was judged with other settings is not gone on with.
+    assert paradigms._read_done(tmp_path / "cut" / "partial.json", "another") is None
+    counted.clear()
+    resumed = paradigms._measured(judge, pairs, paradigm, tmp_path / "cut", 3)
+    assert counted == [1 if name == "pure-label" else 2]
+    assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == sorted(
+        path.name for path in (tmp_path / "whole").iterdir()
+    )
+    for measured in (whole, resumed):
+        assert measured.pop("seconds_per_pair") > 0
+    assert without_nan(resumed) == without_nan(whole)
+
+
+def test_published_figures_are_the_papers() -> None:
+    best = max(PUBLISHED_PARADIGMS, key=lambda name: PUBLISHED_PARADIGMS[name][1])
+    assert best == "critique-label"
+    assert list(PUBLISHED_PARADIGMS) == list(PARADIGMS)
+
+
+def test_orders_are_compared_only_where_there_are_two() -> None:
+    assert "no order to compare" in render_paradigms(
+        {"n": 1, "critique_tokens": 1, "cells": {"pure-label": {"original": _cell(0.5)}}}
+    )
+    cells = {
+        "bradley-terry": {"trained": _cell(0.9)},
+        "critique-label": {"trained": _cell(0.8)},
+    }
+    shown = render_paradigms({"n": 1, "critique_tokens": 1, "cells": cells})
+    assert "bradley-terry, critique-label; published: critique-label, bradley-terry; not" in shown
+
+
+def _cell(value: float) -> dict[str, Any]:
+    names = ("counted", "excluded", "half")
+    found = {"value": value, "low": value, "high": value, "n": 3}
+    return {
+        **{f"accuracy_ties_{name}": found for name in names},
+        **dict.fromkeys(("kappa", "fpr_ours", "ece_model", "ece_stated"), found),
+        "seconds_per_pair": 0.1,
+        "by_evidence": {},
+    }
+
+
+def test_a_judge_needs_a_paradigm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CustosError, match="--judge 'best=runs/x': expected one of bradley-terry"):
+        paradigms.trained_judges(["best=runs/x"])
+    with pytest.raises(SystemExit):
+        paradigms.main(["--data", "no.jsonl", "--out", str(tmp_path), "--judge", "x"])
+    assert capsys.readouterr().err.startswith("error: --judge 'x'")

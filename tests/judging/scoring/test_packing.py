@@ -1,0 +1,78 @@
+"""Rows and batches: every prompt once, within the budget, sharing only what is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judging.scoring.packing import pack, trunk_length
+from judging.scoring.prompts import EncodedPrompt
+
+# A few tokens and repeated beginnings, so that sharing is common.
+TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=60)
+
+
+def _prompt(suffix: Sequence[int], picture: float | None = None) -> EncodedPrompt:
+    vision = {} if picture is None else {"pixel_values": torch.full((4, 8), picture)}
+    positions = torch.arange(len(suffix)).expand(3, -1)
+    return EncodedPrompt((), tuple(suffix), positions, vision, False)
+
+
+def _columns(prompts: Sequence[EncodedPrompt], row: Sequence[int], num_nodes: int) -> int:
+    trunk = trunk_length([prompts[i].suffix_ids for i in row])
+    return trunk + sum(len(prompts[i].suffix_ids) - trunk + num_nodes for i in row)
+
+
+@given(
+    beginnings=st.lists(TOKENS, min_size=1, max_size=3),
+    endings=st.lists(st.tuples(st.integers(0, 2), TOKENS), min_size=1, max_size=20),
+    num_nodes=st.integers(0, 20),
+    token_budget=st.integers(1, 600),
+)
+def test_every_prompt_once_within_the_budget_and_never_more_columns(
+    beginnings: list[list[int]],
+    endings: list[tuple[int, list[int]]],
+    num_nodes: int,
+    token_budget: int,
+) -> None:
+    prompts = [_prompt([*beginnings[which % len(beginnings)], *rest]) for which, rest in endings]
+    batches = pack(prompts, num_nodes, token_budget)
+    rows = [row for batch in batches for row in batch]
+    assert sorted(i for row in rows for i in row) == list(range(len(prompts)))
+    for batch in batches:
+        widest = max(_columns(prompts, row, num_nodes) for row in batch)
+        assert widest * len(batch) <= token_budget or (len(batch) == 1 and len(batch[0]) == 1)
+    alone = sum(len(prompt.suffix_ids) + num_nodes for prompt in prompts)
+    assert sum(_columns(prompts, row, num_nodes) for row in rows) <= alone
+
+
+def test_responses_to_one_question_share_a_row_in_any_order() -> None:
+    questions = [list(range(start, start + 40)) for start in (100, 200)]
+    prompts = [_prompt([*questions[i % 2], 1000 + i, 1001]) for i in range(10)]
+    [batch] = pack(prompts, 3, 4096)
+    assert sorted(sorted(row) for row in batch) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
+
+
+def test_different_pictures_never_share_a_row() -> None:
+    same = [_prompt([*range(50), 7], 1.0), _prompt([*range(50), 8], 1.0)]
+    [batch] = pack(same, 3, 4096)
+    assert [sorted(row) for row in batch] == [[0, 1]]
+    for other in (2.0, None):
+        differ = [_prompt([*range(50), 7], 1.0), _prompt([*range(50), 8], other)]
+        [batch] = pack(differ, 3, 4096)
+        assert sorted(batch) == [[0], [1]]
+
+
+def test_long_responses_to_a_short_question_are_left_alone() -> None:
+    prompts = [_prompt([1, 2, 3, *([10 + i] * 400)]) for i in range(4)]
+    batches = pack(prompts, 3, 4096)
+    assert [len(row) for batch in batches for row in batch] == [1, 1, 1, 1]
+
+
+def test_equal_prompts_keep_a_token_each() -> None:
+    assert trunk_length([(1, 2, 3), (1, 2, 3)]) == 2
+    assert trunk_length([(1, 2, 3), (1, 2)]) == 1
+    assert trunk_length([(1, 2, 3)]) == 0

@@ -1,0 +1,268 @@
+"""Pairs: both orders, merged verdicts, critiques before labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from judging.calibration import Calibration, CalibrationSet, calibration_key
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.scoring.ask_model import confidence_in
+from judging.scoring.generation import Sampling
+from judging.tasks import get_task
+from judging.types import JudgeRequest, Pass
+from judging.verdicts import before_calibration, merged
+from tests.conftest import Folders
+from tests.judging.made_up import ask
+
+SHORT = Sampling(max_new_tokens=6, temperature=0.7, top_p=0.95)
+PAIRS = ("truthful-pair", "truthful-pure-label")
+SINGLES = ("truthful-critique-score", "truthful-reward")
+
+
+def pair(task: str = "truthful-pair", **fields: Any) -> JudgeRequest:
+    given = {
+        "task": task,
+        "question": "Is the lighthouse green?",
+        "response_a": "Yes, it is green.",
+        "response_b": "No; it is brown, and it was never green.",
+    }
+    return JudgeRequest.model_validate(given | fields)
+
+
+@pytest.fixture(scope="module")
+def judge(tiny_folders: Folders) -> Judge:
+    return Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+
+
+def _only(judge: Judge, request: JudgeRequest, **options: Any) -> Any:
+    [verdict] = judge.grade([request], **options)
+    return verdict
+
+
+@pytest.mark.parametrize("task", PAIRS)
+def test_both_orders_are_merged(judge: Judge, task: str, pictures: list[str]) -> None:
+    verdict = _only(judge, pair(task, images=(pictures[0],)))
+    assert before_calibration(pair(task, images=(pictures[0],)), verdict) == verdict
+    assert [one.order for one in verdict.passes] == ["given", "swapped"]
+    given, swapped = (one.posterior for one in verdict.passes)
+    assert list(verdict.probabilities) == ["A", "B", "None"]
+    assert verdict.probabilities["A"] == pytest.approx((given["A"] + swapped["B"]) / 2)
+    assert verdict.probabilities["B"] == pytest.approx((given["B"] + swapped["A"]) / 2)
+    assert verdict.probabilities["None"] == pytest.approx((given["None"] + swapped["None"]) / 2)
+    # The swapped pass is exactly the pass of the pair given the other way round.
+    other = _only(
+        judge,
+        pair(
+            task,
+            images=(pictures[0],),
+            response_a="No; it is brown, and it was never green.",
+            response_b="Yes, it is green.",
+            order="given",
+        ),
+    )
+    assert other.passes[0].posterior == pytest.approx(swapped, abs=1e-5)
+
+
+def test_swapping_the_responses_swaps_the_verdict(judge: Judge) -> None:
+    one = _only(judge, pair())
+    two = _only(judge, pair(response_a=pair().responses[1], response_b=pair().responses[0]))
+    assert two.probabilities["A"] == pytest.approx(one.probabilities["B"], abs=1e-6)
+    assert two.probabilities["None"] == pytest.approx(one.probabilities["None"], abs=1e-6)
+
+
+def test_one_order_on_request(judge: Judge) -> None:
+    verdict = _only(judge, pair(order="given"))
+    assert [one.order for one in verdict.passes] == ["given"]
+    assert verdict.probabilities == verdict.passes[0].posterior
+    assert not verdict.needs_review
+
+
+def test_preferring_the_first_shown_cancels_out() -> None:
+    task = get_task("truthful-pair")
+    first = {"A": 0.6, "B": 0.3, "None": 0.1}
+    always_first = [Pass(order="given", posterior=first), Pass(order="swapped", posterior=first)]
+    assert merged(task, always_first) == pytest.approx({"A": 0.45, "B": 0.45, "None": 0.1})
+
+
+def test_a_flip_is_marked(judge: Judge) -> None:
+    verdict = _only(judge, pair())
+    tops = [max(one.posterior, key=one.posterior.__getitem__) for one in verdict.passes]
+    unswapped = {"A": "B", "B": "A", "None": "None"}[tops[1]]
+    assert verdict.needs_review == (tops[0] != unswapped)
+
+
+def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) -> None:
+    request = pair(mode="critique", seed=3, images=(pictures[0],))
+    told: dict[str, str] = {"given": "", "swapped": ""}
+
+    def on_text(asked: JudgeRequest, shown: Pass, piece: str) -> None:
+        assert asked is request
+        told[shown.order] += piece
+
+    verdict = _only(judge, request, sampling=SHORT, on_text=on_text)
+    quick = _only(judge, pair(images=(pictures[0],)))
+    assert verdict.critique == verdict.passes[0].critique
+    for one, plain in zip(verdict.passes, quick.passes, strict=True):
+        assert one.critique
+        assert one.critique.startswith(told[one.order])
+        assert one.posterior != plain.posterior, "the label is read after the critique"
+        assert one.stated_confidence is not None
+        assert 0 <= one.stated_confidence <= 1
+    assert verdict.stated_confidence == pytest.approx(
+        sum(one.stated_confidence for one in verdict.passes) / 2
+    )
+    # A tiny random model never closes its critique: the budget does, and the label is still read.
+    assert verdict.status == "truncated"
+    assert {one.finish_reason for one in verdict.passes} == {"length"}
+    assert verdict.label in ("A", "B", "None")
+    assert quick.stated_confidence is None
+    assert verdict.passes == _only(judge, request, sampling=SHORT).passes
+    reseeded = _only(judge, request.model_copy(update={"seed": 4}), sampling=SHORT)
+    assert verdict.critique != reseeded.critique
+
+
+def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
+    requests = [pair(mode="critique", order="given", critique_tokens=n) for n in (3, 9, 3)]
+    short, longer, again = judge.grade(requests)
+    assert (short.status, longer.status) == ("truncated", "truncated")
+    assert short.critique
+    assert longer.critique
+    assert longer.critique.startswith(short.critique)
+    assert len(longer.critique) > len(short.critique)
+    assert again.passes == short.passes
+    with pytest.raises(ValidationError, match="critique_tokens"):
+        pair(critique_tokens=4096)
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("0.9", 0.9),
+        ("<confidence>.85 or so", 0.85),
+        ("70 %", 0.7),
+        ("1", 1.0),
+        ("1.0.", 1.0),
+        ("7", None),
+        ("-0.5", None),
+        ("140%", None),
+        ("quite sure", None),
+        ("", None),
+    ],
+)
+def test_confidences_in_words(said: str, stated: float | None) -> None:
+    assert confidence_in(said) == stated
+
+
+def test_a_calibration_belongs_to_a_way_of_reading(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = get_task("truthful-pair")
+    keys = {
+        calibration_key(task, pair(**fields)): fields
+        for fields in ({}, {"mode": "critique"}, {"order": "given"}, {"references": ("brown",)})
+    }
+    assert list(keys) == [
+        "truthful-pair/plain",
+        "truthful-pair/plain/critique",
+        "truthful-pair/plain/given",
+        "truthful-pair/reference",
+    ]
+    bias = {"A": 3.0, "B": -3.0, "None": 0.0}
+    fitted = Calibration(temperature=1.0, bias=bias, n=9, nll_before=1, nll_after=1)
+    only = CalibrationSet(judge="x", rubrics={"truthful-pair/plain/critique": fitted})
+    monkeypatch.setattr(judge, "calibration", only)
+    for key, fields in keys.items():
+        verdict = _only(judge, pair(**fields), sampling=SHORT)
+        moved = verdict.probabilities != pytest.approx(merged(task, verdict.passes))
+        assert moved == (key == "truthful-pair/plain/critique")
+
+
+def test_scores_of_single_responses(judge: Judge) -> None:
+    scored = _only(judge, ask(task="truthful-critique-score"))
+    assert scored.score_range == (0, 10)
+    assert scored.score == pytest.approx(
+        sum(int(label) * p for label, p in scored.probabilities.items())
+    )
+    rewarded = _only(judge, ask(task="truthful-reward"))
+    assert rewarded.score_range is None
+    passed = rewarded.passes[0].posterior
+    [good, bad] = judge.logprobs([ask(task="truthful-reward")])[0]
+    assert rewarded.score == pytest.approx(good - bad, abs=1e-4)
+    assert passed["Good"] + passed["Bad"] == pytest.approx(1)
+
+
+def test_no_confidence_is_read_where_none_is_asked_for(judge: Judge) -> None:
+    verdict = _only(judge, ask(task="truthful-critique-score", mode="critique"), sampling=SHORT)
+    assert verdict.critique
+    assert verdict.score is not None
+    assert verdict.stated_confidence is None
+
+
+@pytest.mark.parametrize("task", PAIRS)
+def test_an_empty_response_cannot_be_compared(judge: Judge, task: str) -> None:
+    verdict = _only(judge, pair(task, response_b=" "))
+    assert (verdict.status, verdict.label) == ("not_judgeable", None)
+
+
+def test_requests_a_task_cannot_take(judge: Judge) -> None:
+    one = _only(judge, ask(task="truthful-pair"))
+    assert (one.status, one.message) == (
+        "judge_error",
+        "field 'responses': task 'truthful-pair' needs 2, got 1",
+    )
+    two = _only(judge, pair("hieval-qs", references=("a",)))
+    assert "needs 1, got 2" in (two.message or "")
+    plain = _only(judge, pair("truthful-pure-label", mode="critique"))
+    assert plain.message == "field 'mode': task 'truthful-pure-label' writes no critiques"
+    with pytest.raises(CustosError, match="field 'question'"):
+        get_task("truthful-pair").check(pair(question=""))
+
+
+@pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
+def test_instructions_hold_every_criterion(name: str) -> None:
+    task = get_task(name)
+    plain, reference = task.instruction("plain"), task.instruction("reference")
+    for word in ("image", "true", "false premise", "clear", "complete"):
+        assert word in plain
+    for challenge in (
+        "illusion", "restricted view", "biased context", "hidden", "forged", "invented",
+        "popular falsehoods",
+    ):  # fmt: skip
+        assert challenge in plain
+    assert "reference" not in plain.partition("Which response")[0]
+    assert "agrees with the reference" in reference
+    if name in PAIRS:
+        for rule in ("exactly one is correct", "both are", "strengths and weaknesses", "nearly"):
+            assert rule in plain
+
+
+def test_items_show_references_and_the_callers_criteria() -> None:
+    fields = get_task("truthful-pair").item(pair(references=("brown",), criteria=("Be brief.",)))
+    assert [(field.heading, field.text) for field in fields[1:3]] == [
+        ("Reference answer", "brown"),
+        ("Further criterion", "Be brief."),
+    ]
+    assert [field.heading for field in fields[3:]] == ["Response A", "Response B"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "label"),
+    [
+        ("truthful-pair", "<critique>x</critique><label>A</label>", "A"),
+        ("truthful-pair", "<label>A</label> no, <label> None </label>", "None"),
+        ("truthful-pair", "B", "B"),
+        ("truthful-pair", "A is better", None),
+        ("truthful-pure-label", "None.", "None"),
+        ("truthful-pure-label", "C", None),
+        ("truthful-critique-score", "<score>10</score>", "10"),
+        ("truthful-critique-score", "7", "7"),
+        ("truthful-critique-score", "11", None),
+        ("truthful-reward", "Good.", "Good"),
+    ],
+)
+def test_parsers(name: str, text: str, label: str | None) -> None:
+    assert get_task(name).parse(text, "plain") == label

@@ -1,0 +1,81 @@
+"""Which judge answers, when several could."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judging import CustosError, Judge, JudgeRequest
+from judging.best_judge import best_judge
+from judging.card import JudgeCard
+from judging.judge import Standing
+
+
+class Known(Judge):
+    """A judge that is only asked what it knows."""
+
+    def __init__(
+        self, tasks: dict[str, tuple[str, ...]] | None, calibrated: tuple[str, ...] = ()
+    ) -> None:
+        self.card = None
+        if tasks:
+            none = dict.fromkeys(("backbone", "backbone_version"), "none")
+            self.card = JudgeCard(**none, tasks=tasks, instructions={})
+        rubrics: Any = dict.fromkeys(calibrated)
+        self.calibration: Any = type("Fitted", (), {"rubrics": rubrics}) if calibrated else None
+
+
+QS: dict[str, tuple[str, ...]] = {"hieval-qs": ("plain/any",)}
+# By name the judge of the second stage comes first; it knows quick scores from replay.
+EA = Known({"hieval-ea": ("plain/any",), **QS}, ("hieval-ea/plain/any",))
+CALIBRATED = Known(QS, ("hieval-qs/plain/any",))
+TRAINED = Known(QS)
+ZERO_SHOT = Known(None)
+OTHER = Known({"hieval-qs": ("plain/all",)})
+PAIRS = Known({"truthful-pair": ("open",)})
+
+
+def asked(**fields: Any) -> JudgeRequest:
+    given = {"question": "q", "references": ("r",), "reference_mode": "any", "responses": ("a",)}
+    return JudgeRequest.model_validate(given | fields)
+
+
+def test_standings() -> None:
+    judges = (PAIRS, OTHER, ZERO_SHOT, TRAINED, CALIBRATED)
+    assert [one.standing("hieval-qs", "plain/any") for one in judges] == list(Standing)
+    assert EA.standing("hieval-qs", "plain/any") == Standing.TRAINED
+
+
+def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None:
+    pair = {"task": "truthful-pair", "responses": ("a", "b"), "references": ()}
+    plain = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain",))
+    after = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain/critique",))
+    judges = {"plain": plain, "after": after}
+    assert best_judge(judges, asked(**pair)) == "plain"
+    assert best_judge(judges, asked(**pair, mode="critique")) == "after"
+
+
+@pytest.mark.parametrize(
+    ("judges", "best"),
+    [
+        ({"ea": EA, "qs": CALIBRATED}, "qs"),
+        ({"zero": ZERO_SHOT, "trained": TRAINED}, "trained"),
+        ({"other": OTHER, "zero": ZERO_SHOT}, "zero"),
+        ({"pairs": PAIRS, "other": OTHER}, "other"),
+        ({"one": TRAINED, "two": TRAINED}, "one"),
+    ],
+)
+def test_the_judge_that_knows_the_rubric_best(judges: dict[str, Judge], best: str) -> None:
+    assert best_judge(judges, asked()) == best
+
+
+def test_the_second_stage_keeps_its_own() -> None:
+    assert best_judge({"qs": CALIBRATED, "ea": EA}, asked(task="hieval-ea")) == "ea"
+
+
+def test_nobody_takes_it() -> None:
+    with pytest.raises(CustosError, match="field 'task': no judge here takes 'hieval-qs'"):
+        best_judge({"pairs": PAIRS}, asked())
+    with pytest.raises(CustosError, match="field 'references'"):
+        best_judge({"zero": ZERO_SHOT}, asked(references=()))

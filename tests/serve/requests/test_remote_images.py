@@ -1,0 +1,276 @@
+"""Pictures by address: only from allowed hosts, only at public addresses, never onwards."""
+
+import io
+import json
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from random import Random
+
+import pytest
+import trustme
+from PIL import Image
+
+from judging import CustosError
+from serve.chat.contracts import CONTRACTS
+from serve.chat.judged import understand
+from serve.chat.messages import conversation, parse_chat
+from serve.errors import ApiError
+from serve.limits import Limits
+from serve.queue.service import Service
+from serve.requests.images import num_pixels
+from serve.requests.parse import parse_call
+from serve.requests.remote_images import RemoteImages, is_public
+from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving, wait_until
+
+HOST = "images.test"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.server.asked.append((self.headers["Host"], self.path))  # type: ignore[attr-defined]
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "http://169.254.169.254/latest/meta-data")
+            self.end_headers()
+            return
+        kind = "text/html" if self.path == "/page" else "image/png"
+        content = {"/huge": b"x" * 300_000, "/large": png(noisy=True)}.get(self.path, png())
+        self.send_response(404 if self.path == "/missing" else 200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def png(noisy: bool = False) -> bytes:
+    file = io.BytesIO()
+    noise = Random(0).randbytes(3 * 120 * 120)
+    picture = Image.frombytes("RGB", (120, 120), noise) if noisy else Image.new("RGB", (9, 7))
+    picture.save(file, "png")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def web(authority: trustme.CA) -> Iterator[HTTPServer]:
+    """An https server for HOST on loopback."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(HOST).configure_cert(context)
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []  # type: ignore[attr-defined]
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def fetcher(web: HTTPServer, authority: trustme.CA, name: str = HOST) -> RemoteImages:
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    return RemoteImages(
+        [f"{name}:{web.server_port}"],
+        200_000,
+        resolve=lambda host, port: ["127.0.0.1"],
+        is_allowed=lambda address: True,
+        trust=trust,
+    )
+
+
+def fetch(images: RemoteImages, address: str) -> str:
+    [(source,)] = images.fetched([((address,), "requests.2.images")])
+    return source
+
+
+def refusal(images: RemoteImages, address: str) -> str:
+    with pytest.raises(ApiError) as caught:
+        fetch(images, address)
+    assert (caught.value.status, caught.value.field) == (422, "requests.2.images")
+    assert "127.0.0.1" not in caught.value.message
+    return caught.value.message
+
+
+def test_fetches_by_the_checked_address_under_the_hosts_own_name(
+    web: HTTPServer, authority: trustme.CA
+) -> None:
+    images = fetcher(web, authority)
+    source = fetch(images, f"https://{HOST}:{web.server_port}/a.png?b=c")
+    assert num_pixels(source, "images", Limits()) == 63
+    assert web.asked == [(f"{HOST}:{web.server_port}", "/a.png?b=c")]  # type: ignore[attr-defined]
+
+
+def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: trustme.CA) -> None:
+    contract = CONTRACTS["truthful-pair"]
+    address = f"https://{HOST}:{web.server_port}/a.png"
+    parts = [
+        {"type": "image_url", "image_url": {"url": address}},
+        {"type": "text", "text": contract.layouts[0].payload(right=True)},
+    ]
+    body = {"model": "custos/truthful-pair", "messages": [{"role": "user", "content": parts}]}
+    asked = parse_chat(json.dumps(body).encode(), Limits())
+    service = Service(remote_images=fetcher(web, authority))
+    (source,) = understand(asked, contract, service).request.images
+    assert num_pixels(source, "images", Limits()) == 63
+    (message,) = conversation(asked, Limits(), service.remote_images)
+    assert message.images == (source,)
+    with pytest.raises(ApiError) as caught:
+        conversation(asked, Limits(), None)
+    assert caught.value.status == 422
+    with pytest.raises(ApiError, match="only data URLs"):
+        understand(asked, contract, Service())
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/moved", "redirects are not followed"),
+        ("/page", "no JPEG"),
+        ("/missing", "no JPEG"),
+        ("/huge", "too large"),
+    ],
+)
+def test_what_is_no_picture_is_refused(
+    web: HTTPServer, authority: trustme.CA, path: str, says: str
+) -> None:
+    images = fetcher(web, authority)
+    assert says in refusal(images, f"https://{HOST}:{web.server_port}{path}")
+    assert len(web.asked) == 1  # type: ignore[attr-defined]
+
+
+def test_another_hosts_certificate_is_refused(web: HTTPServer, authority: trustme.CA) -> None:
+    images = fetcher(web, authority, "other.test")
+    assert "could not be fetched" in refusal(images, f"https://other.test:{web.server_port}/a.png")
+    assert web.asked == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://example.org/a.png",
+        "https://images.test.example.org/a.png",
+        "https://images.test@169.254.169.254/a.png",
+        "https://me:you@images.test/a.png",
+        "https://images.test:444/a.png",
+        "https://2130706433/a.png",
+        "https://0x7f000001/a.png",
+        "https://0177.0.0.1/a.png",
+        "https://127.1/a.png",
+        "https://[::1]/a.png",
+        "https://[::ffff:127.0.0.1]/a.png",
+        "https://[::1/a.png",
+        "https:///a.png",
+        "https:images.test/a.png",
+    ],
+)
+def test_other_addresses_are_never_looked_up(address: str) -> None:
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(f"looked up {host}")
+
+    assert "not fetched" in refusal(RemoteImages([HOST], 1000, resolve=resolve), address)
+
+
+@pytest.mark.parametrize("address", ["http://images.test/a.png", "file:///etc/passwd", "ftp://x"])
+def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
+    source = fetch(RemoteImages([HOST], 1000), address)
+    with pytest.raises(ApiError, match="only data URLs"):
+        num_pixels(source, "images", Limits())
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["127.0.0.1"],
+        ["10.0.0.1"],
+        ["169.254.169.254"],
+        ["100.64.0.1"],
+        ["0.0.0.0"],
+        ["224.0.0.1"],
+        ["::1"],
+        ["fe80::1"],
+        ["fd00::1"],
+        ["::ffff:169.254.169.254"],
+        ["64:ff9b::7f00:1"],
+        ["64:ff9b:1::7f00:1"],
+        ["::7f00:1"],
+        ["2002:7f00:1::"],
+        ["93.184.216.34", "127.0.0.1"],
+        [],
+    ],
+)
+def test_a_name_that_points_inwards_is_not_connected_to(found: list[str]) -> None:
+    images = RemoteImages([HOST], 1000, resolve=lambda host, port: found)
+    assert "could not be fetched" in refusal(images, f"https://{HOST}/a.png")
+
+
+def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(f"looked up {host}")
+
+    images = RemoteImages([HOST], 1000, resolve=resolve)
+    allowed = f"https://{HOST}/a.png"
+    with pytest.raises(ApiError, match="not fetched from this address") as caught:
+        images.fetched([((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")])
+    assert caught.value.field == "requests.1"
+    service = Service({"a": FakeJudge()}, remote_images=images)
+    for rows, says in (
+        ([row(images=[allowed] * 9)], "more than 8 pictures"),
+        ([row(images=[allowed]), row(references=[])], "needs it"),
+        ([row(images=[allowed]), row(images=[allowed] * 9)], "more than 8 pictures"),
+    ):
+        with pytest.raises(ApiError, match=says):
+            parse_call(json.dumps({"requests": rows}).encode(), service)
+    parts = [{"type": "image_url", "image_url": {"url": allowed}}]
+    body = {"model": "fake", "messages": [{"role": "user", "content": parts * 3}] * 3}
+    with pytest.raises(ApiError, match="more than 8 pictures"):
+        conversation(parse_chat(json.dumps(body).encode(), Limits()), Limits(), images)
+
+
+def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: trustme.CA) -> None:
+    images = fetcher(web, authority)
+    images.max_bytes = int(2.5 * len(png()))
+    address = f"https://{HOST}:{web.server_port}/a.png"
+    groups = [((address,), f"requests.{number}.images") for number in range(3)]
+    assert len(images.fetched(groups[:2])) == 2
+    with pytest.raises(ApiError, match="too large") as caught:
+        images.fetched(groups)
+    assert caught.value.field == "requests.2.images"
+
+
+def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: trustme.CA) -> None:
+    judge = FakeJudge()
+    judge.gate.clear()
+    limits = Limits(held_bytes=100_000)  # a picture takes 58,000 as base64
+    service = Service({"a": judge}, limits, remote_images=fetcher(web, authority))
+    body = row(images=[f"https://{HOST}:{web.server_port}/large"])
+    with serving(service) as client, ThreadPoolExecutor(1) as pool:
+        held = pool.submit(client.post, "/judge", json=body)
+        wait_until(lambda: judge.batches != [])
+        assert client.post("/judge", json=body).status_code == 429
+        judge.gate.set()
+        assert held.result().status_code == 200
+        assert client.post("/judge", json=body).status_code == 200
+
+
+def test_public_addresses() -> None:
+    assert is_public("93.184.216.34")
+    assert is_public("2606:2800:220:1:248:1893:25c8:1946")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "2130706433", "0x7f.1", "[::1]", "a.test/path", "me@a.test", "", "a:b"]
+)
+def test_hosts_are_names(host: str) -> None:
+    with pytest.raises(CustosError, match="expected a host name"):
+        RemoteImages([host], 1000)

@@ -1,0 +1,185 @@
+"""Critique training: what is supervised, what it costs, and that a judge reads it back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from judging import Judge
+from judging.errors import CustosError
+from judging.models.adapters import add_adapter
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.generation import Sampling
+from judging.scoring.prompts import Encoder
+from judging.scoring.tree_batch import forest_batch
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from tests.tiny import brute_force, reference_model, save_picture
+from tests.train import made_up
+from tests.train.made_up import write_split
+from train import truthful_judge
+from train.loop.batches import Rows
+from train.objectives.critique_text import (
+    TextModel,
+    TextObjective,
+    TextTrainer,
+    answer_tokens,
+    text_layout,
+)
+from train.setup.recipe import parse_recipe
+
+PAIR = get_task("truthful-pair")
+
+
+def _pair(number: int, **fields: Any) -> LabelledExample:
+    """A is better when its answer is "green"."""
+    better = "AB"[number % 2]
+    given: dict[str, Any] = {
+        "id": str(number),
+        "task": "truthful-pair",
+        "question": "Which river" + " runs" * (number % 3) + "?",
+        "responses": ("green", "brown")[:: 1 if better == "A" else -1],
+        "label": better,
+        "critique": f"{better} says green." + " It is." * (number % 4),
+        "confidence": 0.75,
+        "mode": "critique",
+    }
+    return LabelledExample.model_validate(given | fields)
+
+
+@pytest.fixture(scope="module")
+def backbone(small: str) -> Backbone:
+    return load_backbone(small, dtype="float32", device="cpu")
+
+
+def test_the_answer_is_written_as_it_is_read(backbone: Backbone) -> None:
+    encoder, example = Encoder(backbone), _pair(0)
+    tokens = answer_tokens(PAIR, example, encoder)
+    assert backbone.tokenizer.decode(tokens) == (
+        "<critique>A says green.</critique><label>A</label><confidence>0.75</confidence><|im_end|>"
+    )
+    # The judge opens, draws, closes, opens the label and reads this tree.
+    read = [
+        *encoder.text("<critique>"), *encoder.data("A says green."),
+        *encoder.text("</critique>"), *encoder.text("<label>"),
+    ]  # fmt: skip
+    assert tokens[: len(read)] == read
+    tree = encoder.tree(PAIR.labels("plain"), "</label>")
+    path = [token for _, token in tree.paths[tree.labels.index("A")]]
+    assert tokens[len(read) : len(read) + len(path)] == path
+
+
+def test_control_tokens_in_a_critique_are_text(backbone: Backbone) -> None:
+    tokens = answer_tokens(PAIR, _pair(0, critique="a <|im_end|> b"), Encoder(backbone))
+    assert tokens.count(backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
+
+
+def test_a_label_alone_and_a_missing_critique(backbone: Backbone) -> None:
+    encoder = Encoder(backbone)
+    plain = _pair(1, task="truthful-pure-label", critique=None, mode="score")
+    tokens = answer_tokens(get_task("truthful-pure-label"), plain, encoder)
+    assert backbone.tokenizer.decode(tokens) == "B<|im_end|>"
+    with pytest.raises(CustosError, match=r"row '1': field 'critique': .* trains on one"):
+        Rows([_pair(1, critique=None)], encoder, text_layout)
+
+
+def test_log_probabilities_and_gradients_without_full_logits(
+    tiny_folder: str, tmp_path: Path
+) -> None:
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    picture = save_picture(tmp_path / "a.png", 80, 60)
+    examples = [_pair(0, images=(picture,)), _pair(1), _pair(3, weight=2.0)]
+    rows = Rows(examples, Encoder(backbone), text_layout)
+    objective = TextObjective()
+    reference = reference_model(tiny_folder)
+    expected = 0.0
+    with torch.inference_mode():
+        for row in rows.rows:
+            [prompt] = rows.prompts([row])
+            answer = [token for _, token in row.tree.paths[0]]
+            ids = prompt.prefix_ids + prompt.suffix_ids
+            expected -= row.example.weight * brute_force(reference, ids, answer, prompt.vision)
+    gradients = []
+    for wanted in (True, False):
+        adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
+        batch = forest_batch(
+            rows.prompts(rows.rows),
+            [row.tree for row in rows.rows],
+            backbone.tokenizer.pad_token_id,
+        )
+        inputs = objective.inputs(rows.rows)
+        model = TextModel(adapted)
+        if wanted:
+            outputs = model(batch, **inputs)
+        else:
+            logits = model(batch).log_softmax(-1)
+            outputs = logits.gather(-1, inputs["targets"][..., None])[..., 0]
+        loss = objective.loss_sum(outputs, rows.rows, 0)
+        assert loss.item() == pytest.approx(expected, rel=1e-5)
+        loss.backward()
+        gradients.append({n: p.grad for n, p in adapted.named_parameters() if "lora_B" in n})
+    for name, gradient in gradients[1].items():
+        assert gradient.abs().max() > 1e-3
+        torch.testing.assert_close(gradients[0][name], gradient, rtol=1e-4, atol=1e-4)
+    assert objective.denominator(rows.rows) == sum(
+        row.example.weight * len(row.tree.paths[0]) for row in rows.rows
+    )
+
+
+def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
+    values: dict[str, Any] = {
+        "backbone": backbone,
+        "data": {
+            "train": [write_split(folder / "train.jsonl", [_pair(i) for i in range(32)])],
+            "val": write_split(folder / "val.jsonl", [_pair(i) for i in range(100, 106)]),
+        },
+        "adapter": {"r": 8, "alpha": 16, "dropout": 0.0},
+        "optim": {"lr": 1e-2, "batch_size": 8, "micro_batch_size": 4, "epochs": 3},
+        "run": {"output": str(folder / "run"), "precision": "fp32", "eval_every": 4},
+    } | overrides
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
+
+
+def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:
+    truthful_judge.main(["--config", str(_write_recipe(tmp_path, small))])
+    history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
+    watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
+    assert watched[-1] < 0.7 * watched[0]
+    judge = Judge.load(str(tmp_path / "run"), device="cpu")
+    [verdict] = judge.grade([_pair(7).request()], sampling=Sampling(4, 0.0))
+    assert verdict.label in ("A", "B", "None")
+    assert verdict.passes[0].critique
+
+
+def test_validation_does_not_wait_for_other_processes(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distributed wrapper's forward does, and processes may have unequally many batches."""
+
+    class Waiting(torch.nn.Module):
+        def forward(self, *given: Any, **named: Any) -> None:
+            raise AssertionError("would wait")
+
+    rows = Rows([_pair(i) for i in range(8)], Encoder(backbone), text_layout)
+    recipe = made_up.recipe(tmp_path)
+    adapted = add_adapter(load_backbone(backbone.name, dtype="float32").model, r=4, alpha=8)
+    learner = TextTrainer(recipe, backbone.with_model(adapted), rows, rows, TextObjective(), {})
+    expected = learner.measure(rows)
+    monkeypatch.setattr(TextTrainer, "unwrapped", learner.unwrapped)
+    monkeypatch.setattr(learner, "model", Waiting())
+    assert learner.measure(rows) == expected
+
+
+def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
+    path = _write_recipe(tmp_path, small, task="truthful-pure-label")
+    recipe = parse_recipe(truthful_judge.TruthfulRecipe, path)
+    splits = truthful_judge.under_task({"train": [_pair(0)]}, recipe.task)
+    assert (splits["train"][0].task, splits["train"][0].mode) == ("truthful-pure-label", "score")
+    assert truthful_judge.under_task(splits, None) == splits

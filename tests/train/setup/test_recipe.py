@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from judging.errors import CustosError
+from train.hieval_stage1 import Stage1Recipe
+from train.setup.recipe import RECIPES, Section, load_recipe, parse_recipe
+
+MINIMAL: dict[str, Any] = {
+    "backbone": "embedded",
+    "data": {"train": ["train.jsonl"], "val": "val.jsonl"},
+    "optim": {"lr": 1e-4},
+    "run": {"output": "runs/x"},
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "x.yaml"
+    file.write_text(yaml.safe_dump(MINIMAL), encoding="utf-8")
+    return file
+
+
+def test_defaults_are_the_papers(path: Path) -> None:
+    recipe = parse_recipe(Stage1Recipe, path)
+    assert (recipe.adapter.r, recipe.adapter.alpha, recipe.adapter.dropout) == (64, 64, 0.05)
+    assert (recipe.loss.gamma, recipe.loss.t_max) == (1.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("optim.lr=1e-3", 1e-3),
+        ("optim.lr=1E-3", 1e-3),
+        ("optim.lr=5e-04", 5e-4),
+        ("optim.lr=0.002", 2e-3),
+        ("optim.epochs=3", 3),
+        ("run.precision=fp32", "fp32"),
+        ("run.gradient_checkpointing=true", True),
+        ("data.limit=10", 10),
+        ("data.cal=null", None),
+        ("data.cal=cal.jsonl", Path("cal.jsonl")),
+        ("data.train=[a.jsonl, b.jsonl]", (Path("a.jsonl"), Path("b.jsonl"))),
+        ("adapter.modules=[q, v]", ("q", "v")),
+        ("run.output=runs/a=b", Path("runs/a=b")),
+        ("backbone=Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-4B-Instruct"),
+        ("data.exclude_answerer=chatgpt", "chatgpt"),
+    ],
+)
+def test_overrides(path: Path, override: str, value: object) -> None:
+    found: Any = parse_recipe(Stage1Recipe, path, [override])
+    for name in override.partition("=")[0].split("."):
+        found = getattr(found, name)
+    assert found == value
+    assert type(found) is type(value) or isinstance(value, Path)
+
+
+def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
+    before = path.read_text(encoding="utf-8")
+    recipe = parse_recipe(Stage1Recipe, path, ["optim.lr=1e-3", "optim.lr=2e-3"])
+    assert recipe.optim.lr == 2e-3
+    assert path.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("optim.learning_rate=1", r"key 'optim\.learning_rate': Extra inputs are not permitted"),
+        ("colour=red", r"key 'colour': Extra inputs"),
+        ("optim.lr=0", r"key 'optim\.lr': .*greater than 0 \(got 0\)"),
+        ("optim.lr=fast", r"key 'optim\.lr': .*valid number.*\(got 'fast'\)"),
+        ("adapter.dropout=1", r"key 'adapter\.dropout': .*less than 1"),
+        ("loss.gamma=-1", r"key 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
+        ("optim.schedule=step", r"key 'optim\.schedule': "),
+        ("adapter.modules=[x]", r"key 'adapter\.modules\.0': "),
+        ("data.train=[]", r"key 'data\.train': .*at least 1 item"),
+        ("optim.micro_batch_size=5", "batch_size 16 is not a multiple of micro_batch_size 5"),
+        ("optim.lr", r"'optim\.lr' is not of the form key\.path=value"),
+        ("backbone.size=3", "override 'backbone.size=3': 'backbone' is not a section"),
+        ("data.train=[", "not valid YAML"),
+    ],
+)
+def test_mistakes_are_named(path: Path, override: str, message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        parse_recipe(Stage1Recipe, path, [override])
+
+
+def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match=r"none\.yaml: no such recipe"):
+        parse_recipe(Stage1Recipe, tmp_path / "none.yaml")
+    path = tmp_path / "x.yaml"
+    path.write_text("backbone: embedded\n", encoding="utf-8")
+    with pytest.raises(CustosError, match=r"x\.yaml: key 'data': Field required"):
+        parse_recipe(Stage1Recipe, path)
+    path.write_text("a: [1", encoding="utf-8")
+    with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML"):
+        parse_recipe(Stage1Recipe, path)
+
+
+@pytest.mark.parametrize("content", ["", "- a\n- b\n", "just words"])
+def test_a_file_that_is_no_mapping(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(content, encoding="utf-8")
+    for overrides in ([], ["optim.lr=1"]):
+        with pytest.raises(CustosError, match=r"x\.yaml"):
+            parse_recipe(Stage1Recipe, path, overrides)
+
+
+def test_command_line(path: Path) -> None:
+    arguments = ["--config", str(path), "optim.lr=1e-3"]
+    assert load_recipe(Stage1Recipe, Path("train/hieval_stage1.py"), arguments).optim.lr == 1e-3
+    with pytest.raises(CustosError, match=r"recipes/nothing_yet\.yaml: no such recipe"):
+        load_recipe(Stage1Recipe, Path("train/nothing_yet.py"), [])
+
+
+def _recipe_class(path: Path) -> type[Section]:
+    """Recipe class of the script named in a recipe's first line."""
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    started = r"# (?:accelerate launch|python) .*train/(\w+)\.py( --config (\S+))?.*"
+    launch = re.fullmatch(started, first)
+    assert launch, f"{path}: the first line must be its launch command, got {first!r}"
+    if launch[3]:
+        assert RECIPES.parent / launch[3] == path, f"{path}: its launch command names another file"
+    else:
+        assert path.stem == launch[1], f"{path}: only a script's own recipe needs no --config"
+    module = importlib.import_module(f"train.{launch[1]}")
+    [kind] = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Section)
+        and value.__module__ == module.__name__
+        and value.__name__.endswith("Recipe")
+    ]
+    return kind
+
+
+SHIPPED = sorted(
+    path
+    for path in RECIPES.rglob("*.yaml")
+    if not {"accelerate", "deepspeed"} & set(path.relative_to(RECIPES).parts)
+)
+
+
+def test_there_are_recipes() -> None:
+    assert RECIPES / "embedded" / "evouna.yaml" in SHIPPED
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(RECIPES)))
+def test_every_shipped_recipe_is_valid(path: Path) -> None:
+    parse_recipe(_recipe_class(path), path)

@@ -1,0 +1,94 @@
+"""A run folder is resumed by its own run alone, and signed with what that run read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from judging.errors import CustosError
+from judging.fingerprint import file_sha256
+from tests.train.made_up import examples, recipe, trainer, write_recipe, write_split
+from train import hieval_stage1
+from train.loop.checkpoint import load_checkpoint, save_checkpoint
+from train.loop.trainer import Progress, Trainer
+from train.setup.run_identity import run_identity
+
+
+def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
+    def identity(**overrides: Any) -> dict[str, Any]:
+        return run_identity(recipe(tmp_path, **overrides), "v1", {"a": "1"})
+
+    same: dict[str, Any] = {"run__output": "elsewhere", "run__log_every": 7, "run__save_every": 9}
+    assert identity(**same) == identity()
+    assert json.loads(json.dumps(identity())) == identity(), "it survives a file"
+    signed = recipe(tmp_path).model_copy(update={"provenance": {"packages": {}}})
+    assert run_identity(signed, "v1", {"a": "1"}) == identity()
+    for key, value in (("optim__lr", 1.0), ("run__seed", 1), ("run__eval_every", 7)):
+        assert identity(**{key: value}) != identity()
+    for version, sha256 in (("v2", {"a": "1"}), ("v1", {"a": "2"}), ("v1", {"b": "1"})):
+        assert run_identity(recipe(tmp_path), version, sha256) != identity()
+
+
+def test_another_run_is_not_resumed(small: str, tmp_path: Path) -> None:
+    trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16)).fit()
+    logged = recipe(tmp_path, optim__max_steps=1, run__log_every=1, run__save_every=1)
+    assert trainer(logged, small, examples(16)).fit().step == 1
+    other = recipe(tmp_path, optim__max_steps=1, optim__lr=1e-4, run__seed=3)
+    with pytest.raises(CustosError, match=r"another run \(of other optim.lr, run.seed\); choose"):
+        trainer(other, small, examples(16)).fit()
+
+
+def test_a_checkpoint_that_does_not_say_of_what_it_is(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    save_checkpoint(tmp_path, 1, model, optimizer, {}, {"optim.lr": 1})
+    (tmp_path / "checkpoint-000001" / "state.json").write_text('{"step": 1}')
+    with pytest.raises(CustosError, match=r"holds another run \(its checkpoints do not say"):
+        load_checkpoint(tmp_path, model, optimizer, {"optim.lr": 1})
+
+
+class _KilledError(Exception):
+    pass
+
+
+def test_data_made_anew_is_other_data(
+    small: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
+    path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)
+    arguments = ["--config", str(path)]
+    save = Trainer._save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        raise _KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(Trainer, "_save", save_and_die)
+        hieval_stage1.main(arguments)
+    data = tmp_path / "train.jsonl"
+    kept, hashed = data.read_text(encoding="utf-8"), file_sha256(data)
+    write_split(data, examples(24, 1000))
+    with pytest.raises(SystemExit):
+        hieval_stage1.main(arguments)
+    assert f"holds another run (of other sha256.{data})" in capsys.readouterr().err
+    data.write_text(kept, encoding="utf-8")
+
+    fit = Trainer.fit
+
+    def change_and_fit(self: Trainer) -> Progress:
+        write_split(data, examples(24, 2000))
+        return fit(self)
+
+    monkeypatch.setattr(Trainer, "fit", change_and_fit)
+    hieval_stage1.main(arguments)
+    resolved = yaml.safe_load((tmp_path / "run" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert resolved["provenance"]["sha256"][str(data)] == hashed

@@ -1,0 +1,101 @@
+"""Starting from an earlier adapter: its shape is kept and recorded, dropout is the recipe's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from peft.tuners.lora import LoraLayer
+
+from judging.errors import CustosError, Missing
+from judging.models.adapters import add_adapter
+from judging.models.backbones import load_backbone
+from tests.train.made_up import recipe, write_recipe
+from train import hieval_stage1
+from train.hieval_stage1 import Stage1Recipe
+from train.setup.recipe import AdapterSection
+from train.setup.starting_adapter import adapted_model, with_shape_of_init
+
+
+@pytest.fixture(scope="module")
+def init(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An adapter of rank 2, alpha 6 on two projections, trained with dropout."""
+    folder = tmp_path_factory.mktemp("adapter") / "init"
+    model = load_backbone(small, dtype="float32").model
+    add_adapter(model, r=2, alpha=6, dropout=0.3, modules=("q", "down")).save_pretrained(folder)
+    return folder
+
+
+def _from(folder: Path, init: Path, **adapter: Any) -> Stage1Recipe:
+    section = AdapterSection.model_validate({"init": init, **adapter})
+    return recipe(folder).model_copy(update={"adapter": section})
+
+
+def test_its_shape_is_recorded(tmp_path: Path, init: Path) -> None:
+    found = with_shape_of_init(_from(tmp_path, init, alpha=6, modules=("down", "q"))).adapter
+    assert (found.r, found.alpha, found.modules) == (2, 6, ("q", "down"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"r": 4}, "adapter.r=4: the adapter of adapter.init=.*init has 2"),
+        ({"alpha": 64}, "adapter.alpha=64: .* has 6"),
+        ({"modules": ("q",)}, r"adapter.modules=\('q',\): .* has \('q', 'down'\)"),
+    ],
+)
+def test_another_shape_is_refused(
+    tmp_path: Path, init: Path, asked: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CustosError, match=message):
+        with_shape_of_init(_from(tmp_path, init, **asked))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_dropout_is_the_recipes(small: str, tmp_path: Path, init: Path, dropout: float) -> None:
+    backbone = load_backbone(small, dtype="float32")
+    asked = with_shape_of_init(_from(tmp_path, init, dropout=dropout))
+    adapted = adapted_model(asked, backbone)
+    layers = [module for module in adapted.modules() if isinstance(module, LoraLayer)]
+    found = {getattr(layer.lora_dropout["default"], "p", 0.0) for layer in layers}
+    assert found == {dropout}
+    ids = torch.arange(5, 25)[None]
+    for name, parameter in adapted.train().named_parameters():
+        if "lora_B" in name:  # zero in a fresh adapter, which would hide dropout
+            parameter.data.fill_(0.1)
+    passes = [adapted(input_ids=ids).logits for _ in range(2)]
+    assert torch.equal(*passes) == (dropout == 0.0)
+    adapted.save_pretrained(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "adapter_config.json").read_text(encoding="utf-8"))
+    assert saved["lora_dropout"] == dropout
+
+
+def test_a_missing_folder_is_named_before_the_backbone_loads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Missing):
+        with_shape_of_init(_from(tmp_path, tmp_path / "none"))
+    path = write_recipe(tmp_path, "/no/such/backbone")
+    with pytest.raises(SystemExit):
+        hieval_stage1.main(["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
+
+
+def test_a_run_records_what_it_started_from(small: str, tmp_path: Path, init: Path) -> None:
+    path = write_recipe(tmp_path, small, data__cal=None, data__test=None, optim__max_steps=1)
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values["adapter"] = {"init": str(init), "dropout": 0.0}
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    hieval_stage1.main(["--config", str(path)])
+    resolved = yaml.safe_load((tmp_path / "run" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert {key: resolved["adapter"][key] for key in ("r", "alpha", "modules")} == {
+        "r": 2,
+        "alpha": 6,
+        "modules": ["q", "down"],
+    }
+    assert str(init / "adapter_model.safetensors") in resolved["provenance"]["sha256"]

@@ -1,0 +1,1 @@
+"""Objectives: from logits at the slots of a label tree to a loss."""

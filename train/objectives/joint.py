@@ -1,0 +1,119 @@
+"""Stage 2's objective: likelihood of the label and unlikelihood of other types, from one tree."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from judging.types import score_of, type_of
+from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
+from train.loop.batches import Row
+from train.objectives.focal import Objective
+
+Negatives = Literal["sampled", "hardest", "all"]
+Span = Literal["whole", "suffix"]
+
+
+@dataclass(frozen=True)
+class JointObjective(Objective):
+    r"""``L_MLE(y+) + lambda * 1[x in D_err] * L_UL(y-)`` (HiEval section 3.2, Equations 5 to 8).
+
+    ``L_MLE`` is the mean token negative log-likelihood of the label. ``y-`` is the label with its
+    error type replaced by another; rows without an error type (``Correct``, replayed rows) have
+    none. A step's loss is the mean over rows, each weighted by its example's ``weight``.
+
+    Args:
+        unlikelihood: Lambda.
+        negatives: Which other types are pushed down.
+        span: Over which of their tokens.
+        seed: Seed of the ``sampled`` types.
+    """
+
+    unlikelihood: float
+    negatives: Negatives
+    span: Span
+    seed: int
+
+    def denominator(self, rows: Sequence[Row]) -> float:
+        """Weighted number of rows."""
+        return sum(row.example.weight for row in rows)
+
+    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+        """Weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
+        logits, device = outputs, outputs.device
+        weights = torch.tensor([row.example.weight for row in rows], device=device)
+        logprobs, mask = _path_logprobs(logits, rows, [[row.target] for row in rows])
+        loss = -(normalised_logprob(logprobs, mask) * weights).sum()
+        wrong = [self._candidates(row, step) for row in rows]
+        if not self.unlikelihood or not any(wrong):
+            return loss
+        logprobs, whole = _path_logprobs(logits, rows, wrong)
+        owner = torch.tensor([i for i, labels in enumerate(wrong) for _ in labels], device=device)
+        mask = whole & self._differing(rows, wrong, whole) if self.span == "suffix" else whole
+        penalties = UnlikelihoodLoss().per_sequence(logprobs, mask)
+        # A judge decides by the probability of the whole label, so that is what ranks candidates.
+        likelihood = torch.where(whole, logprobs, 0).sum(-1).detach()
+        shares = self._shares(likelihood, owner, len(rows))
+        return loss + self.unlikelihood * (penalties * shares * weights[owner]).sum()
+
+    def _candidates(self, row: Row, step: int) -> list[int]:
+        """Labels with the target's score and another error type; one of them if ``sampled``."""
+        target = row.tree.labels[row.target]
+        if not type_of(target):
+            return []
+        others = [
+            index
+            for index, label in enumerate(row.tree.labels)
+            if index != row.target and score_of(label) == score_of(target)
+        ]
+        if self.negatives == "sampled":
+            # By row and step alone: the same on every process and after a resume.
+            return [random.Random(f"{self.seed}/{step}/{row.example.id}").choice(others)]
+        return others
+
+    def _shares(self, likelihood: Tensor, owner: Tensor, num_rows: int) -> Tensor:
+        """Weight of each candidate among its row's, ``[candidates]``, summing to one per row."""
+        if self.negatives == "sampled":
+            return torch.ones_like(likelihood)
+        table = likelihood.new_full((num_rows, len(owner)), float("-inf"))
+        columns = torch.arange(len(owner), device=owner.device)
+        table[owner, columns] = likelihood
+        if self.negatives == "hardest":
+            return (table[owner].argmax(-1) == columns).to(likelihood.dtype)
+        return table[owner].softmax(-1)[columns, columns]
+
+    def _differing(self, rows: Sequence[Row], wrong: list[list[int]], whole: Tensor) -> Tensor:
+        """True from the first token in which a candidate leaves its row's target."""
+        starts = []
+        for row, labels in zip(rows, wrong, strict=True):
+            target = row.tree.paths[row.target]
+            for label in labels:
+                pairs = enumerate(zip(target, row.tree.paths[label], strict=False))
+                starts.append(next(place for place, (own, other) in pairs if own != other))
+        places = torch.arange(whole.shape[1], device=whole.device)
+        return places >= torch.tensor(starts, device=whole.device).unsqueeze(1)
+
+
+def _path_logprobs(
+    logits: Tensor, rows: Sequence[Row], labels: Sequence[Sequence[int]]
+) -> tuple[Tensor, Tensor]:
+    """Token log-probabilities of some labels of each row, in order: ``[sequences, tokens]``.
+
+    Also the mask of real tokens.
+    """
+    paths = [
+        torch.tensor([(i, slot, token) for slot, token in row.tree.paths[label]])
+        for i, row in enumerate(rows)
+        for label in labels[i]
+    ]
+    table = pad_sequence(paths, batch_first=True, padding_value=-1)
+    table = table.to(logits.device, non_blocking=True)
+    mask = table[..., 2] >= 0
+    row, slot, token = table.clamp_min(0).unbind(-1)
+    return token_logprobs(logits[row, slot], token), mask

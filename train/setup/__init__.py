@@ -1,0 +1,1 @@
+"""From a recipe to everything that a run starts with."""

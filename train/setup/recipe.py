@@ -1,0 +1,186 @@
+"""Recipes: one YAML file per experiment, typed, closed, validated once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from judging.errors import CustosError
+from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+class Section(BaseModel):
+    """A closed, immutable part of a recipe."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DataSection(Section):
+    """Labelled splits, as ``custos prep`` writes them."""
+
+    train: tuple[Path, ...] = Field(min_length=1)
+    """One or more files, trained on together."""
+    val: Path
+    """Watched during training; picks the best adapter."""
+    cal: Path | None = None
+    """Fits the calibration; never used for selection."""
+    test: Path | None = None
+    """Reported on once, at the end."""
+    limit: int | None = Field(default=None, gt=0)
+    """Train on the first so many rows of each file."""
+    val_limit: int | None = Field(default=None, gt=0)
+    exclude_answerer: str | None = None
+    """Leave this ``metadata.answerer`` out of train, val and cal, and test on it alone."""
+
+
+class AdapterSection(Section):
+    """LoRA on the text tower."""
+
+    r: int = Field(default=64, gt=0)
+    alpha: int = Field(default=64, gt=0)
+    dropout: float = Field(default=0.05, ge=0, lt=1)
+    modules: tuple[Module, ...] = ALL_MODULES
+    init: Path | None = None
+    """Run folder whose adapter to start from, instead of a fresh one."""
+
+
+class OptimSection(Section):
+    """AdamW with warm-up and decay."""
+
+    lr: float = Field(gt=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    epochs: int = Field(default=1, gt=0)
+    max_steps: int | None = Field(default=None, gt=0)
+    """Stop after so many optimizer steps, whatever ``epochs`` says."""
+    batch_size: int = Field(default=16, gt=0)
+    """Rows per optimizer step over all processes."""
+    micro_batch_size: int = Field(default=16, gt=0)
+    """Rows per forward pass of one process; the rest is accumulated."""
+    whole_questions: bool = False
+    """Shuffle questions, not rows, so that a batch reads a question once for all its responses;
+    rows with pictures go by their group."""
+
+    @model_validator(mode="after")
+    def _divisible(self) -> OptimSection:
+        if self.batch_size % self.micro_batch_size:
+            raise ValueError(
+                f"batch_size {self.batch_size} is not a multiple of "
+                f"micro_batch_size {self.micro_batch_size}"
+            )
+        return self
+
+
+class RunSection(Section):
+    """Where and how it runs."""
+
+    output: Path
+    seed: int = 0
+    precision: Literal["bf16", "fp32"] = "bf16"
+    """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast (on a CPU without
+    bfloat16 instructions everything is computed in float32)."""
+    gradient_checkpointing: bool = False
+    """Saves memory on long prompts; the instruction is then not shared between rows."""
+    response_budget: int = Field(default=1024, gt=0)
+    log_every: int = Field(default=10, gt=0)
+    eval_every: int = Field(default=100, gt=0)
+    save_every: int = Field(default=100, gt=0)
+
+
+class Recipe(Section):
+    """What every recipe has; each script adds its loss."""
+
+    backbone: str
+    data: DataSection
+    adapter: AdapterSection = AdapterSection()
+    optim: OptimSection
+    run: RunSection
+    provenance: dict[str, Any] | None = None
+    """File hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file it reads, but the backbone's."""
+        data, init = self.data, self.adapter.init
+        optional = (data.cal, data.test, init and init / ADAPTER_FILE)
+        return (*data.train, data.val, *(path for path in optional if path))
+
+
+R = TypeVar("R", bound=Section)
+
+
+def load_recipe(
+    kind: type[R],
+    script: Path,
+    argv: Sequence[str] | None = None,
+    folder: Path = RECIPES,
+) -> R:
+    """Read a recipe from the command line of a training script.
+
+    Args:
+        kind: Recipe model of the script.
+        script: The script's path; without ``--config`` the recipe of the same name is used.
+        argv: Arguments; default those of the process.
+        folder: Where the recipe of the same name lies.
+
+    Raises:
+        CustosError: If the file is missing, or a key is unknown or out of range (named).
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"accelerate launch train/{script.name}",
+        description=f"Train with a recipe. Example: accelerate launch train/{script.name} "
+        f"--config recipes/embedded/demo.yaml optim.lr=1e-4 run.output=runs/try",
+    )
+    parser.add_argument("--config", type=Path, default=folder / f"{script.stem}.yaml")
+    parser.add_argument("overrides", nargs="*", metavar="key.path=value")
+    arguments = parser.parse_args(argv)
+    return parse_recipe(kind, arguments.config, arguments.overrides)
+
+
+def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
+    """Read and validate a recipe file with dotted overrides (values are YAML)."""
+    if not path.is_file():
+        raise CustosError(f"{path}: no such recipe")
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise CustosError(f"{path}: not a recipe: expected sections of keys")
+        for override in overrides:
+            _apply(values, override)
+        return kind.model_validate(values)
+    except yaml.YAMLError as error:
+        raise CustosError(f"{path}: not valid YAML: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "value_error":  # of a section or the whole: it names the keys itself
+            section = f"{key}: " if key else ""
+            raise CustosError(f"{path}: {section}{first['ctx']['error']}") from None
+        raise CustosError(f"{path}: key '{key}': {first['msg']} (got {first['input']!r})") from None
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator:
+        raise CustosError(f"'{override}' is not of the form key.path=value")
+    *sections, leaf = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise CustosError(f"override '{override}': '{section}' is not a section")
+    value = yaml.safe_load(text)
+    if isinstance(value, str):  # YAML 1.1 reads 5e-4 as text
+        try:
+            value = float(value) if any(c in value for c in "eE") else value
+        except ValueError:
+            pass
+    values[leaf] = value

@@ -1,0 +1,92 @@
+"""The adapter a run trains: a fresh one, or an earlier run's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from safetensors import safe_open
+from torch import nn
+
+from judging.card import CARD_FILE, JudgeCard
+from judging.errors import CustosError, Missing
+from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
+from judging.models.backbones import Backbone
+from judging.models.embedded import text_version
+from train.setup.recipe import Recipe
+
+
+def with_shape_of_init(recipe: Recipe) -> Recipe:
+    """The recipe with rank, alpha and modules of the adapter that it starts from, if of one.
+
+    Raises:
+        CustosError: If there is none, or the recipe asks for another shape.
+    """
+    adapter = recipe.adapter
+    if adapter.init is None:
+        return recipe
+    if not adapter.init.is_dir():
+        raise Missing(f"adapter.init={adapter.init}: no such run folder")
+    weights, config = adapter.init / ADAPTER_FILE, adapter.init / "adapter_config.json"
+    for file in (weights, config):
+        if not file.is_file():
+            raise CustosError(f"adapter.init={adapter.init}: no {file.name}")
+    with safe_open(weights, "pt") as file:
+        names = list(file.keys())
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    shape = {
+        "r": settings["r"],
+        "alpha": settings["lora_alpha"],
+        "modules": tuple(m for m in ALL_MODULES if any(f".{m}_proj." in name for name in names)),
+    }
+    for key, value in shape.items():
+        asked = getattr(adapter, key)
+        differs = set(asked) != set(value) if key == "modules" else asked != value
+        if key in adapter.model_fields_set and differs:
+            raise CustosError(
+                f"adapter.{key}={asked}: the adapter of adapter.init={adapter.init} has {value}"
+            )
+    return recipe.model_copy(update={"adapter": adapter.model_copy(update=shape)})
+
+
+def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
+    """The backbone's model with the recipe's trainable adapter, fresh or from an earlier run.
+
+    Adapters change the text tower alone, so an earlier run may have had another vision tower.
+
+    Raises:
+        CustosError: If the earlier run's adapter was trained on other text weights.
+    """
+    adapter = recipe.adapter
+    if adapter.init:
+        card = adapter.init / CARD_FILE
+        if card.is_file():
+            trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
+            if text_version(trained_on) != text_version(backbone.version):
+                raise CustosError(
+                    f"adapter.init={adapter.init}: trained on version {trained_on}, which has "
+                    f"other text weights than version {backbone.version} of {backbone.name}"
+                )
+        adapted = load_adapter(backbone.model, adapter.init, trainable=True)
+        _set_dropout(adapted, adapter.dropout)
+        return adapted
+    return add_adapter(
+        backbone.model,
+        r=adapter.r,
+        alpha=adapter.alpha,
+        dropout=adapter.dropout,
+        modules=adapter.modules,
+        seed=recipe.run.seed,
+    )
+
+
+def _set_dropout(adapted: Any, dropout: float) -> None:
+    """Put the recipe's dropout in place of what the adapter was saved with."""
+    from peft.tuners.lora import LoraLayer
+
+    for module in adapted.modules():
+        if isinstance(module, LoraLayer):
+            for name in list(module.lora_dropout):
+                module.lora_dropout[name] = nn.Dropout(dropout) if dropout else nn.Identity()
+    for config in adapted.peft_config.values():
+        config.lora_dropout = dropout
