@@ -171,7 +171,7 @@ def load_grader(
     """A judge by run folder, name or backbone; a service's judges, or a chat model, by URL."""
     if not source.startswith(("http://", "https://")):
         return Judge.load(source)
-    from clients.chat import Server
+    from clients.chat import ModelServer
     from clients.chat_judge import ChatJudge
     from clients.judge_client import JudgeClient
 
@@ -180,7 +180,9 @@ def load_grader(
         return JudgeClient.connect(source, api_key=key, concurrency=concurrency, deadline=deadline)
     if model is None:
         raise CustosError("--model: name the model to ask on the server")
-    server = Server(source, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
+    server = ModelServer(
+        source, model, api_key(key_env), concurrency=concurrency, deadline=deadline
+    )
     return ChatJudge(server)
 
 

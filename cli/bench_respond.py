@@ -83,7 +83,7 @@ def respond(
     from benchmarks.framework.files import check_output, write_graded
     from benchmarks.framework.responses import answered, questions
     from cli.grade import show_problems, write_problems
-    from clients.chat import Server
+    from clients.chat import ModelServer
     from clients.jobs import run_job, spent
     from clients.messages import Decoding
 
@@ -101,7 +101,7 @@ def respond(
     if backbone is not None and base_url is None:
         result = _ask_backbone(chats, backbone, decoding, answers)
     elif base_url is not None and model is not None and backbone is None:
-        server = Server(
+        server = ModelServer(
             base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
         )
         rejects = out.with_name(f"{out.name}.rejects.jsonl")

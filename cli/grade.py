@@ -32,7 +32,7 @@ from clients.kept_work import (
     remove_unless_failed,
 )
 from judging import CustosError, Judge, JudgeRequest, LabelledExample, Verdict
-from judging.best_judge import Panel
+from judging.best_judge import BestJudge
 from judging.records import atomic_write, read_rows, with_absolute_images, write_records
 from judging.tasks import get_task
 from judging.types import Pass, parse_record
@@ -125,7 +125,7 @@ def load_judge(
         return open_one(judge)
     from cli.serve import load, served_by_default
 
-    return Panel(load({name: name for name in served_by_default()}, {}, open_one))
+    return BestJudge(load({name: name for name in served_by_default()}, {}, open_one))
 
 
 def check_rows(source: Path, strict: bool) -> tuple[int, dict[int, str]]:

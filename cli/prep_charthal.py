@@ -64,13 +64,15 @@ def generate(
     Example: custos prep charthal-construct generate --charts charts.jsonl --count 100
     --base-url https://api.openai.com/v1 --model o4-mini --key-env OPENAI_API_KEY --out data/mine
     """
-    from clients.chat import Server
+    from clients.chat import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.charthal.charts import load_charts, sample_charts
     from data_prep.construction.charthal.generation import generate_questions
     from data_prep.splits.manifest import describe_file
 
-    server = Server(base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
+    server = ModelServer(
+        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
+    )
     bad_rows: list[str] = []
     pool = load_charts(charts, None if strict else bad_rows)
     show_bad_rows(bad_rows)

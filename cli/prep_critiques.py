@@ -65,11 +65,13 @@ def critiques(
     Example: custos prep critiques --source pairs.jsonl --base-url https://api.openai.com/v1
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
-    from clients.chat import Server
+    from clients.chat import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.critiques import write_critiques
 
-    server = Server(base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline)
+    server = ModelServer(
+        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
+    )
     bad_rows: list[str] = []
     pairs = _pairs(load_generic(source, bad_rows), bad_rows)
     show_bad_rows(bad_rows)

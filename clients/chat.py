@@ -25,7 +25,7 @@ from judging.errors import CustosError
 PASSING_STATUSES = (408, 409, 429)
 SHOWN_CHARS = 200
 
-A = TypeVar("A", bound="Answer")
+A = TypeVar("A", bound="ReplyBody")
 
 
 class ServerRefusal(CustosError):
@@ -37,7 +37,7 @@ class RequestRefused(CustosError):
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelServer:
     """A server, the model to ask there, and how patiently.
 
     Raises:
@@ -110,7 +110,7 @@ class Reply(BaseModel):
     """``None`` if the server did not count."""
 
 
-class Answer(BaseModel):
+class ReplyBody(BaseModel):
     """What a server answers to one kind of request."""
 
     called: ClassVar[str]
@@ -126,7 +126,7 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Completion(Answer):
+class _Completion(ReplyBody):
     called = "chat completion"
     choices: list[_Choice] = Field(min_length=1)
     usage: Usage | None = None
@@ -141,10 +141,10 @@ class _Fault(Exception):
         self.wait = wait
 
 
-class Caller:
+class ServerConnection:
     """Sends requests to one server. Use it as an asynchronous context manager."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ModelServer) -> None:
         self.server = server
         headers = {"Content-Type": "application/json"}
         if server.api_key:
@@ -244,10 +244,10 @@ class Caller:
         return " ".join(text.split())[:SHOWN_CHARS]
 
 
-class ChatClient(Caller):
+class ChatClient(ServerConnection):
     """Asks one model on one server. Use it as an asynchronous context manager."""
 
-    def __init__(self, server: Server, decoding: Decoding) -> None:
+    def __init__(self, server: ModelServer, decoding: Decoding) -> None:
         super().__init__(server)
         self.decoding = decoding
 

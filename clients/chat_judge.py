@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from clients.chat import ChatClient, Reply, Server, Usage
+from clients.chat import ChatClient, ModelServer, Reply, Usage
 from clients.messages import ChatItem, Decoding, Message
 from judging.errors import CustosError
 from judging.fingerprint import digest
@@ -28,7 +28,7 @@ class ChatJudge:
         usage: Tokens of all answers so far, as the server counted them.
     """
 
-    def __init__(self, server: Server, decoding: Decoding = GREEDY) -> None:
+    def __init__(self, server: ModelServer, decoding: Decoding = GREEDY) -> None:
         self.server = server
         self.decoding = decoding
         self.name = server.model

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from clients.chat import ChatClient, Prices, Reply, Server, Usage
+from clients.chat import ChatClient, ModelServer, Prices, Reply, Usage
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
 
@@ -71,7 +71,7 @@ class JobResult:
 
 def run_job(
     items: Sequence[ChatItem],
-    server: Server,
+    server: ModelServer,
     decoding: Decoding,
     *,
     answers: Path,
@@ -174,7 +174,7 @@ def _keys(items: Iterable[ChatItem], model: str, decoding: Decoding) -> dict[str
 
 async def _ask(
     items: Sequence[ChatItem],
-    server: Server,
+    server: ModelServer,
     decoding: Decoding,
     done: Callable[[ChatItem, Reply | CustosError], None],
 ) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import httpx
 
-from clients.chat import Answer, Caller, RequestRefused, Server, ServerRefusal
+from clients.chat import ModelServer, ReplyBody, RequestRefused, ServerConnection, ServerRefusal
 from clients.messages import picture_url
 from judging.errors import CustosError
 from judging.fingerprint import digest
@@ -32,7 +32,7 @@ WINDOW = 1024
 """Requests that the synchronous client sends before it waits for all their verdicts."""
 
 
-class _Verdicts(Answer):
+class _Verdicts(ReplyBody):
     called = "list of verdicts"
     verdicts: tuple[Verdict, ...]
 
@@ -64,11 +64,11 @@ class AsyncJudgeClient:
     ) -> None:
         self.judge = judge
         self.batch = max(1, min(concurrency // CALLS, MAX_BATCH))
-        self.server = Server(url, judge or "", api_key, deadline=deadline, tries=tries)
-        self._caller = Caller(self.server)
+        self.server = ModelServer(url, judge or "", api_key, deadline=deadline, tries=tries)
+        self._connection = ServerConnection(self.server)
 
     async def __aenter__(self) -> Self:
-        await self._caller.__aenter__()
+        await self._connection.__aenter__()
         return self
 
     async def __aexit__(
@@ -77,7 +77,7 @@ class AsyncJudgeClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._caller.__aexit__(kind, error, traceback)
+        await self._connection.__aexit__(kind, error, traceback)
 
     async def grade(self, requests: Iterable[JudgeRequest]) -> AsyncGenerator[Verdict]:
         """Grade requests, in order, a few calls ahead of the caller.
@@ -133,7 +133,7 @@ class AsyncJudgeClient:
         if self.judge is not None:
             body["judge"] = self.judge
         try:
-            answer = await self._caller.post(
+            answer = await self._connection.post(
                 "judge", json.dumps(body).encode(), _Verdicts, f"{len(rows)} requests"
             )
         except RequestRefused as error:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from clients.chat import Answer, Caller, RequestRefused, Server, ServerRefusal
+from clients.chat import ModelServer, ReplyBody, RequestRefused, ServerConnection, ServerRefusal
 from clients.messages import Message, content
 from clients.words import Token, after, label_masses
 from judging.errors import CustosError, RowsFailed, Unparsed
@@ -47,7 +47,7 @@ T = TypeVar("T")
 class RemoteEngine:
     """Reads label trees and draws texts on a server."""
 
-    server: Server
+    server: ModelServer
     tokenizer: Any
     """Of the model there; in an approximate engine any, to give back the text of a prompt."""
     posterior: Literal["exact", "approximate"]
@@ -55,14 +55,14 @@ class RemoteEngine:
     """Tokens worth handing over at once; the server makes its own batches."""
 
     @property
-    def reading(self) -> dict[str, str]:
+    def numerics(self) -> dict[str, str]:
         """An exact engine reads what the tree engine reads: it shares its calibration."""
         if self.posterior == "exact":
             return {"dtype": "bfloat16", "engine": "tree", "positions": "float32"}
         return {"dtype": "unknown", "engine": "words"}
 
     @property
-    def place(self) -> dict[str, str]:
+    def location(self) -> dict[str, str]:
         """The server, not by its address, and the model there."""
         return {"server": digest({"url": self.server.base_url}), "model": self.server.model}
 
@@ -79,7 +79,7 @@ class RemoteEngine:
             ask = self._words
         else:
             ask = self._slots
-        rows = self._each(prompts, lambda caller, row: ask(caller, prompts[row], tree))
+        rows = self._each(prompts, lambda connection, row: ask(connection, prompts[row], tree))
         return torch.tensor(rows).reshape(len(prompts), len(tree.labels))
 
     def generate(
@@ -101,8 +101,8 @@ class RemoteEngine:
             CustosError: If the server fails.
         """
 
-        async def draw(caller: Caller, row: int) -> Generated:
-            return await self._draw(caller, prompts[row], stop, seeds[row], sampling)
+        async def draw(connection: ServerConnection, row: int) -> Generated:
+            return await self._draw(connection, prompts[row], stop, seeds[row], sampling)
 
         texts = self._each(prompts, draw)
         # Only now: whoever listens may ask this engine for scores, which starts an event loop.
@@ -113,7 +113,9 @@ class RemoteEngine:
             on_texts(range(len(texts)), texts)
         return texts
 
-    def _each(self, prompts: Sequence[Any], ask: Callable[[Caller, int], Awaitable[T]]) -> list[T]:
+    def _each(
+        self, prompts: Sequence[Any], ask: Callable[[ServerConnection, int], Awaitable[T]]
+    ) -> list[T]:
         """Ask for every prompt.
 
         Raises:
@@ -123,18 +125,18 @@ class RemoteEngine:
         answers: dict[int, T] = {}
         errors: dict[int, CustosError] = {}
 
-        async def one(caller: Caller, row: int) -> None:
+        async def one(connection: ServerConnection, row: int) -> None:
             try:
-                answers[row] = await ask(caller, row)
+                answers[row] = await ask(connection, row)
             except ServerRefusal:
                 raise
             except CustosError as error:
                 errors[row] = error
 
         async def every() -> None:
-            async with Caller(self.server) as caller, asyncio.TaskGroup() as group:
+            async with ServerConnection(self.server) as connection, asyncio.TaskGroup() as group:
                 for row in range(len(prompts)):
-                    group.create_task(one(caller, row))
+                    group.create_task(one(connection, row))
 
         try:
             asyncio.run(every())
@@ -147,7 +149,9 @@ class RemoteEngine:
             raise RowsFailed(errors, answers)
         return [answers[row] for row in range(len(prompts))]
 
-    async def _slots(self, caller: Caller, prompt: EncodedPrompt, tree: LabelTree) -> list[float]:
+    async def _slots(
+        self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree
+    ) -> list[float]:
         nodes = [tree.ancestors(node)[::-1] for node in range(len(tree.node_tokens))]
         paths = [[], *([tree.node_tokens[node] for node in line] for line in nodes)]
         wanted = sorted({token for path in tree.paths for _, token in path})
@@ -156,13 +160,13 @@ class RemoteEngine:
             **{"logprob_token_ids": wanted, "return_tokens_as_token_ids": True},
         }
         if prompt.vision:
-            asked = (self._picture_slot(caller, prompt, path, settings) for path in paths)
+            asked = (self._picture_slot(connection, prompt, path, settings) for path in paths)
             slots = list(await asyncio.gather(*asked))
         else:
             ids = [*prompt.prefix_ids, *prompt.suffix_ids]
-            async with caller.gate:
+            async with connection.gate:
                 body = {"prompt": [[*ids, *path] for path in paths], "logprobs": 1, **settings}
-                answer = await caller.post("completions", _json(body), Completions, "prompt")
+                answer = await connection.post("completions", _json(body), Completions, "prompt")
             slots = [choice.by_token_id() for choice in answer.choices]
         try:
             return [sum(slots[slot][token] for slot, token in path) for path in tree.paths]
@@ -173,13 +177,13 @@ class RemoteEngine:
 
     async def _picture_slot(
         self,
-        caller: Caller,
+        connection: ServerConnection,
         prompt: EncodedPrompt,
         path: Sequence[int],
         settings: Mapping[str, Any],
     ) -> dict[int, float]:
         answer = await self._chat(
-            caller,
+            connection,
             prompt.extended(path),
             {**settings, "logprobs": True, "return_token_ids": True},
         )
@@ -194,7 +198,7 @@ class RemoteEngine:
 
     async def _draw(
         self,
-        caller: Caller,
+        connection: ServerConnection,
         prompt: EncodedPrompt,
         stop: str,
         seed: int,
@@ -210,21 +214,23 @@ class RemoteEngine:
             settings["return_token_ids"] = True
         choice: _TextChoice | _ChatChoice
         if self.posterior == "exact" and not prompt.vision:
-            async with caller.gate:
+            async with connection.gate:
                 body = {"prompt": [*prompt.prefix_ids, *prompt.suffix_ids], **settings}
-                written = await caller.post("completions", _json(body), Completions, "text")
+                written = await connection.post("completions", _json(body), Completions, "text")
             choice = written.choices[0]
         else:
-            choice = (await self._chat(caller, prompt, settings)).choices[0]
+            choice = (await self._chat(connection, prompt, settings)).choices[0]
         text = choice.said.partition(stop)[0]
         return Generated(tuple(choice.token_ids or ()), text, choice.finish_reason == "stop")
 
-    async def _words(self, caller: Caller, prompt: EncodedPrompt, tree: LabelTree) -> list[float]:
+    async def _words(
+        self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree
+    ) -> list[float]:
         settings = {
             **{"model": self.server.model, "max_tokens": WORD_TOKENS, "temperature": 0},
             **{"logprobs": True, "top_logprobs": TOP_LOGPROBS},
         }
-        answer = await self._chat(caller, prompt, settings)
+        answer = await self._chat(connection, prompt, settings)
         tokens = [
             Token(
                 one.token, one.logprob, {shown.token: shown.logprob for shown in one.top_logprobs}
@@ -239,7 +245,7 @@ class RemoteEngine:
         return [math.log(mass) if mass else -math.inf for mass in masses]
 
     async def _chat(
-        self, caller: Caller, prompt: EncodedPrompt, settings: Mapping[str, Any]
+        self, connection: ServerConnection, prompt: EncodedPrompt, settings: Mapping[str, Any]
     ) -> ChatAnswer:
         if prompt.turns is None:
             raise RequestRefused("pictures in a free conversation cannot be sent on to this server")
@@ -253,10 +259,10 @@ class RemoteEngine:
         if begun and self.posterior == "exact":
             continued = {"add_generation_prompt": False, "continue_final_message": True}
             settings = {**settings, **continued}
-        async with caller.gate:  # a body holds its pictures: only those on their way are made
+        async with connection.gate:  # a body holds its pictures: only those on their way are made
             messages = [{"role": one.role, "content": content(one)} for one in turns]
             body = _json({"messages": messages, **settings})
-            return await caller.post("chat/completions", body, ChatAnswer, "prompt")
+            return await connection.post("chat/completions", body, ChatAnswer, "prompt")
 
 
 class _TextLogprobs(BaseModel):
@@ -279,7 +285,7 @@ class _TextChoice(BaseModel):
         return {_token_id(token): value for token, value in (given[0] if given else {}).items()}
 
 
-class Completions(Answer):
+class Completions(ReplyBody):
     """``POST /completions``: one choice per prompt, in order."""
 
     called: ClassVar[str] = "completion"
@@ -314,7 +320,7 @@ class _ChatChoice(BaseModel):
         return self.message.content or ""
 
 
-class ChatAnswer(Answer):
+class ChatAnswer(ReplyBody):
     """``POST /chat/completions`` with log-probabilities."""
 
     called: ClassVar[str] = "chat completion"

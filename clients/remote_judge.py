@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clients.chat import Caller, RequestRefused, Server, ServerRefusal
+from clients.chat import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.remote_engine import TOP_LOGPROBS, ChatAnswer, Completions, RemoteEngine
 from judging.card import check_version, read_card, run_folder
 from judging.errors import CustosError
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 PROBE = "The judge reads every token."
 
 
-def remote_judge(server: Server, source: str | None = None) -> Judge:
+def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
     """A judge on a server, graded like any other.
 
     Args:
-        server: Server, and the model to ask there: a LoRA module by its name, or a base model.
+        server: ModelServer, and the model to ask there: a LoRA module by its name, or a base model.
         source: Run folder or shipped judge that the model is; or the backbone that it is, for a
             zero-shot judge. ``None`` for a model that has none here: the posterior is approximate.
 
@@ -68,7 +68,7 @@ def remote_source(text: str) -> tuple[str, str | None]:
     return text, text if text.startswith("embedded") or Path(text).is_dir() else None
 
 
-async def _gives_all(server: Server, backbone: Backbone) -> bool:
+async def _gives_all(server: ModelServer, backbone: Backbone) -> bool:
     """Whether a server takes token ids and gives the log-probability of any token.
 
     Raises:
@@ -78,14 +78,14 @@ async def _gives_all(server: Server, backbone: Backbone) -> bool:
     wanted = sorted({backbone.tokenizer.convert_tokens_to_ids(END_TOKEN), *ids})
     common = {"model": server.model, "prompt": [ids], "max_tokens": 1, "temperature": 0}
     scored = {"logprobs": 1, "logprob_token_ids": wanted, "return_tokens_as_token_ids": True}
-    async with Caller(replace(server, tries=min(server.tries, 3))) as caller:
+    async with ServerConnection(replace(server, tries=min(server.tries, 3))) as connection:
         try:
             body = json.dumps(common | scored).encode()
-            answer = await caller.post("completions", body, Completions, "first prompt")
+            answer = await connection.post("completions", body, Completions, "first prompt")
             if not set(wanted) <= answer.choices[0].by_token_id().keys():
                 return False
             body = json.dumps(common | {"echo": True}).encode()
-            echoed = await caller.post("completions", body, Completions, "first prompt")
+            echoed = await connection.post("completions", body, Completions, "first prompt")
         except (RequestRefused, ServerRefusal):
             return False
     if not echoed.choices[0].text.startswith(PROBE):
@@ -96,7 +96,7 @@ async def _gives_all(server: Server, backbone: Backbone) -> bool:
     return True
 
 
-async def _check_chat(server: Server) -> None:
+async def _check_chat(server: ModelServer) -> None:
     """Ask a server for one word and its log-probability.
 
     Raises:
@@ -106,8 +106,8 @@ async def _check_chat(server: Server) -> None:
         **{"model": server.model, "messages": [{"role": "user", "content": PROBE}]},
         **{"max_tokens": 1, "logprobs": True, "top_logprobs": TOP_LOGPROBS},
     }
-    async with Caller(replace(server, tries=min(server.tries, 3))) as caller:
-        answer = await caller.post(
+    async with ServerConnection(replace(server, tries=min(server.tries, 3))) as connection:
+        answer = await connection.post(
             "chat/completions", json.dumps(body).encode(), ChatAnswer, "first prompt"
         )
         answer.tokens()

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from judging.calibration import calibration_key
 from judging.errors import CustosError, FieldError
-from judging.judge import WINDOW, Judge, Standing
+from judging.judge import WINDOW, Familiarity, Judge
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 
 
-def best_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
+def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     """Name of the judge that knows a request's rubric best; of equals the first.
 
     Raises:
@@ -23,14 +23,16 @@ def best_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     task.check(request)
     rubric = task.rubric(request)
     key = calibration_key(task, request)
-    standings = {name: judge.standing(task.name, rubric, key) for name, judge in judges.items()}
-    best = max(standings, key=lambda name: standings[name])
-    if standings[best] == Standing.NONE:
+    familiarities = {
+        name: judge.familiarity(task.name, rubric, key) for name, judge in judges.items()
+    }
+    best = max(familiarities, key=lambda name: familiarities[name])
+    if familiarities[best] == Familiarity.NONE:
         raise FieldError("task", f"no judge here takes '{task.name}'")
     return best
 
 
-class Panel:
+class BestJudge:
     """Grades each request with the best of its judges.
 
     Args:
@@ -45,9 +47,9 @@ class Panel:
         """That of the judge which grades the request.
 
         Raises:
-            CustosError: As :func:`best_judge`.
+            CustosError: As :func:`choose_judge`.
         """
-        return self.judges[best_judge(self.judges, request)].fingerprint(request)
+        return self.judges[choose_judge(self.judges, request)].fingerprint(request)
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """One verdict per request, in order; as ``Judge.grade``."""
@@ -57,7 +59,7 @@ class Panel:
             verdicts: dict[int, Verdict] = {}
             for index, request in enumerate(window):
                 try:
-                    by_judge.setdefault(best_judge(self.judges, request), []).append(index)
+                    by_judge.setdefault(choose_judge(self.judges, request), []).append(index)
                 except CustosError as error:
                     verdicts[index] = Verdict(
                         id=request.id, status="judge_error", message=str(error)

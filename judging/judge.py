@@ -24,11 +24,11 @@ from judging.fingerprint import digest, file_sha256, package_versions
 from judging.models.adapters import ADAPTER_FILE, load_adapter
 from judging.models.backbones import Backbone, Dtype, load_backbone, on_device
 from judging.scoring.ask_model import (
-    Presentation,
-    Reading,
+    OrderedPrompt,
+    ScoredPass,
     critique_sampling,
-    presentations,
-    read_labels,
+    make_ordered_prompts,
+    score_labels,
 )
 from judging.scoring.leaving_out import LeavingOut
 from judging.scoring.prompts import Encoder
@@ -49,7 +49,7 @@ SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
 WINDOW = 512  # requests read ahead, to fill batches of like length
 
 
-class Standing(IntEnum):
+class Familiarity(IntEnum):
     """How well a judge knows a rubric; the more the better."""
 
     NONE = 0
@@ -100,7 +100,7 @@ class Judge:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
         """
         from judging.scoring.engine import TreeEngine
-        from judging.scoring.tree_batch import ForestModel
+        from judging.scoring.tree_batch import TreeModel
 
         folder, dtype = run_folder(source), dtype or "bfloat16"
         if folder is None:
@@ -111,7 +111,7 @@ class Judge:
                     f"judge '{source}': no run folder (it would hold {CARD_FILE}), "
                     f"no shipped judge ({', '.join(shipped_judges())}), and as a {error}"
                 ) from None
-            model, pad_id = ForestModel(backbone.model), backbone.tokenizer.pad_token_id
+            model, pad_id = TreeModel(backbone.model), backbone.tokenizer.pad_token_id
             engine = TreeEngine(model, pad_id, dtype=dtype)
             return cls(backbone.name, backbone, engine)
 
@@ -128,7 +128,7 @@ class Judge:
             for parameter in merged.parameters():
                 parameter.data = parameter.data.bfloat16()
         merged = on_device(merged.eval(), device)
-        engine = TreeEngine(ForestModel(merged), backbone.tokenizer.pad_token_id, dtype=dtype)
+        engine = TreeEngine(TreeModel(merged), backbone.tokenizer.pad_token_id, dtype=dtype)
         return cls.of_run(folder, card, backbone, engine)
 
     @classmethod
@@ -154,7 +154,7 @@ class Judge:
         """Tasks it was trained for; every task when zero-shot."""
         return tuple(self.card.tasks) if self.card else task_names()
 
-    def standing(self, task: str, rubric: str, key: str | None = None) -> Standing:
+    def familiarity(self, task: str, rubric: str, key: str | None = None) -> Familiarity:
         """How well it knows a rubric, to choose among judges.
 
         Args:
@@ -164,12 +164,12 @@ class Judge:
                 label read at once.
         """
         if task not in self.tasks:
-            return Standing.NONE
+            return Familiarity.NONE
         if self.calibration and (key or f"{task}/{rubric}") in self.calibration.rubrics:
-            return Standing.CALIBRATED
+            return Familiarity.CALIBRATED
         if self.card is None:
-            return Standing.ZERO_SHOT
-        return Standing.TRAINED if rubric in self.card.tasks[task] else Standing.OTHER_RUBRIC
+            return Familiarity.ZERO_SHOT
+        return Familiarity.TRAINED if rubric in self.card.tasks[task] else Familiarity.OTHER_RUBRIC
 
     @property
     def identity(self) -> str:
@@ -183,7 +183,7 @@ class Judge:
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},
             "response_budget": self.encoder.response_budget,
-            **self.engine.reading,
+            **self.engine.numerics,
         }
 
     def fingerprint(self, request: JudgeRequest) -> str:
@@ -198,7 +198,7 @@ class Judge:
         return digest(
             {
                 **self._identity_fields(),
-                **self.engine.place,
+                **self.engine.location,
                 "task": task.name,
                 "variant": request.variant,
                 "instruction": instruction_hash(task, task.rubric(request)),
@@ -214,7 +214,7 @@ class Judge:
             "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
             "calibration": self.calibration.id if self.calibration else None,
             **self._identity_fields(),
-            **self.engine.place,
+            **self.engine.location,
         }
 
     def grade(
@@ -262,7 +262,7 @@ class Judge:
             presented = [
                 shown
                 for index, request in enumerate(requests[start : start + size])
-                for shown in presentations(index, request, task, self.encoder)
+                for shown in make_ordered_prompts(index, request, task, self.encoder)
             ]
             rubric, drawn = task.rubric(requests[0]), critique_sampling(requests[0])
             readings = self._read(presented, task, rubric, self.engine, drawn)
@@ -280,7 +280,7 @@ class Judge:
         on_text: Callable[[JudgeRequest, Pass, str], None] | None,
     ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
-        groups: dict[tuple[str, str, Sampling | None], list[Presentation]] = {}
+        groups: dict[tuple[str, str, Sampling | None], list[OrderedPrompt]] = {}
         for index, request in enumerate(window):
             try:
                 task = self._task(request)
@@ -288,11 +288,13 @@ class Judge:
                     verdicts[index] = self._ruled(request, ruling)
                     continue
                 key = (task.name, task.rubric(request), critique_sampling(request, sampling))
-                groups.setdefault(key, []).extend(presentations(index, request, task, self.encoder))
+                groups.setdefault(key, []).extend(
+                    make_ordered_prompts(index, request, task, self.encoder)
+                )
             except CustosError as error:
                 verdicts[index] = Verdict(id=request.id, status="judge_error", message=str(error))
 
-        def tell(shown: Presentation, piece: str) -> None:
+        def tell(shown: OrderedPrompt, piece: str) -> None:
             if on_text:
                 on_text(window[shown.index], Pass(order=shown.order), piece)
 
@@ -321,12 +323,12 @@ class Judge:
 
     def _read_or_leave_out(
         self,
-        presented: list[Presentation],
+        presented: list[OrderedPrompt],
         task: JudgeTask,
         rubric: str,
         drawn: Sampling | None,
-        tell: Callable[[Presentation, str], None] | None,
-    ) -> tuple[dict[int, list[Reading]], dict[int, CustosError]]:
+        tell: Callable[[OrderedPrompt, str], None] | None,
+    ) -> tuple[dict[int, list[ScoredPass]], dict[int, CustosError]]:
         """:meth:`_read`, leaving out requests that the engine cannot read.
 
         Returns:
@@ -346,16 +348,16 @@ class Judge:
 
     def _read(
         self,
-        presented: Sequence[Presentation],
+        presented: Sequence[OrderedPrompt],
         task: JudgeTask,
         rubric: str,
         engine: Engine,
         drawn: Sampling | None,
-        tell: Callable[[Presentation, str], None] | None = None,
-    ) -> dict[int, list[Reading]]:
+        tell: Callable[[OrderedPrompt, str], None] | None = None,
+    ) -> dict[int, list[ScoredPass]]:
         """Readings of each request, by its index."""
-        read = read_labels(presented, task, rubric, self.encoder, engine, drawn, tell)
-        by_request: dict[int, list[Reading]] = {}
+        read = score_labels(presented, task, rubric, self.encoder, engine, drawn, tell)
+        by_request: dict[int, list[ScoredPass]] = {}
         for shown, reading in zip(presented, read, strict=True):
             by_request.setdefault(shown.index, []).append(reading)
         return by_request

@@ -107,11 +107,11 @@ def ask_backbone(
     from judging.models.backbones import load_backbone
     from judging.scoring.engine import TreeEngine
     from judging.scoring.prompts import Encoder
-    from judging.scoring.tree_batch import ForestModel
+    from judging.scoring.tree_batch import TreeModel
 
     loaded = load_backbone(backbone)
     encoder = Encoder(loaded)
-    engine = TreeEngine(ForestModel(loaded.model), loaded.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
     model = f"{loaded.name}/{loaded.version}"
     keys = {item.id: item_key(item, model, decoding) for item in items}
     if len(keys) < len(items):

@@ -49,11 +49,11 @@ def option_logits(
     from judging.models.backbones import load_backbone
     from judging.scoring.engine import TreeEngine
     from judging.scoring.prompts import Encoder
-    from judging.scoring.tree_batch import ForestModel
+    from judging.scoring.tree_batch import TreeModel
 
     loaded = load_backbone(backbone)
     encoder = Encoder(loaded)
-    engine = TreeEngine(ForestModel(loaded.model), loaded.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
     results: list[dict[str, Any]] = []
     problems: dict[int, str] = {}
     by_options: dict[int, list[tuple[Question, dict[str, Any]]]] = {}

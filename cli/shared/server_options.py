@@ -91,11 +91,13 @@ def judge_on(
         raise CustosError("--engine openai and --base-url URL go together; give both or neither")
     if base_url is None:
         return Judge.load(judge)
-    from clients.chat import Server
+    from clients.chat import ModelServer
     from clients.remote_judge import remote_judge, remote_source
 
     model, source = remote_source(judge)
-    server = Server(base_url, model, key, concurrency=concurrency, deadline=deadline, **patience)
+    server = ModelServer(
+        base_url, model, key, concurrency=concurrency, deadline=deadline, **patience
+    )
     found = remote_judge(server, source)
     typer.echo(f"{model} at {base_url}: {found.engine.posterior} posterior", err=True)
     return found

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clients.chat import Prices, Server
+from clients.chat import ModelServer, Prices
 from clients.jobs import JobResult, Reject, run_job
 from clients.messages import ChatItem, Decoding, Message
 from data_prep.construction.judgements import PAIR_TASK, UnusableJudgement, parse_judgement
@@ -96,7 +96,7 @@ def critique_item(example: LabelledExample) -> ChatItem:
 
 def write_critiques(
     examples: Sequence[LabelledExample],
-    server: Server,
+    server: ModelServer,
     decoding: Decoding,
     prices: Prices | None,
     out: Path,

@@ -24,7 +24,7 @@ from judging.judge import Judge
 from judging.models.backbones import Dtype
 from judging.records import read_records, write_json
 from judging.scoring.engine import TreeEngine
-from judging.scoring.tree_batch import ForestModel
+from judging.scoring.tree_batch import TreeModel
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 PART = 64
@@ -102,7 +102,7 @@ def computing_in(judge: Judge, dtype: Dtype) -> Judge:
     for parameter in model.parameters():
         parameter.data = parameter.data.to(getattr(torch, dtype))
     other = copy.copy(judge)
-    other.engine = TreeEngine(ForestModel(model), judge.engine.pad_id, dtype=judge.engine.dtype)
+    other.engine = TreeEngine(TreeModel(model), judge.engine.pad_id, dtype=judge.engine.dtype)
     return other
 
 

@@ -57,7 +57,7 @@ def measure(variant: str, prompt: str) -> dict[str, Any]:
     """Peak resident memory (MiB) and median seconds of a forward and backward pass of one row."""
     import torch
 
-    from judging.scoring.tree_batch import ForestModel, forest_batch, label_logprobs
+    from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 
     model = _model()
     encoded, tree = _prompt(model, IMAGE_GRIDS[prompt]), _tree()
@@ -65,7 +65,7 @@ def measure(variant: str, prompt: str) -> dict[str, Any]:
     for _ in range(0 if variant == "weights only" else STEPS):
         started = time.perf_counter()
         if variant == "tree":
-            logits = ForestModel(model)(forest_batch([encoded], [tree], 0))
+            logits = TreeModel(model)(make_tree_batch([encoded], [tree], 0))
             logprobs = label_logprobs(logits, tree)[0]
         else:
             logprobs = _apart(model, encoded, tree, int(variant.split()[0]))

@@ -26,7 +26,7 @@ CONFIDENCE_TOKENS = 16
 
 
 @dataclass(frozen=True)
-class Presentation:
+class OrderedPrompt:
     """A request in one order of its responses."""
 
     index: int
@@ -37,7 +37,7 @@ class Presentation:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ScoredPass:
     """What one presentation came to."""
 
     passed: Pass
@@ -45,16 +45,16 @@ class Reading:
     """Probability inside the label tree, before renormalisation."""
 
 
-def presentations(
+def make_ordered_prompts(
     index: int, request: JudgeRequest, task: JudgeTask, encoder: Encoder
-) -> list[Presentation]:
+) -> list[OrderedPrompt]:
     """Present a request: a pair in both orders unless only the given one is wanted."""
     orders: list[tuple[Literal["given", "swapped"], JudgeRequest]] = [("given", request)]
     if task.num_responses == 2 and request.order == "both":
         orders.append(("swapped", task.swap(request)))
     prompts = encoder.encode([(task, shown) for _, shown in orders])
     return [
-        Presentation(index, order, prompt, request.seed)
+        OrderedPrompt(index, order, prompt, request.seed)
         for (order, _), prompt in zip(orders, prompts, strict=True)
     ]
 
@@ -71,15 +71,15 @@ def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -
     return sampling or Sampling(max_new_tokens=request.critique_tokens)
 
 
-def read_labels(
-    presented: Sequence[Presentation],
+def score_labels(
+    presented: Sequence[OrderedPrompt],
     task: JudgeTask,
     rubric: str,
     encoder: Encoder,
     engine: Engine,
     sampling: Sampling | None,
-    on_text: Callable[[Presentation, str], None] | None = None,
-) -> list[Reading]:
+    on_text: Callable[[OrderedPrompt, str], None] | None = None,
+) -> list[ScoredPass]:
     """Read the label tree after every presentation, after a critique where one is wanted.
 
     Args:
@@ -98,7 +98,7 @@ def read_labels(
         return _read_trees(passes, prompts, task, rubric, encoder, engine)
     opened = [shown.prompt.extended(encoder.text(form.opening)) for shown in presented]
     closing = encoder.text(form.closing)
-    found: dict[int, Reading] = {}
+    found: dict[int, ScoredPass] = {}
 
     def read(rows: Sequence[int], texts: Sequence[Generated]) -> None:
         prompts = [
@@ -137,7 +137,7 @@ def _read_trees(
     rubric: str,
     encoder: Encoder,
     engine: Engine,
-) -> list[Reading]:
+) -> list[ScoredPass]:
     """Passes with the posterior over the labels, read after prompts that end before one."""
     form = task.critique
     tree = encoder.tree(task.labels(rubric), form.label_closing if form else END_TOKEN)
@@ -148,17 +148,17 @@ def _read_trees(
         logprobs = dict(zip(tree.labels, row, strict=True))
         mass = math.fsum(math.exp(value) for value in row)
         passed = one.model_copy(update={"posterior": posterior(logprobs)})
-        readings.append(Reading(passed, mass))
+        readings.append(ScoredPass(passed, mass))
     return readings
 
 
 def _with_stated_confidence(
-    readings: Sequence[Reading],
+    readings: Sequence[ScoredPass],
     prompts: Sequence[EncodedPrompt],
     task: JudgeTask,
     encoder: Encoder,
     engine: Engine,
-) -> list[Reading]:
+) -> list[ScoredPass]:
     """Read the likeliest stated confidence after each pass's own likeliest label.
 
     Where labels are read in words, a confidence is what the words say; none if they say no number.

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from judging.models.device_dtype import computed_in
-from judging.scoring.generation import Generated, Sampling, Written, generate
+from judging.scoring.generation import Generated, Sampling, TextMemory, generate
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import pack
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
-from judging.scoring.tree_batch import ForestModel, Prefix, forest_batch, label_logprobs
+from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs, make_tree_batch
 
 MAX_PREFIXES = 16
 GENERATED_ROWS = 16
@@ -34,12 +34,12 @@ class Engine(Protocol):
         ...
 
     @property
-    def reading(self) -> Mapping[str, str]:
+    def numerics(self) -> Mapping[str, str]:
         """What a calibration is bound to: ``dtype`` and ``engine``."""
         ...
 
     @property
-    def place(self) -> Mapping[str, str]:
+    def location(self) -> Mapping[str, str]:
         """What else could change a verdict: which server, which model there."""
         ...
 
@@ -78,7 +78,7 @@ class TreeEngine:
     Instructions stay prefilled: make a new engine after the weights have changed.
 
     Args:
-        model: Backbone in a :class:`~judging.scoring.tree_batch.ForestModel`, in eval mode.
+        model: Backbone in a :class:`~judging.scoring.tree_batch.TreeModel`, in eval mode.
         pad_id: Padding token.
         token_budget: Most item tokens (padding included) in one pass; default by device.
         dtype: What the weights were rounded to; default what they are in.
@@ -86,7 +86,7 @@ class TreeEngine:
 
     def __init__(
         self,
-        model: ForestModel,
+        model: TreeModel,
         pad_id: int,
         token_budget: int | None = None,
         dtype: str | None = None,
@@ -96,7 +96,7 @@ class TreeEngine:
         self.pad_id = pad_id
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
-        self._written: Written | None = None
+        self._written: TextMemory | None = None
 
     @property
     def posterior(self) -> Literal["exact"]:
@@ -104,12 +104,12 @@ class TreeEngine:
         return "exact"
 
     @property
-    def reading(self) -> dict[str, str]:
+    def numerics(self) -> dict[str, str]:
         """The tree, with weights rounded to a dtype, positions exact."""
         return {"dtype": self.dtype, "engine": "tree", "positions": "float32"}
 
     @property
-    def place(self) -> dict[str, str]:
+    def location(self) -> dict[str, str]:
         """What is computed in, where the weights were rounded to something else."""
         computed = computed_in(self.model.backbone)
         return {} if computed == self.dtype else {"arithmetic": computed}
@@ -133,7 +133,7 @@ class TreeEngine:
         for rows in pack(prompts, len(tree.node_tokens), self.token_budget):
             chosen = [i for row in rows for i in row]
             places = iter(range(len(chosen)))
-            batch = forest_batch(
+            batch = make_tree_batch(
                 [prompts[i] for i in chosen],
                 [tree] * len(chosen),
                 self.pad_id,

@@ -16,7 +16,7 @@ from transformers import DynamicCache
 
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt
-from judging.scoring.tree_batch import ForestModel, Prefix, forest_batch
+from judging.scoring.tree_batch import Prefix, TreeModel, make_tree_batch
 
 NO_LABELS = LabelTree((), (), (), ())
 NUCLEUS_TOKENS = 256
@@ -47,7 +47,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Written:
+class TextMemory:
     """A batch of texts that a model still remembers: ``[prefix | items, padded | fed tokens]``."""
 
     cache: DynamicCache
@@ -68,14 +68,14 @@ class Written:
 
     @torch.inference_mode()
     def score(
-        self, model: ForestModel, prompts: Sequence[EncodedPrompt], tree: LabelTree, pad_id: int
+        self, model: TreeModel, prompts: Sequence[EncodedPrompt], tree: LabelTree, pad_id: int
     ) -> Tensor:
         """Logits at every slot of the tree after prompts that :meth:`begins` accepts.
 
         Only tokens that the model has not read are fed; the memory is then as it was before.
 
         Returns:
-            ``[N, K, vocabulary]`` as :meth:`ForestModel.forward`.
+            ``[N, K, vocabulary]`` as :meth:`TreeModel.forward`.
         """
         past = len(prompts[0].prefix_ids)
         start = past + self.item_columns
@@ -91,13 +91,13 @@ class Written:
             seen[row, past : past + item] = True
             seen[row, start : start + known] = True
             rest.append(replace(prompt, suffix_ids=prompt.suffix_ids[item + known :], vision={}))
-        batch = forest_batch(rest, [tree] * len(rest), pad_id)
+        batch = make_tree_batch(rest, [tree] * len(rest), pad_id)
         return model.resume(batch.to(model.device), self.cache, seen.to(model.device))
 
 
 @torch.inference_mode()
 def generate(
-    model: ForestModel,
+    model: TreeModel,
     prompts: Sequence[EncodedPrompt],
     prefix: Prefix | None,
     decode: Callable[[Sequence[int]], str],
@@ -108,7 +108,7 @@ def generate(
     seeds: Sequence[int],
     sampling: Sampling,
     on_text: Callable[[int, str], None] | None = None,
-) -> tuple[list[Generated], Written]:
+) -> tuple[list[Generated], TextMemory]:
     """Draw a text after each prompt, until ``stop`` or the end token.
 
     Every row draws from a generator of its own seed, so its text does not depend on its company
@@ -131,7 +131,7 @@ def generate(
     """
     device = model.device
     rows = len(prompts)
-    batch = forest_batch(prompts, [NO_LABELS] * rows, pad_id).to(device)
+    batch = make_tree_batch(prompts, [NO_LABELS] * rows, pad_id).to(device)
     logits, cache = model.begin(batch, prefix)
     past, width = len(batch.prefix_ids), batch.input_ids.shape[1]
     lengths = torch.tensor([len(prompt.suffix_ids) for prompt in prompts], device=device)
@@ -169,7 +169,7 @@ def generate(
         position = position + 1
     drawn_texts = [Generated(tuple(tokens[i]), texts[i], finished[i]) for i in range(rows)]
     after = tuple(zip(*fed, strict=True)) if fed else ((),) * rows
-    return drawn_texts, Written(cache, tuple(prompts), width, after)
+    return drawn_texts, TextMemory(cache, tuple(prompts), width, after)
 
 
 def _settled(text: str, stop: str, finished: bool) -> int:

@@ -32,8 +32,8 @@ class LeavingOut:
     def __init__(self, engine: Engine, requests: Sequence[int]) -> None:
         self.engine = engine
         self.posterior = engine.posterior
-        self.reading = engine.reading
-        self.place = engine.place
+        self.numerics = engine.numerics
+        self.location = engine.location
         self.errors: dict[int, CustosError] = {}
         self._requests = requests
 

@@ -24,7 +24,7 @@ COLUMN_STEP = 8
 
 
 @dataclass(frozen=True)
-class ForestBatch:
+class TreeBatch:
     """One forward pass: ``N`` prompts in ``B`` rows of ``S`` columns after ``P`` prefix tokens."""
 
     prefix_ids: Tensor
@@ -43,9 +43,9 @@ class ForestBatch:
     vision: dict[str, Tensor]
     """``pixel_values`` and ``image_grid_thw`` of all rows in order, or empty."""
 
-    def to(self, device: torch.device) -> ForestBatch:
+    def to(self, device: torch.device) -> TreeBatch:
         """The batch on a device, without waiting for the copy."""
-        return ForestBatch(
+        return TreeBatch(
             self.prefix_ids.to(device, non_blocking=True),
             self.input_ids.to(device, non_blocking=True),
             self.position_ids.to(device, non_blocking=True),
@@ -56,14 +56,14 @@ class ForestBatch:
         )
 
 
-def forest_batch(
+def make_tree_batch(
     prompts: Sequence[EncodedPrompt],
     trees: Sequence[LabelTree],
     pad_id: int,
     *,
     rows: Sequence[Sequence[int]] | None = None,
     share_prefix: bool = True,
-) -> ForestBatch:
+) -> TreeBatch:
     """Lay prompts and their trees out as rows.
 
     Args:
@@ -109,7 +109,7 @@ def forest_batch(
         if pictures
         else {}
     )
-    return ForestBatch(
+    return TreeBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
         position_ids,
@@ -170,8 +170,8 @@ class Prefix:
         return cache
 
 
-class ForestModel(nn.Module):
-    """A backbone called on forests; wrap this module, not the backbone, for DDP or FSDP."""
+class TreeModel(nn.Module):
+    """A backbone that reads batches of label trees; for DDP or FSDP wrap it, not the backbone."""
 
     backbone: Any
 
@@ -204,7 +204,7 @@ class ForestModel(nn.Module):
         )
         return Prefix(tuple((layer.keys, layer.values) for layer in cache.layers))
 
-    def forward(self, batch: ForestBatch, prefix: Prefix | None = None) -> Tensor:
+    def forward(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
         """Next-token logits at every slot.
 
         Args:
@@ -219,7 +219,7 @@ class ForestModel(nn.Module):
         logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
         return logits.flatten(0, 1)[batch.slots]
 
-    def begin(self, batch: ForestBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
+    def begin(self, batch: TreeBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
         """:meth:`forward`, and the cache of prefix and rows for :meth:`extend` to go on from."""
         given = self._given(batch, prefix)
         cache = given["past_key_values"] or DynamicCache(config=self.backbone.config)
@@ -227,7 +227,7 @@ class ForestModel(nn.Module):
         logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
         return logits.flatten(0, 1)[batch.slots], cache
 
-    def resume(self, batch: ForestBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
+    def resume(self, batch: TreeBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
         """:meth:`forward` after tokens a cache holds, which is left as it was.
 
         Args:
@@ -248,7 +248,7 @@ class ForestModel(nn.Module):
         cache.crop(-batch.input_ids.shape[1])
         return logits.flatten(0, 1)[batch.slots]
 
-    def hidden(self, batch: ForestBatch, prefix: Prefix | None = None) -> Tensor:
+    def hidden(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
         """Last hidden states at every slot, before the vocabulary projection.
 
         Returns:
@@ -259,7 +259,7 @@ class ForestModel(nn.Module):
         kept = torch.take_along_dim(states, batch.kept[..., None], dim=1)
         return kept.flatten(0, 1)[batch.slots]
 
-    def _given(self, batch: ForestBatch, prefix: Prefix | None) -> dict[str, Any]:
+    def _given(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
         """What the backbone is called with."""
         cache = None
         if len(batch.prefix_ids):
@@ -321,7 +321,7 @@ def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
     """Log-probability of every label: the sum over its tokens, end token included.
 
     Args:
-        logits: ``[N, K, vocabulary]`` from :class:`ForestModel`, ``K >= tree.num_slots``.
+        logits: ``[N, K, vocabulary]`` from :class:`TreeModel`, ``K >= tree.num_slots``.
         tree: The label tree every prompt was laid out with.
 
     Returns:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from judging import CustosError, Judge
-from judging.judge import Standing
+from judging.judge import Familiarity
 from serve.chat.contract import Contract
 from serve.chat.contracts import CONTRACTS
 from serve.errors import ApiError
@@ -100,12 +100,12 @@ def _writes(judge: Judge) -> bool:
 
 def _judges_of(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
     """Names of the judges that can read some of the harness's rubrics, those of most first."""
-    standings = {
-        name: [judge.standing(contract.task, rubric) for rubric in contract.rubrics]
+    familiarities = {
+        name: [judge.familiarity(contract.task, rubric) for rubric in contract.rubrics]
         for name, judge in judges.items()
     }
-    able = [name for name, own in standings.items() if max(own) >= Standing.ZERO_SHOT]
-    return sorted(able, key=lambda name: -sum(standings[name]))
+    able = [name for name, own in familiarities.items() if max(own) >= Familiarity.ZERO_SHOT]
+    return sorted(able, key=lambda name: -sum(familiarities[name]))
 
 
 def _model(contract: Contract, judge: str) -> Model:

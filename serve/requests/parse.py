@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
 from judging import CustosError, JudgeRequest
-from judging.best_judge import best_judge
+from judging.best_judge import choose_judge
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.requests.checks import checked_requests, parse_request, refusal
@@ -114,7 +114,7 @@ def parse_one(body: bytes, service: Service) -> tuple[JudgeRequest, str]:
 def _judge_of(request: JudgeRequest, named: str | None, service: Service, prefix: str) -> str:
     if named is None:
         try:
-            return best_judge(service.judges, request)
+            return choose_judge(service.judges, request)
         except CustosError as error:
             raise refusal(error, prefix) from None
     if request.task not in service.judges[named].tasks:

@@ -15,7 +15,7 @@ from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
-from tests.clients.model_server import ModelServer
+from tests.clients.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.serve.sockets import serving
 
@@ -38,7 +38,7 @@ def test_grading_on_a_server_is_grading_here(
     given = ["grade", "--in", str(rows(tmp_path))]
     remote = ["--engine", "openai", "--judge", f"m={folder}", "--key-env", "SERVER_KEY"]
     with FakeServer().running() as server:
-        server.answer = ModelServer(load_backbone(folder, dtype="float32", device="cpu"))
+        server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
         there = ["--out", str(tmp_path / "there.jsonl"), "--base-url", server.url]
         done = runner.invoke(app, [*given, *remote, *there])
         assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer sk-secret"}
@@ -60,7 +60,7 @@ def test_grading_on_a_server_is_grading_here(
 def test_the_service_answers_with_what_a_server_reads(tiny_folders: Folders) -> None:
     folder = tiny_folders("qwen2_5_vl")
     with FakeServer().running() as server:
-        server.answer = ModelServer(load_backbone(folder, dtype="float32", device="cpu"))
+        server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
         judge = judge_on("openai", f"m={folder}", server.url, "", 4, 60)
         with serving(Service(load({"m": "m"}, {}, lambda _: judge))) as client:
             [card] = client.get("/judges").json()["judges"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from clients.chat import ChatClient, Prices, Reply, Server, ServerRefusal, Usage
+from clients.chat import ChatClient, ModelServer, Prices, Reply, ServerRefusal, Usage
 from clients.messages import ChatItem, Decoding, Message, item_key
 from judging.errors import CustosError
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
@@ -26,12 +26,12 @@ def item(id: str = "q1", text: str = "Hello?", images: tuple[str, ...] = ()) -> 
     return ChatItem(id=id, messages=(Message(role="user", text=text, images=images),))
 
 
-def server(fake: FakeServer, **options: Any) -> Server:
+def server(fake: FakeServer, **options: Any) -> ModelServer:
     given: dict[str, Any] = {"api_key": KEY, "first_wait": 0.01, "tries": 3, "deadline": 20.0}
-    return Server(fake.url, "m", **(given | options))
+    return ModelServer(fake.url, "m", **(given | options))
 
 
-def ask(to: Server, what: ChatItem | None = None, **decoding: Any) -> Reply:
+def ask(to: ModelServer, what: ChatItem | None = None, **decoding: Any) -> Reply:
     async def once() -> Reply:
         async with ChatClient(to, Decoding(**decoding)) as client:
             return await client.complete(what or item())
@@ -65,7 +65,7 @@ def test_what_is_not_set_is_not_sent(fake: FakeServer) -> None:
 
 @pytest.mark.parametrize("model", ["gpt-5-mini", "o4-mini", "openai/o3"])
 def test_models_that_know_only_the_newer_name_of_the_limit(fake: FakeServer, model: str) -> None:
-    ask(Server(fake.url, model), max_tokens=9)
+    ask(ModelServer(fake.url, model), max_tokens=9)
     assert fake.seen[0].body["max_completion_tokens"] == 9
     assert "max_tokens" not in fake.seen[0].body
 
@@ -141,7 +141,7 @@ def test_a_refused_request_is_not_repeated(fake: FakeServer, fault: Say) -> None
 
 
 def test_nobody_listens() -> None:
-    to = Server("http://127.0.0.1:9/v1", "m", first_wait=0.01, tries=2)
+    to = ModelServer("http://127.0.0.1:9/v1", "m", first_wait=0.01, tries=2)
     with pytest.raises(CustosError, match=r"item 'q1': ConnectError .* \(2 tries\)"):
         ask(to)
 
@@ -212,7 +212,7 @@ def test_a_refusal_of_everything(fake: FakeServer, status: int, message: str) ->
 )
 def test_servers_that_cannot_be(url: str, key: str, message: str) -> None:
     with pytest.raises(CustosError, match=message) as caught:
-        Server(url, "m", api_key=key)
+        ModelServer(url, "m", api_key=key)
     assert "secret" not in str(caught.value)
 
 

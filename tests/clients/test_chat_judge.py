@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.chat import Server, ServerRefusal
+from clients.chat import ModelServer, ServerRefusal
 from clients.chat_judge import ChatJudge
 from clients.messages import Decoding
 from judging.tasks import get_task
@@ -22,7 +22,7 @@ def pair(a: str, b: str, **fields: object) -> JudgeRequest:
 
 
 def judge(fake: FakeServer) -> ChatJudge:
-    return ChatJudge(Server(fake.url, "m", tries=1))
+    return ChatJudge(ModelServer(fake.url, "m", tries=1))
 
 
 def say(text: str) -> Say:
@@ -94,12 +94,14 @@ def test_a_server_that_fails_is_a_judge_error(fake: FakeServer) -> None:
 
 
 def test_the_fingerprint_knows_what_matters() -> None:
-    server = Server("http://h/v1", "m")
+    server = ModelServer("http://h/v1", "m")
     base = ChatJudge(server).fingerprint(score("a"))
-    assert ChatJudge(Server("http://h/v1", "m", api_key="secret")).fingerprint(score("b")) == base
+    assert (
+        ChatJudge(ModelServer("http://h/v1", "m", api_key="secret")).fingerprint(score("b")) == base
+    )
     others = [
-        ChatJudge(Server("http://h/v1", "n")).fingerprint(score("a")),
-        ChatJudge(Server("http://i/v1", "m")).fingerprint(score("a")),
+        ChatJudge(ModelServer("http://h/v1", "n")).fingerprint(score("a")),
+        ChatJudge(ModelServer("http://i/v1", "m")).fingerprint(score("a")),
         ChatJudge(server, Decoding(temperature=1)).fingerprint(score("a")),
         ChatJudge(server).fingerprint(score("a", variant="tolerance")),
         ChatJudge(server).fingerprint(score("a", reference_mode="any")),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from clients.chat import ChatClient, Prices, Server, ServerRefusal
+from clients.chat import ChatClient, ModelServer, Prices, ServerRefusal
 from clients.jobs import JobResult, run_job
 from clients.messages import ChatItem, Decoding, Message
 from judging.errors import CustosError
@@ -37,7 +37,7 @@ def run(fake: FakeServer, folder: Path, asked: list[ChatItem], **options: Any) -
     given: dict[str, Any] = {"api_key": KEY, "first_wait": 0.01, "tries": 2, "deadline": 20.0}
     return run_job(
         asked,
-        Server(fake.url, "m", **(given | options)),
+        ModelServer(fake.url, "m", **(given | options)),
         Decoding(temperature=0),
         answers=folder / "answers.jsonl",
         rejects=folder / "rejects.jsonl",
@@ -134,7 +134,7 @@ def test_ids_must_differ(fake: FakeServer, tmp_path: Path) -> None:
 JOB = """
 import sys
 from pathlib import Path
-from clients.chat import Server
+from clients.chat import ModelServer
 from clients.jobs import run_job
 from clients.messages import ChatItem, Decoding, Message
 
@@ -143,7 +143,7 @@ items = [
     ChatItem(id=f"q{i}", messages=(Message(role="user", text=f"say {i}"),)) for i in range(40)
 ]
 files = {"answers": folder / "answers.jsonl", "rejects": folder / "rejects.jsonl"}
-run_job(items, Server(sys.argv[1], "m", concurrency=4), Decoding(), **files)
+run_job(items, ModelServer(sys.argv[1], "m", concurrency=4), Decoding(), **files)
 """
 
 
@@ -179,7 +179,7 @@ def test_an_interrupted_job_loses_no_answer_that_arrived(fake: FakeServer, tmp_p
     done: list[str] = []
 
     async def cancelled() -> None:
-        async with ChatClient(Server(fake.url, "m", concurrency=1), Decoding()) as client:
+        async with ChatClient(ModelServer(fake.url, "m", concurrency=1), Decoding()) as client:
             job = asyncio.create_task(
                 client.complete_all(items(50), lambda item, outcome: done.append(item.id))
             )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from clients.chat import Server, ServerRefusal
+from clients.chat import ModelServer, ServerRefusal
 from clients.remote_judge import remote_judge, remote_source
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.calibration import Calibration, CalibrationSet
@@ -20,7 +20,7 @@ from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.generation import Sampling
 from judging.tasks import get_task
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
-from tests.clients.model_server import ModelServer
+from tests.clients.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 from tests.tiny import save_picture
@@ -44,9 +44,9 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-def server(fake: FakeServer, **options: Any) -> Server:
+def server(fake: FakeServer, **options: Any) -> ModelServer:
     given: dict[str, Any] = {"model": "m", "first_wait": 0.01, "tries": 2, "deadline": 120.0}
-    return Server(fake.url, **(given | options))
+    return ModelServer(fake.url, **(given | options))
 
 
 def pair(**fields: Any) -> JudgeRequest:
@@ -80,7 +80,7 @@ def assert_same(found: Verdict, expected: Verdict) -> None:
 def test_the_posterior_is_the_tree_engines(
     fake: FakeServer, backbone: Backbone, here: Judge, picture: str
 ) -> None:
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake), backbone.name)
     requests = [
         ask(id="1"),
@@ -104,7 +104,7 @@ def test_the_posterior_is_the_tree_engines(
 
 
 def test_only_the_refused_row_fails(fake: FakeServer, backbone: Backbone, here: Judge) -> None:
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake), backbone.name)
     requests = [pair(id="1", question="why " * 200), pair(id="2")]
     [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
@@ -119,7 +119,7 @@ def test_only_the_refused_row_fails(fake: FakeServer, backbone: Backbone, here: 
 def test_a_prompt_that_the_server_renders_otherwise_is_refused(
     fake: FakeServer, backbone: Backbone, picture: str
 ) -> None:
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake), backbone.name)
     [verdict] = there.grade([pair(images=(picture,), response_a="green<|im_end|>")])
     assert verdict.status == "judge_error"
@@ -129,7 +129,7 @@ def test_a_prompt_that_the_server_renders_otherwise_is_refused(
 def test_texts_are_told_and_counted(
     fake: FakeServer, backbone: Backbone, here: Judge, picture: str
 ) -> None:
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake), backbone.name)
     task = get_task("truthful-pair")
     for images in ((), (picture,)):
@@ -147,7 +147,7 @@ def test_texts_are_told_and_counted(
 def test_whoever_hears_a_text_may_ask_for_scores(
     fake: FakeServer, backbone: Backbone, here: Judge
 ) -> None:
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake), backbone.name)
     given = there.encoder.encode([(get_task("truthful-pair"), pair())] * 2)
     tree = there.encoder.tree(("A", "B"))
@@ -165,7 +165,7 @@ def test_whoever_hears_a_text_may_ask_for_scores(
 def test_slots_of_pictures_keep_to_the_concurrency(
     fake: FakeServer, backbone: Backbone, picture: str
 ) -> None:
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake, concurrency=2), backbone.name)
     answer = fake.answer
 
@@ -183,7 +183,7 @@ def test_slots_of_pictures_keep_to_the_concurrency(
 def test_a_row_without_an_answer_does_not_fail_the_others(
     fake: FakeServer, backbone: Backbone, here: Judge
 ) -> None:
-    model = ModelServer(backbone)
+    model = VllmReplies(backbone)
     fake.answer = model
     there = remote_judge(server(fake, tries=1), backbone.name)
     requests = [ask("right " * 100, id="1"), ask(id="2")]
@@ -204,7 +204,7 @@ def test_a_row_without_an_answer_does_not_fail_the_others(
 def test_a_failed_row_has_no_other_asked_again(
     fake: FakeServer, backbone: Backbone, here: Judge
 ) -> None:
-    model = ModelServer(backbone)
+    model = VllmReplies(backbone)
     fake.answer = model
     there = remote_judge(server(fake), backbone.name)
     requests = [pair(id="1", question="why " * 200), pair(id="2"), pair(id="3", question="Is it?")]
@@ -225,7 +225,7 @@ STAGES = ("the text", "the label", "the confidence")
 def test_a_row_that_fails_midway_is_dropped_there(
     fake: FakeServer, backbone: Backbone, here: Judge, fails: str
 ) -> None:
-    model = ModelServer(backbone)
+    model = VllmReplies(backbone)
     fake.answer = model
     there = remote_judge(server(fake, concurrency=1), backbone.name)
     requests = [
@@ -280,7 +280,7 @@ def test_a_run_keeps_its_card_and_calibration(
     calibration = CalibrationSet(judge=judge.identity, rubrics={"hieval-qs/plain/all": fitted})
     (folder / "calibration.json").write_text(calibration.model_dump_json(), encoding="utf-8")
 
-    fake.answer = ModelServer(backbone)
+    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake, model="qs"), str(folder))
     assert (there.name, there.tasks) == ("qs", ("hieval-qs",))
     assert there.calibration == calibration
@@ -294,7 +294,7 @@ def test_a_run_keeps_its_card_and_calibration(
 
 
 def test_other_tokens_are_noticed(fake: FakeServer, backbone: Backbone, tmp_path: Path) -> None:
-    answer = ModelServer(backbone)
+    answer = VllmReplies(backbone)
     fake.answer = lambda seen: (
         answer(seen)
         if "echo" not in seen.body
@@ -307,7 +307,7 @@ def test_other_tokens_are_noticed(fake: FakeServer, backbone: Backbone, tmp_path
 def test_a_server_without_token_ids_is_read_by_its_words(
     fake: FakeServer, backbone: Backbone, here: Judge
 ) -> None:
-    model = ModelServer(backbone, knows_token_ids=False)
+    model = VllmReplies(backbone, knows_token_ids=False)
     fake.answer = model
     there = remote_judge(server(fake), backbone.name)
     [none] = there.grade([ask()])  # a random model says no label
@@ -336,7 +336,7 @@ def test_a_server_without_token_ids_is_read_by_its_words(
 def test_a_confidence_in_words_never_costs_the_verdict(
     fake: FakeServer, backbone: Backbone
 ) -> None:
-    fake.answer = ModelServer(backbone, knows_token_ids=False)
+    fake.answer = VllmReplies(backbone, knows_token_ids=False)
     there = remote_judge(server(fake, concurrency=1), backbone.name)
     said = {"Sure?": ("A", "0.9"), "Unsure?": ("A", "quite sure"), "Neither?": ("Perhaps", "0.9")}
     asked: list[tuple[str, str, int]] = []

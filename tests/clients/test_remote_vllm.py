@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clients.chat import Server
+from clients.chat import ModelServer
 from clients.remote_judge import remote_judge
 from experiments.cost.scoring_speed import export_llama, library_model
 from judging import Judge, JudgeRequest
@@ -70,7 +70,7 @@ def answers(address: str) -> bool:
 
 
 def test_the_verdicts_are_those_of_the_tree_engine(url: str, here: Judge) -> None:
-    there = remote_judge(Server(url, "qs"), "embedded-qs")
+    there = remote_judge(ModelServer(url, "qs"), "embedded-qs")
     requests = [
         JudgeRequest(
             question=question, references=(reference,), reference_mode="any", responses=(response,)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from judging import CustosError, Judge, JudgeRequest
-from judging.best_judge import best_judge
+from judging.best_judge import choose_judge
 from judging.card import JudgeCard
-from judging.judge import Standing
+from judging.judge import Familiarity
 
 
 class Known(Judge):
@@ -43,8 +43,8 @@ def asked(**fields: Any) -> JudgeRequest:
 
 def test_standings() -> None:
     judges = (PAIRS, OTHER, ZERO_SHOT, TRAINED, CALIBRATED)
-    assert [one.standing("hieval-qs", "plain/any") for one in judges] == list(Standing)
-    assert EA.standing("hieval-qs", "plain/any") == Standing.TRAINED
+    assert [one.familiarity("hieval-qs", "plain/any") for one in judges] == list(Familiarity)
+    assert EA.familiarity("hieval-qs", "plain/any") == Familiarity.TRAINED
 
 
 def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None:
@@ -52,8 +52,8 @@ def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None
     plain = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain",))
     after = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain/critique",))
     judges = {"plain": plain, "after": after}
-    assert best_judge(judges, asked(**pair)) == "plain"
-    assert best_judge(judges, asked(**pair, mode="critique")) == "after"
+    assert choose_judge(judges, asked(**pair)) == "plain"
+    assert choose_judge(judges, asked(**pair, mode="critique")) == "after"
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None
     ],
 )
 def test_the_judge_that_knows_the_rubric_best(judges: dict[str, Judge], best: str) -> None:
-    assert best_judge(judges, asked()) == best
+    assert choose_judge(judges, asked()) == best
 
 
 def test_the_second_stage_keeps_its_own() -> None:
-    assert best_judge({"qs": CALIBRATED, "ea": EA}, asked(task="hieval-ea")) == "ea"
+    assert choose_judge({"qs": CALIBRATED, "ea": EA}, asked(task="hieval-ea")) == "ea"
 
 
 def test_nobody_takes_it() -> None:
     with pytest.raises(CustosError, match="field 'task': no judge here takes 'hieval-qs'"):
-        best_judge({"pairs": PAIRS}, asked())
+        choose_judge({"pairs": PAIRS}, asked())
     with pytest.raises(CustosError, match="field 'references'"):
-        best_judge({"zero": ZERO_SHOT}, asked(references=()))
+        choose_judge({"zero": ZERO_SHOT}, asked(references=()))

@@ -22,7 +22,7 @@ from judging.judge import Judge
 from judging.models.adapters import add_adapter, load_adapter
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import ForestModel, forest_batch, label_logprobs
+from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest
@@ -147,11 +147,11 @@ def test_merging_keeps_the_adapters_scores(run_folder: Path, judge: Judge) -> No
     task, encoder = get_task("hieval-qs"), Encoder(backbone)
     tree = encoder.tree(task.labels("plain/all"))
     prompts = encoder.encode([(task, ask()), (task, ask("18"))])
-    batch = forest_batch(prompts, [tree] * 2, backbone.tokenizer.pad_token_id)
+    batch = make_tree_batch(prompts, [tree] * 2, backbone.tokenizer.pad_token_id)
     with torch.inference_mode():
-        bare = label_logprobs(ForestModel(backbone.model)(batch), tree)
+        bare = label_logprobs(TreeModel(backbone.model)(batch), tree)
         adapted = load_adapter(backbone.model, run_folder).eval()
-        expected = label_logprobs(ForestModel(adapted)(batch), tree)
+        expected = label_logprobs(TreeModel(adapted)(batch), tree)
     found = judge.engine.score(prompts, tree)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
     assert (expected - bare).abs().max() > 0.1

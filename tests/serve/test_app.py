@@ -235,7 +235,7 @@ def test_a_fault_of_the_service_is_a_500_without_internals(
     def broken(judges: Any, request: Any) -> str:
         raise RuntimeError("secret of /root/.ssh")
 
-    monkeypatch.setattr("serve.requests.parse.best_judge", broken)
+    monkeypatch.setattr("serve.requests.parse.choose_judge", broken)
     answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-8"})
     assert answer.status_code == 500
     assert answer.headers["X-Request-ID"] == "call-8"

@@ -15,7 +15,7 @@ from judging import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import ForestModel, forest_batch
+from judging.scoring.tree_batch import TreeModel, make_tree_batch
 from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.train.made_up import write_split
@@ -58,10 +58,10 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
     (a, b), (c, d), (e, f) = scores
     expected = cost(a - b - 0.5) + 3 * cost(d - c - 0.5) + (cost(e - f) + cost(f - e)) / 2
     prompts = rows.prompts(rows.rows)
-    batch = forest_batch(prompts, [rows.rows[0].tree] * 6, backbone.tokenizer.pad_token_id)
+    batch = make_tree_batch(prompts, [rows.rows[0].tree] * 6, backbone.tokenizer.pad_token_id)
     objective = RewardObjective(BradleyTerryLoss(margin=0.5))
     with torch.inference_mode():
-        logits = ForestModel(backbone.model)(batch)
+        logits = TreeModel(backbone.model)(batch)
     assert objective.loss_sum(logits, rows.rows, 0).item() == pytest.approx(expected, rel=1e-4)
     assert objective.denominator(rows.rows) == 5
     assert rewards(logits, rows.rows[0].tree).tolist() == pytest.approx(
@@ -95,11 +95,11 @@ def test_a_trained_reward_survives_saving_loading_and_merging(
     merged = [verdict.score or 0.0 for verdict in judge.grade(each_response(_pair(0)))]
     rows, backbone = _rows(small, [_pair(0)])
     adapted = load_adapter(backbone.model, tmp_path / "run").eval()
-    batch = forest_batch(
+    batch = make_tree_batch(
         rows.prompts(rows.rows), [rows.rows[0].tree] * 2, backbone.tokenizer.pad_token_id
     )
     with torch.inference_mode():
-        apart = rewards(ForestModel(adapted)(batch), rows.rows[0].tree).tolist()
+        apart = rewards(TreeModel(adapted)(batch), rows.rows[0].tree).tolist()
     assert merged == pytest.approx(apart, abs=1e-3)
     assert merged[0] > merged[1] + 0.5
 

@@ -25,7 +25,7 @@ from judging.models.backbones import Backbone
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.engine import TreeEngine
 from judging.scoring.packing import shared_rows
-from judging.scoring.tree_batch import ForestModel, forest_batch
+from judging.scoring.tree_batch import TreeModel, make_tree_batch
 from train.loop.batches import Row, Rows
 from train.loop.checkpoint import (
     best_folder,
@@ -69,7 +69,7 @@ class Trainer:
         watched: Further rows to score with every validation, by name (an earlier task's).
     """
 
-    model_class: type[ForestModel] = ForestModel
+    model_class: type[TreeModel] = TreeModel
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Trainer:
 
     @property
     def unwrapped(self) -> Any:
-        """The forest model without its distributed wrapper."""
+        """The tree model without its distributed wrapper."""
         return self.accelerator.unwrap_model(self.model)
 
     def fit(self) -> Progress:
@@ -211,7 +211,7 @@ class Trainer:
         """One forward pass over rows, with the wrapped model or without its wrapper."""
         prompts = self.rows.prompts(rows)
         views = len(prompts) // len(rows)
-        batch = forest_batch(
+        batch = make_tree_batch(
             prompts,
             [row.tree for row in rows for _ in range(views)],
             self.pad_id,

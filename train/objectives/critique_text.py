@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from judging.errors import CustosError
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import END_TOKEN, Encoder
-from judging.scoring.tree_batch import ForestBatch, ForestModel, Prefix
+from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
 from judging.tasks import JudgeTask
 from judging.types import LabelledExample
 from losses import projected_token_logprobs
@@ -65,11 +65,11 @@ def text_layout(
     return LabelTree.build([example.label], [answer_tokens(task, example, encoder)]), 0
 
 
-class TextModel(ForestModel):
-    """A forest model that can give the log-probabilities of wanted tokens instead of logits."""
+class TextModel(TreeModel):
+    """A tree model that can give the log-probabilities of wanted tokens instead of logits."""
 
     def forward(
-        self, batch: ForestBatch, prefix: Prefix | None = None, targets: Tensor | None = None
+        self, batch: TreeBatch, prefix: Prefix | None = None, targets: Tensor | None = None
     ) -> Tensor:
         """Log-probability of each target, or all logits without targets.
 
@@ -79,7 +79,7 @@ class TextModel(ForestModel):
             targets: Token wanted at each slot, ``[N, K]`` int64; padded with anything.
 
         Returns:
-            ``[N, K]`` float32; logits as :class:`ForestModel` without targets.
+            ``[N, K]`` float32; logits as :class:`TreeModel` without targets.
         """
         if targets is None:
             return super().forward(batch, prefix)

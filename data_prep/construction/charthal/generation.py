@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from clients.chat import Prices, Server
+from clients.chat import ModelServer, Prices
 from clients.jobs import JobResult, Reject, run_job
 from clients.messages import Decoding
 from data_prep.construction.charthal.charts import Chart
@@ -31,7 +31,7 @@ UNREADABLE = "unreadable reply"
 
 def generate_questions(
     charts: Sequence[Chart],
-    server: Server,
+    server: ModelServer,
     decoding: Decoding,
     prices: Prices | None,
     out: Path,

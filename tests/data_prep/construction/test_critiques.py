@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from clients.chat import Prices, Server
+from clients.chat import ModelServer, Prices
 from clients.messages import Decoding
 from data_prep.construction.critiques import TAGS, critique_item, write_critiques
 from data_prep.sources.conversations import load_conversations
@@ -56,7 +56,7 @@ def pair(question: str, **fields: Any) -> LabelledExample:
 def write(fake: FakeServer, out: Path, pairs: list[LabelledExample]) -> dict[str, Any]:
     return write_critiques(
         pairs,
-        Server(fake.url, "writer", first_wait=0.01, tries=2),
+        ModelServer(fake.url, "writer", first_wait=0.01, tries=2),
         Decoding(temperature=0.5),
         Prices(prompt=1.0, completion=10.0),
         out,

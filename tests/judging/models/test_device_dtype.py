@@ -78,8 +78,8 @@ def test_a_calibration_fits_every_cpu_and_a_fingerprint_one(
 
     assert held.identity == rounding.identity != exact.identity
     assert len({judge.fingerprint(ask()) for judge in (held, rounding, exact)}) == 3
-    assert rounding.engine.place == exact.engine.place == {}
-    assert held.engine.place == {"arithmetic": "float32"}
+    assert rounding.engine.location == exact.engine.location == {}
+    assert held.engine.location == {"arithmetic": "float32"}
     [one], [other] = rounding.grade([ask()]), held.grade([ask()])
     assert one.probabilities == pytest.approx(other.probabilities, abs=0.02)
     assert one.probabilities != other.probabilities

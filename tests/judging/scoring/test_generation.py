@@ -17,7 +17,7 @@ from judging.models.backbones import Backbone
 from judging.scoring.engine import TreeEngine
 from judging.scoring.generation import Generated, Sampling, _draw, _nucleus, _settled
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import ForestBatch, ForestModel
+from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import get_task
 from tests.judging.made_up import ask
 from tests.tiny import reference_model
@@ -38,7 +38,7 @@ def _prompts(backbone: Backbone, pictures: Sequence[str]) -> list[EncodedPrompt]
 def _generate(
     backbone: Backbone, prompts: Sequence[EncodedPrompt], sampling: Sampling, seed: int = 0
 ) -> list[Generated]:
-    engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id)
     seeds = [seed + 10 * len(prompt.suffix_ids) for prompt in prompts]
     return engine.generate(prompts, Encoder(backbone), "</never>", seeds, sampling)
 
@@ -85,7 +85,7 @@ def test_stop_text_ends_and_is_left_out(tiny: Backbone, pictures: list[str]) -> 
     [whole] = _generate(tiny, [prompt], long)
     stop = whole.text[6:8]
     told: list[str] = []
-    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
     [text] = engine.generate(
         [prompt], Encoder(tiny), stop, [0], long, lambda row, piece: told.append(piece)
     )
@@ -151,17 +151,17 @@ def test_what_follows_a_text_is_scored_as_if_read_afresh(
     """Texts of several lengths, one of them cut within a token, then two questions after each."""
     prompts = [*_prompts(tiny, pictures), *_prompts(tiny, pictures)[:1]]
     encoder = Encoder(tiny)
-    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
     trees = [encoder.tree(("A", "B", "None"), "</label>"), encoder.tree(("0.25", "0.75"), end="")]
     read: dict[int, tuple[list[EncodedPrompt], list[torch.Tensor]]] = {}
     fed: list[int] = []
-    resume = ForestModel.resume
+    resume = TreeModel.resume
 
-    def counted(model: ForestModel, batch: ForestBatch, *memory: Any) -> torch.Tensor:
+    def counted(model: TreeModel, batch: TreeBatch, *memory: Any) -> torch.Tensor:
         fed.append(batch.input_ids.shape[1])
         return resume(model, batch, *memory)
 
-    monkeypatch.setattr(ForestModel, "resume", counted)
+    monkeypatch.setattr(TreeModel, "resume", counted)
 
     def on_texts(rows: Sequence[int], texts: Sequence[Generated]) -> None:
         # As if the row's stop had come so early: what was drawn after it must not be seen.
@@ -191,7 +191,7 @@ def test_what_follows_a_text_is_scored_as_if_read_afresh(
 
 def test_other_prompts_are_scored_from_their_beginning(tiny: Backbone, pictures: list[str]) -> None:
     prompts, encoder = _prompts(tiny, pictures), Encoder(tiny)
-    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
     tree = encoder.tree(("A", "B"))
     alone = engine.score(prompts, tree)
     pixels = prompts[2].vision | {"pixel_values": -prompts[2].vision["pixel_values"]}

@@ -15,7 +15,7 @@ from judging.judge import Judge
 from judging.models.backbones import Backbone
 from judging.scoring.engine import TreeEngine
 from judging.scoring.prompts import CUT_MARK, EncodedPrompt, Encoder, read_image
-from judging.scoring.tree_batch import ForestModel
+from judging.scoring.tree_batch import TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from tests.judging.made_up import ask
@@ -181,7 +181,7 @@ def test_only_responses_are_cut(tiny: Backbone) -> None:
 
 
 def test_the_verdict_says_that_the_response_was_cut(tiny: Backbone) -> None:
-    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
     judge = Judge("tiny", tiny, engine)
     judge.encoder = Encoder(tiny, response_budget=20)
     long, short = judge.grade([ask("word " * 100), ask("19")])
@@ -190,7 +190,7 @@ def test_the_verdict_says_that_the_response_was_cut(tiny: Backbone) -> None:
 
 
 def test_a_prompt_beyond_the_context_is_its_own_rows_error(tiny: Backbone) -> None:
-    judge = Judge("tiny", tiny, TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id))
+    judge = Judge("tiny", tiny, TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id))
     endless = "How many apples? " * tiny.context
     refused, fine = judge.grade([ask("19", question=endless), ask("19")])
     assert (refused.status, fine.status) == ("judge_error", "scored")

@@ -1,4 +1,4 @@
-"""One pass over a forest must equal one plain pass of the library's own model per label."""
+"""One pass over a label tree must equal one plain pass of the library's own model per label."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judging.scoring.engine import TreeEngine
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import pack
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import ForestModel, forest_batch, label_logprobs
+from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from tests.judging.made_up import ask
@@ -56,8 +56,8 @@ def _found(
     share_prefix: bool = True,
 ) -> list[Tensor]:
     pad = backbone.tokenizer.pad_token_id
-    batch = forest_batch(prompts, trees, pad, share_prefix=share_prefix)
-    logits = ForestModel(backbone.model)(batch)
+    batch = make_tree_batch(prompts, trees, pad, share_prefix=share_prefix)
+    logits = TreeModel(backbone.model)(batch)
     return [label_logprobs(logits[i : i + 1], tree)[0] for i, tree in enumerate(trees)]
 
 
@@ -121,7 +121,7 @@ def test_rows_of_different_rubrics_need_their_own_instruction(tiny: Backbone) ->
     prompts = _encode(tiny, [ask(), ask(variant="tolerance")])
     trees = [_varied_tree(tiny)] * 2
     with pytest.raises(ValueError, match="must have the same instruction"):
-        forest_batch(prompts, trees, 0)
+        make_tree_batch(prompts, trees, 0)
     reference = reference_model(tiny.name)
     rows = _found(tiny, prompts, trees, share_prefix=False)
     for prompt, row in zip(prompts, rows, strict=True):
@@ -152,7 +152,7 @@ def test_engine_returns_the_order_given(
     prompts = _encode(tiny, requests)
     tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
     engine = TreeEngine(
-        ForestModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=token_budget
+        TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=token_budget
     )
     found = engine.score(prompts, tree)
     expected = torch.stack([_found(tiny, [prompt], [tree])[0] for prompt in prompts])
@@ -177,13 +177,13 @@ def test_responses_that_share_a_row_do_not_see_each_other(
     trees = [_varied_tree(tiny), Encoder(tiny).tree(["Correct", "Wrong"])] * 3
     rows = [[4, 1, 0], [5], [3, 2]]
     for share_prefix in (True, False):
-        batch = forest_batch(
+        batch = make_tree_batch(
             prompts, trees, tiny.tokenizer.pad_token_id, rows=rows, share_prefix=share_prefix
         )
         assert batch.input_ids.shape[0] == len(rows)
         assert len(batch.vision["image_grid_thw"]) == 2, "a row shows its picture once"
         with torch.inference_mode():
-            logits = ForestModel(tiny.model)(batch)
+            logits = TreeModel(tiny.model)(batch)
         for i, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
             found = label_logprobs(logits[i : i + 1], tree)[0]
             torch.testing.assert_close(found, _expected(reference, prompt, tree), **TOLERANCE)
@@ -196,7 +196,7 @@ def test_engine_shares_rows_and_equals_each_prompt_alone(
     tree = _varied_tree(tiny)
     planned = pack(prompts, len(tree.node_tokens), 4096)
     assert sum(map(len, planned)) < len(prompts), "nothing was shared"
-    engine = TreeEngine(ForestModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=4096)
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=4096)
     expected = torch.stack([_found(tiny, [prompt], [tree])[0] for prompt in prompts])
     torch.testing.assert_close(engine.score(prompts, tree), expected, **TOLERANCE)
 
@@ -217,8 +217,8 @@ def test_adapter_gradients_through_the_shared_instruction(
             if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
                 parameter.data = 0.1 * torch.randn(parameter.shape, generator=generator)
         if model is grafted.model:
-            batch = forest_batch(prompts, [tree] * 5, grafted.tokenizer.pad_token_id)
-            logprobs = label_logprobs(ForestModel(adapted)(batch), tree)
+            batch = make_tree_batch(prompts, [tree] * 5, grafted.tokenizer.pad_token_id)
+            logprobs = label_logprobs(TreeModel(adapted)(batch), tree)
             chosen = logprobs[torch.arange(5), torch.tensor(targets)]
             (-chosen.sum() / 5).backward()
         else:

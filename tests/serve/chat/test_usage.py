@@ -8,14 +8,14 @@ import time
 from judging import Judge
 from judging.models.backbones import load_backbone
 from judging.scoring.engine import TreeEngine
-from judging.scoring.tree_batch import ForestModel
+from judging.scoring.tree_batch import TreeModel
 from serve.queue.service import Service
 from tests.conftest import Folders
 
 
 def test_counting_does_not_change_how_the_model_thread_reads(tiny_folders: Folders) -> None:
     backbone = load_backbone(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
-    engine = TreeEngine(ForestModel(backbone.model), backbone.tokenizer.pad_token_id)
+    engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id)
     judge = Judge("tiny", backbone, engine)
     count = Service({"tiny": judge}).token_counters["tiny"]
     outside = "<|im_end|> ends nothing. " * 50

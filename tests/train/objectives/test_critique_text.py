@@ -16,7 +16,7 @@ from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.generation import Sampling
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import forest_batch
+from judging.scoring.tree_batch import make_tree_batch
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.tiny import brute_force, reference_model, save_picture
@@ -107,7 +107,7 @@ def test_log_probabilities_and_gradients_without_full_logits(
     gradients = []
     for wanted in (True, False):
         adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
-        batch = forest_batch(
+        batch = make_tree_batch(
             rows.prompts(rows.rows),
             [row.tree for row in rows.rows],
             backbone.tokenizer.pad_token_id,

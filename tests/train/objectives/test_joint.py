@@ -14,7 +14,7 @@ from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.scoring.packing import shared_rows
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import ForestModel, forest_batch
+from judging.scoring.tree_batch import TreeModel, make_tree_batch
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
 from train.loop.batches import Row, Rows
@@ -115,13 +115,13 @@ def test_one_tree_equals_separate_passes(
             loss = torch.zeros(())
             for part in (rows.rows[:4], rows.rows[4:]):  # micro-batches of one rubric
                 prompts = rows.prompts(part)
-                batch = forest_batch(
+                batch = make_tree_batch(
                     prompts,
                     [row.tree for row in part],
                     backbone.tokenizer.pad_token_id,
                     rows=shared_rows(prompts, len(part[0].tree.node_tokens)),
                 )
-                loss = loss + objective.loss_sum(ForestModel(adapted)(batch), part, step=8)
+                loss = loss + objective.loss_sum(TreeModel(adapted)(batch), part, step=8)
         else:
             loss = _separately(adapted, rows, objective, step=8)
         loss.backward()

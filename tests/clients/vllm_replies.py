@@ -17,7 +17,7 @@ from tests.tiny import reference_model
 END = "<|im_end|>"
 
 
-class ModelServer:
+class VllmReplies:
     """Answers ``/completions`` and ``/chat/completions`` as vLLM 0.32 does.
 
     Args:
