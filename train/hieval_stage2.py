@@ -45,9 +45,10 @@ class Stage2Recipe(Recipe):
     replay: ReplaySection = ReplaySection()
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """Every file it reads, replayed ones included."""
-        return (*super().files, *self.replay.train, *filter(None, [self.replay.val]))
+    def files(self) -> dict[str, Path]:
+        """Return every file it reads, replayed ones included, by the name the recipe gives it."""
+        replayed = (*self.replay.train, self.replay.val)
+        return super().files | {str(path): path for path in replayed if path}
 
 
 def train(recipe: Stage2Recipe, command: str) -> None:

@@ -60,7 +60,7 @@ def run_stage(
     """
     run, splits = recipe.run, prepare(load_splits(recipe.data))
     recipe = with_shape_of_init(recipe)
-    sha256 = {str(path): file_sha256(path) for path in recipe.files}
+    sha256 = {name: file_sha256(path) for name, path in recipe.files.items()}
     for name in ("cal", "test"):
         with _naming(str(getattr(recipe.data, name))):
             check_rows(splits.get(name, []))

@@ -36,7 +36,8 @@ from judging.models.backbones import load_backbone
 from judging.records import write_json
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.trainer import autocasts, learning_rate
-from train.setup.recipe import RECIPES, OptimSection, RunSection, Section, load_recipe
+from train.setup.recipe import OptimSection, RunSection, Section, load_recipe
+from train.setup.recipe_files import RECIPES
 from train.setup.run_identity import run_identity
 from train.vision.pictures import FACTS, UNSEEN, Picture, Reader, by_size, draw, tokens_at, vary
 from train.vision.tower import EqualPictures

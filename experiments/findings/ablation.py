@@ -38,7 +38,8 @@ from judging.fingerprint import digest, file_sha256, package_versions, picture_s
 from judging.records import atomic_write, read_records, write_json
 from train.hieval_stage1 import Stage1Recipe
 from train.hieval_stage2 import Stage2Recipe
-from train.setup.recipe import RECIPES, Recipe, parse_recipe
+from train.setup.recipe import Recipe, parse_recipe
+from train.setup.recipe_files import RECIPES
 
 TRAIN = Path(__file__).parents[2] / "train"
 RECIPE_OF: dict[int, tuple[type[Recipe], str]] = {
@@ -191,7 +192,7 @@ def _key(recipe: Recipe, tests: Tests, stage: int) -> str:
     return digest(
         {
             "recipe": recipe.model_dump(mode="json"),
-            "files": {str(path): file_sha256(path) for path in recipe.files if path.is_file()},
+            "files": {n: file_sha256(f) for n, f in recipe.files.items() if f.is_file()},
             "tests": [row.model_dump(mode="json") for row in rows],
             "pictures": [picture_sha256(image) for row in rows for image in row.images],
             "packages": package_versions(),

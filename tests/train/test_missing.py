@@ -9,7 +9,7 @@ import pytest
 
 from tests.train.made_up import examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
-from train.setup.recipe import RECIPES
+from train.setup.recipe_files import RECIPES
 
 SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1, hieval_stage2)
 

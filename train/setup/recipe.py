@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from judging.card import run_folder
 from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
-
-RECIPES = Path(__file__).parents[2] / "recipes"
+from train.setup.recipe_files import RECIPES, find_recipe
 
 
 class Section(BaseModel):
@@ -48,7 +48,14 @@ class AdapterSection(Section):
     dropout: float = Field(default=0.05, ge=0, lt=1)
     modules: tuple[Module, ...] = ALL_MODULES
     init: Path | None = None
-    """Run folder whose adapter to start from, instead of a fresh one."""
+    """Run folder or shipped judge whose adapter to start from, instead of a fresh one."""
+
+    @property
+    def init_folder(self) -> Path | None:
+        """Return the folder that ``init`` names: a run folder here, or a shipped judge's."""
+        if self.init is None or self.init.is_dir():
+            return self.init
+        return run_folder(str(self.init)) or self.init
 
 
 class OptimSection(Section):
@@ -108,11 +115,14 @@ class Recipe(Section):
     """File hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """Every file it reads, but the backbone's."""
-        data, init = self.data, self.adapter.init
-        optional = (data.cal, data.test, init and init / ADAPTER_FILE)
-        return (*data.train, data.val, *(path for path in optional if path))
+    def files(self) -> dict[str, Path]:
+        """Return every file it reads but the backbone's, by the name the recipe gives it."""
+        splits = (*self.data.train, self.data.val, self.data.cal, self.data.test)
+        files = {str(path): path for path in splits if path}
+        if self.adapter.init and self.adapter.init_folder:
+            name = str(self.adapter.init / ADAPTER_FILE)  # the same on every machine
+            files[name] = self.adapter.init_folder / ADAPTER_FILE
+        return files
 
 
 R = TypeVar("R", bound=Section)
@@ -138,9 +148,14 @@ def load_recipe(
     parser = argparse.ArgumentParser(
         prog=f"accelerate launch train/{script.name}",
         description=f"Train with a recipe. Example: accelerate launch train/{script.name} "
-        f"--config recipes/embedded/demo.yaml optim.lr=1e-4 run.output=runs/try",
+        f"--config embedded/demo optim.lr=1e-4 run.output=runs/try",
     )
-    parser.add_argument("--config", type=Path, default=folder / f"{script.stem}.yaml")
+    parser.add_argument(
+        "--config",
+        type=find_recipe,
+        default=folder / f"{script.stem}.yaml",
+        help="A file, or the name of a recipe that came with custos: custos recipe list.",
+    )
     parser.add_argument("overrides", nargs="*", metavar="key.path=value")
     arguments = parser.parse_args(argv)
     return parse_recipe(kind, arguments.config, arguments.overrides)

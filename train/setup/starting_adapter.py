@@ -8,7 +8,7 @@ from typing import Any
 from safetensors import safe_open
 from torch import nn
 
-from judging.card import CARD_FILE, JudgeCard
+from judging.card import CARD_FILE, JudgeCard, shipped_judges
 from judging.errors import CustosError, Missing
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
 from judging.models.backbones import Backbone
@@ -22,12 +22,15 @@ def with_shape_of_init(recipe: Recipe) -> Recipe:
     Raises:
         CustosError: If there is none, or the recipe asks for another shape.
     """
-    adapter = recipe.adapter
-    if adapter.init is None:
+    adapter, folder = recipe.adapter, recipe.adapter.init_folder
+    if folder is None:
         return recipe
-    if not adapter.init.is_dir():
-        raise Missing(f"adapter.init={adapter.init}: no such run folder")
-    weights, config = adapter.init / ADAPTER_FILE, adapter.init / "adapter_config.json"
+    if not folder.is_dir():
+        shipped = ", ".join(shipped_judges())
+        raise Missing(
+            f"adapter.init={adapter.init}: no such run folder, and no shipped judge ({shipped})"
+        )
+    weights, config = folder / ADAPTER_FILE, folder / "adapter_config.json"
     for file in (weights, config):
         if not file.is_file():
             raise CustosError(f"adapter.init={adapter.init}: no {file.name}")
@@ -57,9 +60,9 @@ def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
     Raises:
         CustosError: If the earlier run's adapter was trained on other text weights.
     """
-    adapter = recipe.adapter
-    if adapter.init:
-        card = adapter.init / CARD_FILE
+    adapter, folder = recipe.adapter, recipe.adapter.init_folder
+    if folder:
+        card = folder / CARD_FILE
         if card.is_file():
             trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
             if text_version(trained_on) != text_version(backbone.version):
@@ -67,7 +70,7 @@ def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
                     f"adapter.init={adapter.init}: trained on version {trained_on}, which has "
                     f"other text weights than version {backbone.version} of {backbone.name}"
                 )
-        adapted = load_adapter(backbone.model, adapter.init, trainable=True)
+        adapted = load_adapter(backbone.model, folder, trainable=True)
         _set_dropout(adapted, adapter.dropout)
         return adapted
     return add_adapter(

@@ -10,7 +10,8 @@ import yaml
 
 from judging.errors import CustosError
 from train.hieval_stage1 import Stage1Recipe
-from train.setup.recipe import RECIPES, Section, load_recipe, parse_recipe
+from train.setup.recipe import Section, load_recipe, parse_recipe
+from train.setup.recipe_files import RECIPES
 
 MINIMAL: dict[str, Any] = {
     "backbone": "embedded",

@@ -11,6 +11,7 @@ import torch
 import yaml
 from peft.tuners.lora import LoraLayer
 
+from judging.card import SHIPPED
 from judging.errors import CustosError, Missing
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
@@ -72,6 +73,19 @@ def test_dropout_is_the_recipes(small: str, tmp_path: Path, init: Path, dropout:
     adapted.save_pretrained(tmp_path / "saved")
     saved = json.loads((tmp_path / "saved" / "adapter_config.json").read_text(encoding="utf-8"))
     assert saved["lora_dropout"] == dropout
+
+
+def test_a_shipped_judge_is_found_by_name_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    started = _from(tmp_path, Path("embedded-qs"))
+    assert with_shape_of_init(started).adapter.r == 16
+    [name] = [name for name in started.files if name.endswith("adapter_model.safetensors")]
+    assert name == "embedded-qs/adapter_model.safetensors"
+    assert started.files[name] == SHIPPED / name
+    (tmp_path / "embedded-qs").mkdir()
+    assert started.adapter.init_folder == Path("embedded-qs")
 
 
 def test_a_missing_folder_is_named_before_the_backbone_loads(

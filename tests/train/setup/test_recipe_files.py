@@ -1,0 +1,49 @@
+from pathlib import Path
+
+import pytest
+
+from judging.errors import CustosError
+from train.setup.recipe_files import RECIPES, find_recipe, recipe_names
+
+
+def test_names_are_paths_without_suffix() -> None:
+    names = recipe_names()
+    assert names == sorted(names)
+    assert {"hieval_stage1", "embedded/demo", "truthful/pure_label"} <= set(names)
+    assert all(find_recipe(name) == RECIPES / f"{name}.yaml" for name in names)
+
+
+def test_a_file_wins_over_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe("hieval_stage1").parent == RECIPES
+    (tmp_path / "hieval_stage1").write_text("")
+    assert find_recipe("hieval_stage1") == Path("hieval_stage1")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("embedded/dmo", "embedded/demo"),
+        ("demo", "embedded/demo"),
+        ("recipes/embedded/demo.yaml", "embedded/demo"),
+        ("hieval-stage1", "hieval_stage1"),
+    ],
+)
+def test_the_nearest_recipe_is_named(
+    name: str, nearest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CustosError, match=f"{name}: no such recipe; the nearest is '{nearest}'"):
+        find_recipe(name)
+
+
+def test_a_name_like_no_other() -> None:
+    with pytest.raises(CustosError, match="zzz: no such recipe; 'custos recipe list' names all"):
+        find_recipe("zzz")
+
+
+def test_a_folder_outside_is_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="no such recipe"):
+        find_recipe("../pyproject")
+    with pytest.raises(CustosError, match="no such recipe"):
+        find_recipe(str(tmp_path))

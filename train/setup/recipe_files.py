@@ -1,0 +1,45 @@
+"""Recipe files by name: ``embedded/demo`` stands for ``recipes/embedded/demo.yaml`` here."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from judging.errors import CustosError
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SUFFIX = ".yaml"
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that came with custos, in alphabetical order."""
+    return sorted(
+        path.relative_to(RECIPES).with_suffix("").as_posix() for path in RECIPES.rglob(f"*{SUFFIX}")
+    )
+
+
+def find_recipe(name: str) -> Path:
+    """Return the file of a recipe.
+
+    Args:
+        name: A file, or the name of a recipe that came with custos.
+
+    Raises:
+        CustosError: If it is neither; the error names the nearest recipe.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    if name in recipe_names():
+        return RECIPES / f"{name}{SUFFIX}"
+    raise CustosError(f"{name}: no such recipe; {_advice(name)}")
+
+
+def _advice(name: str) -> str:
+    names = recipe_names()
+    wanted = name.removeprefix("./").removeprefix("recipes/").removesuffix(SUFFIX)
+    by_last_part = {full.rpartition("/")[2]: full for full in names}
+    near = get_close_matches(wanted, names, n=1, cutoff=0.5)
+    if not near:
+        near = [by_last_part[part] for part in get_close_matches(wanted, by_last_part, n=1)]
+    nearest = f"the nearest is '{near[0]}'; " if near else ""
+    return f"{nearest}'custos recipe list' names all"
