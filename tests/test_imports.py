@@ -164,10 +164,11 @@ def test_importing_has_no_effects(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     script = [sys.executable, "-c", WATCH, " ".join(FILES), library_imports()]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         script,
         cwd=work,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "OMP_NUM_THREADS": "1"},
+        env={**environment, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
