@@ -68,7 +68,7 @@ class ChatJudge:
                 task = get_task(request.task)
                 task.check(request)
             except CustosError as error:
-                verdicts[index] = _failed(request, error)
+                verdicts[index] = Verdict.from_error(error, request)
                 continue
             if ruling := task.rule(request):
                 verdicts[index] = self._ruled(request, ruling)
@@ -98,7 +98,7 @@ class ChatJudge:
         labels = []
         for order, reply in enumerate(replies):
             if isinstance(reply, CustosError):
-                return _failed(request, reply)
+                return Verdict.from_error(reply, request)
             self.usage += reply.usage or Usage()
             label = task.parse(reply.text, task.rubric(request))
             if label is None:
@@ -138,7 +138,3 @@ def _messages(request: JudgeRequest) -> tuple[Message, ...]:
         Message(role="system", text=task.instruction(task.rubric(request))),
         Message(role="user", text=shown, images=request.images),
     )
-
-
-def _failed(request: JudgeRequest, error: CustosError) -> Verdict:
-    return Verdict(id=request.id, status="judge_error", message=str(error))

@@ -118,10 +118,12 @@ class AsyncJudgeClient:
                     "images": [picture_url(source) for source in request.images],
                 }
             except CustosError as error:
-                verdicts[index] = _failed(request, error)
+                verdicts[index] = Verdict.from_error(error, request)
         for index, outcome in zip(rows, await self._post(list(rows.values())), strict=True):
             verdicts[index] = (
-                outcome if isinstance(outcome, Verdict) else _failed(batch[index], outcome)
+                outcome
+                if isinstance(outcome, Verdict)
+                else Verdict.from_error(outcome, batch[index])
             )
         return [verdicts[index] for index in range(len(batch))]
 
@@ -217,7 +219,3 @@ class JudgeClient:
         if not able:
             raise CustosError(f"field 'task': no judge at {self.name} takes '{request.task}'")
         return digest({"judges": able})
-
-
-def _failed(request: JudgeRequest, error: CustosError) -> Verdict:
-    return Verdict(id=request.id, status="judge_error", message=str(error))

@@ -61,9 +61,7 @@ class BestJudge:
                 try:
                     by_judge.setdefault(choose_judge(self.judges, request), []).append(index)
                 except CustosError as error:
-                    verdicts[index] = Verdict(
-                        id=request.id, status="judge_error", message=str(error)
-                    )
+                    verdicts[index] = Verdict.from_error(error, request)
             for name, own in by_judge.items():
                 graded = self.judges[name].grade([window[index] for index in own])
                 verdicts.update(zip(own, graded, strict=True))

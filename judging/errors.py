@@ -32,10 +32,18 @@ class FieldError(CustosError):
         self.location = location
 
     @classmethod
-    def from_validation(cls, error: ValidationError, location: str = "") -> FieldError:
-        """Return the first of the errors that Pydantic found; ``row`` stands for the whole."""
+    def from_validation(
+        cls, error: ValidationError, location: str = "", *, whole: str = "row"
+    ) -> FieldError:
+        """Return the first of the errors that Pydantic reports.
+
+        Args:
+            error: Raised by a Pydantic model.
+            location: As above.
+            whole: Stands for the field if the error is about the whole object.
+        """
         first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "row"
+        field = ".".join(str(part) for part in first["loc"]) or whole
         return cls(field, first["msg"].removeprefix("Value error, "), location)
 
     def at(self, location: str) -> FieldError:

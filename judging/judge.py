@@ -19,7 +19,7 @@ from judging.card import (
     run_folder,
     shipped_judges,
 )
-from judging.errors import CustosError, FieldError, Missing, Unparsed
+from judging.errors import CustosError, FieldError, Missing
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.models.adapters import ADAPTER_FILE, load_adapter
 from judging.models.backbones import Backbone, Dtype, load_backbone, on_device
@@ -292,7 +292,7 @@ class Judge:
                     make_ordered_prompts(index, request, task, self.encoder)
                 )
             except CustosError as error:
-                verdicts[index] = Verdict(id=request.id, status="judge_error", message=str(error))
+                verdicts[index] = Verdict.from_error(error, request)
 
         def tell(shown: OrderedPrompt, piece: str) -> None:
             if on_text:
@@ -303,7 +303,8 @@ class Judge:
             task = get_task(name)
             readings, failed = self._read_or_leave_out(asked, task, rubric, drawn, told)
             for index, fault in failed.items():
-                verdicts[index] = self._failed(window[index], fault)
+                request = window[index]
+                verdicts[index] = Verdict.from_error(fault, request, self.fingerprint(request))
             truncated = {shown.index for shown in asked if shown.prompt.truncated}
             for index, own in readings.items():
                 passes = [reading.passed for reading in own]
@@ -337,14 +338,6 @@ class Judge:
         engine = LeavingOut(self.engine, [shown.index for shown in presented])
         readings = self._read(presented, task, rubric, engine, drawn, tell)
         return {i: own for i, own in readings.items() if i not in engine.errors}, engine.errors
-
-    def _failed(self, request: JudgeRequest, error: CustosError) -> Verdict:
-        return Verdict(
-            id=request.id,
-            status="unparsed" if isinstance(error, Unparsed) else "judge_error",
-            message=str(error),
-            judge=self.fingerprint(request),
-        )
 
     def _read(
         self,

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError, Unparsed
 
 ReferenceMode = Literal["all", "any"]
 Status = Literal["scored", "unparsed", "truncated", "judge_error", "not_judgeable", "abstain"]
@@ -166,6 +166,34 @@ class Verdict(_Record):
     """Why there is no label, for every status but ``scored``."""
     judge: str = ""
     """Fingerprint of everything that could change this verdict."""
+    _field_error: tuple[str, str] | None = None
+
+    @classmethod
+    def from_error(cls, error: CustosError, request: JudgeRequest, judge: str = "") -> Verdict:
+        """Return the verdict of a request that could not be graded: no label, but a message.
+
+        Args:
+            error: Why it could not be graded.
+            request: The request.
+            judge: Fingerprint, if it is known.
+        """
+        verdict = cls(
+            id=request.id,
+            status="unparsed" if isinstance(error, Unparsed) else "judge_error",
+            message=str(error),
+            judge=judge,
+        )
+        if isinstance(error, FieldError):
+            verdict._field_error = (error.field, error.message)
+        return verdict
+
+    @property
+    def field_error(self) -> FieldError | None:
+        """Return the mistake in the request, if that is why there is no label.
+
+        Only a verdict fresh from a judge knows it: it is not written to files.
+        """
+        return FieldError(*self._field_error) if self._field_error else None
 
 
 def parse_record(model: type[R], data: Any, where: str) -> R:

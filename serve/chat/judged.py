@@ -18,7 +18,7 @@ from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
 from serve.queue.service import Service
-from serve.requests.checks import NAMED_FIELD, checked_requests
+from serve.requests.checks import checked_requests
 
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")
@@ -153,8 +153,8 @@ def _label(verdict: Verdict) -> str:
     message = verdict.message or verdict.status
     if verdict.status in ("not_judgeable", "abstain"):
         raise ApiError(422, f"no verdict: {message}", "messages")
-    if verdict.status == "judge_error" and (named := NAMED_FIELD.fullmatch(message)):
-        raise ApiError(422, f"{named[1]}: {named[2]}", "messages")
+    if fault := verdict.field_error:
+        raise ApiError(422, f"{fault.field}: {fault.message}", "messages")
     raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
 
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from judging.errors import FieldError
 from serve.chat.completion import Message
 from serve.errors import ApiError
 from serve.limits import Limits
-from serve.requests.checks import checked_pictures
+from serve.requests.checks import checked_pictures, refusal
 from serve.requests.parse import decode_object
 from serve.requests.remote_images import RemoteImages
 
@@ -134,9 +135,7 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     try:
         asked = ChatRequest.model_validate(decoded)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ApiError(422, first["msg"], field or "body") from None
+        raise refusal(FieldError.from_validation(error, whole="")) from None
     if asked.response_format and asked.response_format.type == "json_schema":
         raise ApiError(422, "only 'text' and 'json_object' are supported", "response_format.type")
     most = 5 * limits.field_chars  # a few fields and what a harness puts around them

@@ -8,11 +8,10 @@ from __future__ import annotations
 import logging
 
 from judging import CustosError, Verdict
-from judging.errors import RowsFailed
+from judging.errors import FieldError, RowsFailed
 from serve.chat.completion import Completion
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.worker import Job
-from serve.requests.checks import NAMED_FIELD
 
 logger = logging.getLogger("custos.serve")
 
@@ -34,7 +33,7 @@ def verdict_of(job: Job) -> Verdict:
         message = f"internal error; {_logged(job)}"
         return Verdict(id=job.request.id, status="judge_error", message=message)
     verdict: Verdict = job.future.result()
-    if verdict.status != "judge_error" or NAMED_FIELD.fullmatch(verdict.message or ""):
+    if verdict.status != "judge_error" or verdict.field_error:
         return verdict
     logger.warning("request %s: %s", job.request_id, verdict.message)
     message = f"the judge could not grade this; {_logged(job)}"
@@ -56,8 +55,8 @@ def completion_of(job: Job) -> Completion:
         raise error
     if isinstance(error, RowsFailed):
         raise ApiError(422, f"the model cannot read this; {_logged(job)}", "messages")
-    if named := NAMED_FIELD.fullmatch(str(error)) if isinstance(error, CustosError) else None:
-        raise ApiError(422, f"{named[1]}: {named[2]}", "messages")
+    if isinstance(error, FieldError):
+        raise ApiError(422, f"{error.field}: {error.message}", "messages")
     if isinstance(error, CustosError):
         raise _server_fails(job)
     raise ApiError(500, f"internal error; {_logged(job)}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from judging import CustosError, JudgeRequest
+from judging.errors import FieldError
 from judging.tasks import get_task
 from serve.errors import ApiError
 from serve.limits import MAX_SEED, Limits
@@ -18,7 +18,6 @@ from serve.requests.remote_images import RemoteImages
 FRAME_TOKENS = 40
 """Turn markers, headings and the label tree."""
 PICTURE_TOKENS = 256
-NAMED_FIELD = re.compile(r"field '([^']+)': (.*)", re.DOTALL)
 
 
 def parse_request(row: Any, prefix: str) -> JudgeRequest:
@@ -34,10 +33,7 @@ def parse_request(row: Any, prefix: str) -> JudgeRequest:
     try:
         return JudgeRequest.model_validate(row)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        raise ApiError(422, message, (prefix + path).rstrip(".") or "body") from None
+        raise refusal(FieldError.from_validation(error, whole=""), prefix) from None
 
 
 def checked_requests(
@@ -113,11 +109,12 @@ def _check_task(request: JudgeRequest, prefix: str) -> None:
         raise refusal(error, prefix) from None
 
 
-def refusal(error: CustosError, prefix: str) -> ApiError:
-    """422 for what a task says against a request, naming the field."""
-    named = NAMED_FIELD.fullmatch(str(error))
-    path, message = named.groups() if named else ("", str(error))
-    return ApiError(422, message, (prefix + path).rstrip(".") or "body")
+def refusal(error: CustosError, prefix: str = "") -> ApiError:
+    """Return the answer 422 to a bad request, naming the field."""
+    field, message = "", str(error)
+    if isinstance(error, FieldError):
+        field, message = error.field, error.message
+    return ApiError(422, message, (prefix + field).rstrip(".") or "body")
 
 
 def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:

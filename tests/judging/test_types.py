@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError, Unparsed
 from judging.types import MAX_TEXT_CHARS, JudgeRequest, LabelledExample, Verdict, parse_record
 
 
@@ -77,6 +77,30 @@ def test_a_verdict_decides_nothing_by_default() -> None:
     assert (verdict.label, verdict.confidence, verdict.score) == (None, None, None)
     with pytest.raises(ValidationError, match="status"):
         Verdict.model_validate({"status": "fine"})
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "field"),
+    [
+        (FieldError("images", "not readable"), "judge_error", "images"),
+        (FieldError("images", "not readable", "a.jsonl row 3"), "judge_error", "images"),
+        (Unparsed("the reply is none of the labels"), "unparsed", None),
+        (CustosError("field 'images': said a server"), "judge_error", None),
+    ],
+)
+def test_a_verdict_knows_which_field_was_wrong(
+    error: CustosError, status: str, field: str | None
+) -> None:
+    request = JudgeRequest(id="7", question="q", responses=("r",))
+    verdict = Verdict.from_error(error, request, "fingerprint")
+    assert (verdict.id, verdict.status, verdict.label) == ("7", status, None)
+    assert (verdict.message, verdict.judge) == (str(error), "fingerprint")
+    fault = verdict.model_copy(update={"id": "8"}).field_error
+    assert (fault.field if fault else None) == field
+    assert fault is None or fault.message == "not readable"
+    # The field is not part of the file format.
+    read = Verdict.model_validate_json(verdict.model_dump_json())
+    assert (read.message, read.field_error) == (verdict.message, None)
 
 
 def test_errors_name_row_and_field() -> None:

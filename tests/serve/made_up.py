@@ -88,7 +88,7 @@ class FakeJudge(Judge):
         try:
             get_task(request.task).check(request)
         except CustosError as error:
-            return Verdict(id=request.id, status="judge_error", message=str(error))
+            return Verdict.from_error(error, request)
         if "break" in request.response:
             raise RuntimeError("secret of /root/.ssh at 0x7f00")
         right = any(reference in request.response for reference in request.references)

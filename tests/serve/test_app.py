@@ -218,7 +218,7 @@ def test_what_another_server_says_stays_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = FakeJudge()
-    said = "prompt: the server answered 400: secret"
+    said = "field 'images': the server answered 400: secret"  # as if a field had been named
     monkeypatch.setattr(
         judge, "_answer", lambda request, _: Verdict(status="judge_error", message=said)
     )
