@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -18,6 +19,7 @@ from benchmarks.framework.tables import (
     value_columns,
 )
 from judging.errors import CustosError
+from judging.tasks.charthal import register_rubrics
 from judging.types import JudgeRequest, Verdict, parse_record
 
 QuestionType = Literal["desc", "reason", "open"]
@@ -126,6 +128,10 @@ class ChartHal(Benchmark):
                 f"item '{item.id}'",
             ),
         )
+
+    def register_rubrics(self, path: Path) -> str:
+        """Register a user's wording of the seven rubrics."""
+        return register_rubrics(path)
 
     def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Adds ``eval_resp`` and ``score`` as the official grader does."""

@@ -117,6 +117,20 @@ class Benchmark(ABC):
             CustosError: If the row lacks a field or holds a bad one.
         """
 
+    def register_rubrics(self, path: Path) -> str:
+        """Register a task with a user's own rubrics in place of the benchmark's.
+
+        Args:
+            path: YAML file of rubric names and instructions.
+
+        Returns:
+            Name of the task.
+
+        Raises:
+            CustosError: If the benchmark has no rubrics to replace or the file does not fit.
+        """
+        raise CustosError("--rubric-file: only charthal has rubrics to replace")
+
     @abstractmethod
     def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """The row in the benchmark's own graded shape, with the verdicts on its requests."""
