@@ -16,7 +16,8 @@ from rich.table import Table
 
 from data_prep.sources.evouna import load_evouna
 from data_prep.sources.generic import load_generic
-from data_prep.sources.hieval import HubOptions, Layout, is_hub_id, load_hieval
+from data_prep.sources.hieval import Columns, load_hieval
+from data_prep.sources.hub import HubOptions, is_hub_id
 from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, parse_verdicts
 from data_prep.splits.manifest import describe_file, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_beside_test, split_examples
@@ -117,8 +118,8 @@ def hieval(
     Example: custos prep hieval --source rows.parquet --field references=gold --metadata
     answerer=model --label 2=Correct --label 1=Partial --label 0=Wrong --out data/qs
     """
-    layout = parse_record(
-        Layout,
+    columns = parse_record(
+        Columns,
         {
             **_assignments(field, "--field"),
             "metadata": _assignments(
@@ -133,7 +134,7 @@ def hieval(
     bad_rows: list[str] = []
     examples = load_hieval(
         source,
-        layout,
+        columns,
         variant=variant,
         hub=hub,
         image_folder=out / "images",

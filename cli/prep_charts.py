@@ -15,7 +15,7 @@ from rich.table import Table
 
 from cli.prep import Cal, Test, Val, held_out_shares
 from data_prep.synthetic.charts.export import write_charts
-from data_prep.synthetic.charts.factory import TWIN_SHARE, PlannedRow, draw, plan, plan_twins, tell
+from data_prep.synthetic.charts.generate import TWIN_SHARE, PlannedRow, draw, plan, plan_twins, tell
 from data_prep.synthetic.charts.scenes import KINDS
 from judging.errors import CustosError
 

@@ -34,8 +34,8 @@ from cli.shared.server_options import (
     api_key,
     prices,
 )
-from data_prep.construction.judgements import PAIR_TASK
 from data_prep.sources.generic import load_generic
+from data_prep.sources.judgement_text import PAIR_TASK
 from data_prep.splits.manifest import describe_file
 from judging.errors import CustosError
 from judging.tasks import get_task

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.prep import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
-from data_prep.synthetic.preference_pairs.factory import PICTURE_SHARE, generate
+from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate
 
 
 def pairs(

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from data_prep.sources.hieval import HubOptions, hub_rows, is_hub_id
-from data_prep.splits.manifest import MANIFEST_NAME
+from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError
 from judging.records import ROW_SUFFIXES, atomic_write, read_rows, write_json
 from judging.types import parse_record
@@ -126,21 +125,9 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
         rows = hub_rows(source, HubOptions(split=split))
         return Path.cwd(), (_with_image_bytes(row, f"{source} row {n}") for n, row in rows)
     if path.is_dir():
-        return path, (row for file in _files_of(path, split) for row in read_file(file))
+        files = split_files(path, split, FILE_SUFFIXES)
+        return path, (row for file in files for row in read_file(file))
     return path.parent, read_file(path)
-
-
-def _files_of(folder: Path, split: str) -> list[Path]:
-    """The files of rows in a folder or in its ``data``, in the order of their names."""
-    for place in (folder, folder / "data"):
-        files = sorted(
-            file
-            for file in (place.iterdir() if place.is_dir() else ())
-            if file.suffix in FILE_SUFFIXES and file.name != MANIFEST_NAME
-        )
-        if files:
-            return [file for file in files if file.stem.split("-")[0] == split] or files
-    raise CustosError(f"{folder}: no {', '.join(FILE_SUFFIXES)} file in this folder")
 
 
 def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:

@@ -15,8 +15,8 @@ from typing import Any
 from clients.chat import ModelServer, Prices
 from clients.jobs import JobResult, Reject, run_job
 from clients.messages import ChatItem, Decoding, Message
-from data_prep.construction.judgements import PAIR_TASK, UnusableJudgement, parse_judgement
 from data_prep.sources.conversations import to_conversation
+from data_prep.sources.judgement_text import PAIR_TASK, UnusableJudgement, parse_judgement
 from data_prep.splits.manifest import MANIFEST_NAME, file_sha256
 from judging.records import atomic_write, write_json, write_records
 from judging.tasks import get_task

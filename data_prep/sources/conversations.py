@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from data_prep.construction.judgements import PAIR_TASK, parse_judgement, write_judgement
 from data_prep.sources.images import image_names
+from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement, write_judgement
 from judging.errors import CustosError
 from judging.records import read_rows
 from judging.tasks import get_task

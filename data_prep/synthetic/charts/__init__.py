@@ -1,6 +1,6 @@
 """Pictures of known data, questions about them, and responses whose error is known."""
 
-from data_prep.synthetic.charts.factory import (
+from data_prep.synthetic.charts.generate import (
     Captioned,
     ChartRow,
     FormSplit,

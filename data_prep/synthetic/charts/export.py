@@ -10,7 +10,7 @@ from typing import Any
 
 from data_prep.sources.images import image_names
 from data_prep.splits.manifest import MANIFEST_NAME, file_sha256
-from data_prep.synthetic.charts.factory import ChartRow
+from data_prep.synthetic.charts.generate import ChartRow
 from judging.records import write_json, write_records
 from judging.types import LabelledExample
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from data_prep.synthetic.charts.forms import REASONED, Form, Step
 from data_prep.synthetic.charts.problems import Problem, Solution
 from data_prep.synthetic.charts.scenes import Kind, View
+from data_prep.synthetic.charts.wordings import REASONED, Form, Step
 
 ERROR_TYPES = (
     "Reasoning Error",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Literal
 
-from data_prep.synthetic.preference_pairs.sides import Side, joined
+from data_prep.synthetic.preference_pairs.responses import Side, joined
 from data_prep.synthetic.preference_pairs.wordings import (
     MADE_UP,
     MISREAD,

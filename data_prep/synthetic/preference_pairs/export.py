@@ -10,7 +10,7 @@ from typing import Any
 from data_prep.sources.images import image_names
 from data_prep.splits.manifest import write_prepared
 from data_prep.splits.splits import HeldOut, Splits, shuffled
-from data_prep.synthetic.preference_pairs.factory import PairRow
+from data_prep.synthetic.preference_pairs.generate import PairRow
 from judging.types import LabelledExample, Split
 
 IMAGE_FOLDER, SCORES_FOLDER = "images", "scores"

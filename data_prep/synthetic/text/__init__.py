@@ -1,5 +1,5 @@
 """Synthetic quick-score data: invented worlds, and responses whose truth is known."""
 
-from data_prep.synthetic.text.factory import WorldSet, generate
+from data_prep.synthetic.text.generate import WorldSet, generate
 
 __all__ = ["WorldSet", "generate"]

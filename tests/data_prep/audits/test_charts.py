@@ -12,9 +12,9 @@ import pytest
 from data_prep.audits.charts import audit_chart
 from data_prep.audits.text import AuditReport, audit_rows
 from data_prep.synthetic.charts import plan, plan_twins
-from data_prep.synthetic.charts.forms import FORMS
 from data_prep.synthetic.charts.questions import QUESTION_FORMS
 from data_prep.synthetic.charts.responses import ERROR_TYPES
+from data_prep.synthetic.charts.wordings import FORMS
 from judging.types import LabelledExample
 
 SCORES = ("Partial", "Wrong")

@@ -11,7 +11,7 @@ import pytest
 
 from data_prep.audits.text import AuditReport, audit, audit_rows
 from data_prep.synthetic.text import generate
-from data_prep.synthetic.text.forms import FORMS
+from data_prep.synthetic.text.wordings import FORMS
 from judging.types import JudgeRequest, LabelledExample
 
 LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
@@ -40,7 +40,7 @@ def test_audit_and_generator_share_no_code() -> None:
         _imports("data_prep.audits.text", set()),
         _imports("data_prep.synthetic.text", set()),
     )
-    assert "data_prep.synthetic.text.factory" in generated
+    assert "data_prep.synthetic.text.generate" in generated
     shared = {name for name in audited & generated if not name.startswith("judging")}
     assert not shared
     assert not any(name.startswith("data_prep.synthetic") for name in audited)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from data_prep.construction.judgements import Judgement, UnusableJudgement, parse_judgement
 from data_prep.sources.conversations import Headings, load_conversations, to_conversation
+from data_prep.sources.judgement_text import Judgement, UnusableJudgement, parse_judgement
 from judging.errors import CustosError
 from judging.types import LabelledExample
 

@@ -22,13 +22,13 @@ from data_prep.splits.splits import SPLITS
 from data_prep.synthetic.charts import captioned, draw, generate, plan, plan_twins
 from data_prep.synthetic.charts.drawing import render
 from data_prep.synthetic.charts.export import write_charts
-from data_prep.synthetic.charts.factory import PlannedRow, _draw_task
-from data_prep.synthetic.charts.forms import FORMS, STEPS
+from data_prep.synthetic.charts.generate import PlannedRow, _draw_task
 from data_prep.synthetic.charts.operations import GENERAL, operations_for, twin_operations_for
 from data_prep.synthetic.charts.questions import QUESTION_FORMS
 from data_prep.synthetic.charts.responses import ERROR_TYPES, score_of
 from data_prep.synthetic.charts.scenes import KINDS, NAME, VALUES, Scene, draw_scene
 from data_prep.synthetic.charts.styles import SIZES, draw_style
+from data_prep.synthetic.charts.wordings import FORMS, STEPS
 from judging.records import read_records
 from judging.scoring.prompts import read_image
 from judging.types import LabelledExample

@@ -15,7 +15,7 @@ from data_prep.splits.splits import HeldOut
 from data_prep.synthetic.charts.questions import QUESTION_FORMS
 from data_prep.synthetic.preference_pairs import PairRow, generate
 from data_prep.synthetic.preference_pairs.export import deal, write_pairs
-from data_prep.synthetic.preference_pairs.factory import CASES
+from data_prep.synthetic.preference_pairs.generate import CASES
 from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS, FORMS
 from judging.records import read_records
 from judging.tasks import get_task

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from data_prep.synthetic.text import generate
 from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Scene
 from data_prep.synthetic.text.elements import Element, chinese, english, quantity
-from data_prep.synthetic.text.factory import draw_instance
-from data_prep.synthetic.text.forms import FORMS
+from data_prep.synthetic.text.generate import draw_instance
 from data_prep.synthetic.text.names import Language
 from data_prep.synthetic.text.open_worlds import OPEN_WORLDS
 from data_prep.synthetic.text.questions import QUESTION_FORMS
+from data_prep.synthetic.text.wordings import FORMS
 from data_prep.synthetic.text.worlds import SET_WORLDS
 from judging.types import LabelledExample
 

@@ -11,10 +11,10 @@ from typing import Literal, TypeVar
 from data_prep.synthetic.text import names
 from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Content, Scene
 from data_prep.synthetic.text.facts import Facts
-from data_prep.synthetic.text.forms import FORMS, Form, Join
 from data_prep.synthetic.text.names import Language
 from data_prep.synthetic.text.open_worlds import OPEN_WORLDS
 from data_prep.synthetic.text.questions import QUESTION_FORMS, QuestionForm
+from data_prep.synthetic.text.wordings import FORMS, Form, Join
 from data_prep.synthetic.text.worlds import SET_WORLDS
 from judging.types import LabelledExample
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
-from data_prep.synthetic.charts import forms as chart_wordings
+from data_prep.synthetic.charts import wordings as chart_wordings
 from data_prep.synthetic.charts.problems import Solution
 from data_prep.synthetic.charts.responses import Task, Wording, score_of, slots_of, word
 from data_prep.synthetic.charts.scenes import View

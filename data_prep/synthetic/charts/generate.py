@@ -10,9 +10,8 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-from data_prep.synthetic.charts import forms as wordings
+from data_prep.synthetic.charts import wordings as wordings
 from data_prep.synthetic.charts.drawing import Places, render, render_with_places
-from data_prep.synthetic.charts.forms import CALC_JOINTS, Form, Step
 from data_prep.synthetic.charts.operations import operations_for, twin_operations_for
 from data_prep.synthetic.charts.problems import Operation
 from data_prep.synthetic.charts.questions import QUESTION_FORMS, QuestionForm
@@ -28,6 +27,7 @@ from data_prep.synthetic.charts.responses import (
 from data_prep.synthetic.charts.scenes import KINDS, Kind, Scene, draw_scene
 from data_prep.synthetic.charts.styles import Style, draw_style
 from data_prep.synthetic.charts.twins import Pair, Relation, find_pair
+from data_prep.synthetic.charts.wordings import CALC_JOINTS, Form, Step
 from judging.types import LabelledExample
 
 FormSplit = Literal["train", "test", "all"]

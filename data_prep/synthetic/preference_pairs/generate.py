@@ -26,7 +26,7 @@ from data_prep.synthetic.preference_pairs.critiques import (
     score_of_side,
     single_critique,
 )
-from data_prep.synthetic.preference_pairs.sides import (
+from data_prep.synthetic.preference_pairs.responses import (
     FormSplit,
     Side,
     right_side,

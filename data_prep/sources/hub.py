@@ -1,0 +1,78 @@
+"""Data sets of the Hugging Face hub: loaded by name, or from a folder laid out as the hub does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data_prep.splits.manifest import MANIFEST_NAME
+from judging.errors import CustosError
+from judging.records import ROW_SUFFIXES
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True)
+class HubOptions:
+    """The part of a hub data set to load."""
+
+    split: str = "train"
+    config: str | None = None
+    revision: str | None = None
+
+
+def is_hub_id(source: Path | str) -> bool:
+    """Tell a data set on the hub (``owner/name``) from a local file; an existing file is local."""
+    name = str(source)
+    is_file_name = name.endswith(ROW_SUFFIXES) or Path(name).exists()
+    return not is_file_name and _HUB_ID.fullmatch(name) is not None
+
+
+def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield rows of a hub data set with their numbers from 1; images stay undecoded.
+
+    Raises:
+        CustosError: If the data set, or that part of it, cannot be loaded.
+    """
+    import datasets
+
+    try:
+        table = datasets.load_dataset(
+            name, options.config, split=options.split, revision=options.revision
+        )
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise CustosError(f"{name}: cannot load split '{options.split}': {reason}") from None
+    number = 0
+    for batch in table.with_format("arrow").iter(batch_size=1000):
+        for row in batch.to_pylist():
+            number += 1
+            yield number, {column: value for column, value in row.items() if value is not None}
+
+
+def split_files(folder: Path, split: str, suffixes: Collection[str]) -> list[Path]:
+    """List the files of a split in a folder, or in its ``data`` folder, sorted by name.
+
+    The hub names a split's files after it: ``test.jsonl``, ``test-00000-of-00002.parquet``. Without
+    such a file, all files belong to the split.
+
+    Args:
+        folder: Folder of a data set.
+        split: Name of the split.
+        suffixes: Endings of files that hold rows; our own manifest is none of them.
+
+    Raises:
+        CustosError: If the folder holds no such file.
+    """
+    for candidate in (folder, folder / "data"):
+        files = sorted(
+            file
+            for file in (candidate.iterdir() if candidate.is_dir() else ())
+            if file.suffix in suffixes and file.name != MANIFEST_NAME
+        )
+        if files:
+            return [file for file in files if file.stem.split("-")[0] == split] or files
+    raise CustosError(f"{folder}: no {', '.join(suffixes)} file in this folder")
