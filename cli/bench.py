@@ -102,13 +102,13 @@ def table(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.corrected_by_people import human_scores
-    from benchmarks.framework.files import read_file, read_run, rows_of
+    from benchmarks.framework.files import error_location, read_file, read_run
     from benchmarks.framework.report.report import (
-        about,
         build_table,
         paper_tables,
         render_html,
         render_markdown,
+        summary_lines,
     )
 
     benchmark = get_benchmark(name)
@@ -116,7 +116,7 @@ def table(
     if not rows:
         raise CustosError(f"{graded}: no items")
     pictures = graded.with_name(f"{graded.stem}-images")
-    with rows_of(graded):
+    with error_location(graded):
         rows = [benchmark.with_images(row, graded.parent, pictures) for row in rows]
         benchmark.scores(rows)
     said: list[dict[str, Any]] = []
@@ -124,9 +124,9 @@ def table(
         said = list(read_file(people))
         if not said:
             raise CustosError(f"{people}: no items")
-        with rows_of(people):
+        with error_location(people):
             human_scores(benchmark, rows, said)
-    with rows_of(graded):
+    with error_location(graded):
         result = build_table(benchmark, rows, said, random_sample, read_run(graded))
     if json_out is not None:
         write_json(json_out, result)
@@ -139,7 +139,7 @@ def table(
     console = _console()
     for model, own in result.get("models", {"": result}).items():
         console.print(_measured_table(f"{name} {model}".strip(), own["intervals"]))
-        for line in about(own):
+        for line in summary_lines(own):
             console.print(line, markup=False)
     for paper in paper_tables(benchmark, result):
         shown = Table("", *paper["columns"], title=f"Published, {paper['source']}")
@@ -163,15 +163,15 @@ def compare(
     Example: custos bench compare charthal gpt.eval.json qwen.eval.json
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.compare import Graded, compare_graded
-    from benchmarks.framework.files import read_file, rows_of
+    from benchmarks.framework.compare import ScoredItems, compare_graded
+    from benchmarks.framework.files import error_location, read_file
     from benchmarks.framework.report.report import interval_cells
 
     benchmark, graded = get_benchmark(name), []
     for path in (a, b):
         rows = list(read_file(path))
-        with rows_of(path):
-            graded.append(Graded.of(benchmark, rows))
+        with error_location(path):
+            graded.append(ScoredItems.of(benchmark, rows))
     result = compare_graded(benchmark, *graded)
     if json_out is not None:
         write_json(json_out, result)
@@ -201,12 +201,12 @@ def lal(
 
     Example: custos bench lal --results logits.json --json lal.json
     """
-    from benchmarks.framework.files import read_file, rows_of
+    from benchmarks.framework.files import error_location, read_file
     from benchmarks.truthfulvqa.logit_advantage import measure_lal
     from evaluation.report.report import without_nan
 
     rows = list(read_file(results))
-    with rows_of(results):
+    with error_location(results):
         measured = without_nan(measure_lal(rows))
     if json_out is not None:
         write_json(json_out, measured)

@@ -89,8 +89,8 @@ def grade(
     from benchmarks.framework.files import (
         check_ids,
         check_output,
+        error_location,
         read_file,
-        rows_of,
         run_file,
         write_graded,
     )
@@ -103,7 +103,7 @@ def grade(
     pictures = out.with_name(f"{out.stem}-images")
     rows = list(read_file(responses))
     official = benchmark.load(items, pictures) if items is not None else None
-    with rows_of(responses):
+    with error_location(responses):
         if official is not None:
             rows = join_responses(official, rows, benchmark.item_id)
         rows = [benchmark.with_images(row, responses.parent, pictures) for row in rows]

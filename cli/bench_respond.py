@@ -29,7 +29,7 @@ from judging.records import write_json
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
     from benchmarks.framework.files import Row
-    from benchmarks.framework.responses import Question
+    from benchmarks.framework.responses import ItemQuestion
     from clients.jobs import JobResult
     from clients.messages import ChatItem, Decoding
 
@@ -81,7 +81,7 @@ def respond(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_output, write_graded
-    from benchmarks.framework.responses import answered, questions
+    from benchmarks.framework.responses import build_questions, join_answers
     from cli.grade import show_problems, write_problems
     from clients.chat import ModelServer
     from clients.jobs import run_job, spent
@@ -92,7 +92,7 @@ def respond(
     benchmark = get_benchmark(name)
     check_output(out, Path(items))
     rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
-    asked = questions(benchmark, rows, style or benchmark.styles[0], not no_image)
+    asked = build_questions(benchmark, rows, style or benchmark.styles[0], not no_image)
     chats = [question.chat for question in asked]
     decoding = Decoding(temperature=temperature, max_tokens=max_tokens)
     answers = out.with_name(f"{out.name}.answers.jsonl")
@@ -108,7 +108,7 @@ def respond(
         result = run_job(chats, server, decoding, answers=answers, rejects=rejects, prices=price)
     else:
         raise CustosError("name who answers: --base-url with --model, or --backbone")
-    complete, problems = answered(rows, asked, result)
+    complete, problems = join_answers(rows, asked, result)
     if option_logits and backbone is not None:
         problems |= _write_option_logits(benchmark, rows, asked, backbone, out)
     write_graded(out, complete, benchmark.keyed)
@@ -155,12 +155,16 @@ def _ask_backbone(
             backbone,
             decoding,
             answers=answers,
-            told=lambda done: progress.update(bar, completed=done),
+            on_progress=lambda done: progress.update(bar, completed=done),
         )
 
 
 def _write_option_logits(
-    benchmark: Benchmark, rows: Sequence[Row], asked: Sequence[Question], backbone: str, out: Path
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    asked: Sequence[ItemQuestion],
+    backbone: str,
+    out: Path,
 ) -> dict[int, str]:
     from benchmarks.truthfulvqa.option_logits import option_logits
 
@@ -171,7 +175,7 @@ def _write_option_logits(
             rows,
             asked,
             backbone,
-            told=lambda done: progress.update(bar, completed=done),
+            on_progress=lambda done: progress.update(bar, completed=done),
         )
     write_json(out.with_name(f"{out.name}.logits.json"), found)
     return problems

@@ -24,7 +24,7 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.records import read_records, write_json, write_records
 
 if TYPE_CHECKING:
-    from benchmarks.framework.matches import Match
+    from benchmarks.framework.model_matches import ModelMatch
 
 
 def tournament(
@@ -71,8 +71,13 @@ def tournament(
     --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import read_file, rows_of
-    from benchmarks.framework.matches import agreement, pair_up, rank, read_responses
+    from benchmarks.framework.files import error_location, read_file
+    from benchmarks.framework.model_matches import (
+        compare_rankings,
+        pair_up,
+        responses_by_id,
+        tournament_table,
+    )
     from benchmarks.framework.report.report import interval_cells
     from cli.grade import fail_without_verdict, show_problems
 
@@ -84,8 +89,8 @@ def tournament(
             raise CustosError(f"--responses '{given}': expected MODEL=FILE, a model only once")
         files.append(Path(file))
         rows = list(read_file(Path(file)))
-        with rows_of(Path(file)):
-            said[who] = read_responses(benchmark, rows)
+        with error_location(Path(file)):
+            said[who] = responses_by_id(benchmark, rows)
     _check_outputs(out, json_out, files)
     matches = pair_up(
         benchmark,
@@ -113,9 +118,9 @@ def tournament(
         }
         show_problems(out, problems)
         fail_without_verdict(out, {verdict.status for verdict in verdicts})
-        result = rank(matches, verdicts)
+        result = tournament_table(matches, verdicts)
         if others is not None:
-            result["agreement"] = agreement(matches, verdicts, others)
+            result["agreement"] = compare_rankings(matches, verdicts, others)
         if json_out is not None:
             write_json(json_out, result)
         remove_unless_failed(unfinished)
@@ -154,7 +159,7 @@ def _check_outputs(out: Path, json_out: Path | None, inputs: Sequence[Path]) -> 
             raise CustosError(f"{option} '{path}': that is another file of this command")
 
 
-def _read_others(file: Path, matches: Sequence[Match]) -> list[Verdict]:
+def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
     others = [row for _, row in read_records(file, Verdict)]
     if [other.id for other in others] != [match.request.id for match in matches]:
         raise CustosError(f"--against '{file}': does not hold the verdicts on the same matches")

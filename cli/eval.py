@@ -49,14 +49,14 @@ def evaluate(
 
     Example: custos eval runs/qs --data data/qs/test.jsonl --out runs/qs/eval
     """
+    from evaluation.evaluate import evaluate_judge, summary_table
+    from evaluation.folder import save_evaluation
     from evaluation.report.report import write_report
-    from evaluation.run import save_run
-    from evaluation.trial import summary_table, try_judge
     from judging.fingerprint import file_sha256
 
     examples = read_examples(data, limit, seed)
     judge = judge_on(engine, run, base_url, api_key(key_env), concurrency, deadline)
-    report, verdicts = try_judge(
+    report, verdicts = evaluate_judge(
         judge,
         examples,
         command=shlex.join(["custos", *sys.argv[1:]]),
@@ -65,7 +65,7 @@ def evaluate(
         seed=seed,
     )
     write_report(report, out)
-    save_run(out, examples, verdicts)
+    save_evaluation(out, examples, verdicts)
     console = Console(highlight=False, soft_wrap=True)
     console.print(summary_table(judge.name, report))
     console.print(

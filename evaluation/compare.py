@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.folder import load_evaluation
 from evaluation.intervals import RESAMPLES, mcnemar_p, percentile_interval
 from evaluation.measure import METRICS, Tally
 from evaluation.outcomes import Outcomes, full_label, gather, label_set
 from evaluation.report.markdown import p_value, table, with_interval
 from evaluation.report.report import without_nan
-from evaluation.run import load_run
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 
@@ -133,7 +133,7 @@ def _compare(a: Outcomes, b: Outcomes, ids: np.ndarray[Any, Any], seed: int) -> 
 
 def _by_id(folder: Path) -> Run:
     run: dict[str, tuple[LabelledExample, Verdict]] = {}
-    for example, verdict in zip(*load_run(folder), strict=True):
+    for example, verdict in zip(*load_evaluation(folder), strict=True):
         if not example.id:
             raise CustosError(f"{folder}: an item has no id: give every row of the data an 'id'")
         if example.id in run:

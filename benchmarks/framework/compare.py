@@ -16,7 +16,7 @@ from judging.errors import CustosError
 
 
 @dataclass(frozen=True)
-class Graded:
+class ScoredItems:
     """The scored items of a graded file."""
 
     scores: Mapping[str, ItemScore]
@@ -25,7 +25,7 @@ class Graded:
     """By id: facet to part."""
 
     @classmethod
-    def of(cls, benchmark: Benchmark, rows: Sequence[Row]) -> Graded:
+    def of(cls, benchmark: Benchmark, rows: Sequence[Row]) -> ScoredItems:
         """Score graded rows.
 
         Raises:
@@ -43,7 +43,7 @@ class Graded:
         return cls(scores, facets)
 
 
-def compare_graded(benchmark: Benchmark, first: Graded, second: Graded) -> dict[str, Any]:
+def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
     """Headline scores of two graded files on the items that both score.
 
     Args:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.base import Benchmark, join_responses
-from benchmarks.framework.compare import Graded
+from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import stored_verdicts
-from evaluation.correction.corrected import Rate, corrected_rate
+from evaluation.correction.scores import Rate, corrected_rate
 from evaluation.metrics import calibration_cells, confusion_matrix, expected_calibration_error
 from evaluation.outcomes import full_label, number_off
 from evaluation.report.report import without_nan
@@ -42,7 +42,7 @@ def corrected_score(
     Raises:
         CustosError: If an id is unknown or repeated, or the estimate does not exist.
     """
-    judge = Graded.of(benchmark, rows).scores
+    judge = ScoredItems.of(benchmark, rows).scores
     human = human_scores(benchmark, rows, people)
     scored = list(judge.values())
     full = benchmark.full_score
@@ -121,7 +121,7 @@ def labels_of_both(
     return list(judge), judge, human
 
 
-def agreement(
+def judge_agreement(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
 ) -> dict[str, Any] | None:
     """Confusion and calibration of the judge against people.

@@ -31,7 +31,7 @@ _PICTURE_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")
 
 
 @contextmanager
-def rows_of(path: Path) -> Iterator[None]:
+def error_location(path: Path) -> Iterator[None]:
     """Put a file's name before what is found wrong with its rows in the block.
 
     For work on rows alone: ``read_file`` names its file by itself.

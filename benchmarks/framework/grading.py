@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.framework.base import Benchmark, join_responses
-from benchmarks.framework.files import Row, check_ids, read_file, rows_of
+from benchmarks.framework.files import Row, check_ids, error_location, read_file
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def read_responses(
     """
     rows = list(read_file(path))
     official = benchmark.load(items, pictures) if items is not None else None
-    with rows_of(path):
+    with error_location(path):
         if official is not None:
             rows = join_responses(official, rows, benchmark.item_id)
         rows = [benchmark.with_images(row, path.parent, pictures) for row in rows]

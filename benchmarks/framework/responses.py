@@ -24,7 +24,7 @@ MAX_NEW_TOKENS = 512  # of a local backbone that is given no limit
 
 
 @dataclass(frozen=True)
-class Question:
+class ItemQuestion:
     """What a model is asked about an item, and the field its answer goes into."""
 
     row: int
@@ -32,9 +32,9 @@ class Question:
     chat: ChatItem
 
 
-def questions(
+def build_questions(
     benchmark: Benchmark, rows: Sequence[Row], style: str, with_images: bool = True
-) -> list[Question]:
+) -> list[ItemQuestion]:
     """Every question of a benchmark: a lone user turn, nothing beside the paper's own text.
 
     Args:
@@ -58,12 +58,12 @@ def questions(
             images = tuple(row.get("images") or ()) if with_images else ()
             message = Message(role="user", text=text, images=images)
             name = str(key) if len(prompts) == 1 else f"{key}/{field}"
-            asked.append(Question(number, field, ChatItem(id=name, messages=(message,))))
+            asked.append(ItemQuestion(number, field, ChatItem(id=name, messages=(message,))))
     return asked
 
 
-def answered(
-    rows: Sequence[Row], asked: Sequence[Question], result: JobResult
+def join_answers(
+    rows: Sequence[Row], asked: Sequence[ItemQuestion], result: JobResult
 ) -> tuple[list[Row], dict[int, str]]:
     """Items with their answers, and why the others have none.
 
@@ -90,7 +90,7 @@ def ask_backbone(
     decoding: Decoding,
     *,
     answers: Path,
-    told: Callable[[int], None] = lambda done: None,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> JobResult:
     """Have a local backbone answer every item that has no answer yet.
 
@@ -99,7 +99,7 @@ def ask_backbone(
         backbone: Hub id, folder or ``embedded``.
         decoding: How answers are drawn; the seed counts, ``None`` is 0.
         answers: JSONL file of ``Answer``; grows batch by batch, and a later call starts from it.
-        told: Called with the number of items done.
+        on_progress: Called with the number of items done.
 
     Raises:
         CustosError: If the backbone cannot be loaded.
@@ -120,7 +120,7 @@ def ask_backbone(
     result = JobResult(replies=read_answers(answers, keys))
     result.num_reused = len(result.replies)
     left = [item for item in items if item.id not in result.replies]
-    told(result.num_reused)
+    on_progress(result.num_reused)
     with answers.open("ab") as file:
         for start in range(0, len(left), ANSWERED_AT_ONCE):
             some = left[start : start + ANSWERED_AT_ONCE]
@@ -131,7 +131,7 @@ def ask_backbone(
             file.flush()
             result.replies |= replies
             result.rejects += rejects
-            told(len(result.replies) + len(result.rejects))
+            on_progress(len(result.replies) + len(result.rejects))
     return result
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
 
+from benchmarks.framework.answer_options import extract_confidence
 from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
 from benchmarks.framework.files import Row, parse_rows
-from benchmarks.framework.options import extract_confidence
 from benchmarks.framework.tables import Ratio, coverage, intervals, store_verdicts, values
 from benchmarks.simplevqa.complex_facts import (
     ATOMIC,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
+from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import (
     Benchmark,
     ItemScore,
@@ -15,7 +16,6 @@ from benchmarks.framework.base import (
     required_text,
 )
 from benchmarks.framework.files import Row
-from benchmarks.framework.options import extract_option
 from benchmarks.framework.tables import coverage
 from benchmarks.truthfulvqa.levels import measure_levels
 from evaluation.report.report import without_nan

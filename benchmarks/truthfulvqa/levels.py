@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.options import extract_confidence, extract_option
+from benchmarks.framework.answer_options import extract_confidence, extract_option
 from evaluation.estimate import Draws
 from evaluation.intervals import RESAMPLES, Floats, Ints
 from evaluation.metrics import calibration_cells, expected_calibration_error, ratio

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
-from benchmarks.framework.options import extract_option
-from benchmarks.framework.responses import ANSWERED_AT_ONCE, Question
+from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion
 from judging.errors import CustosError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ BEFORE_THE_LETTER = "("
 def option_logits(
     benchmark: Benchmark,
     rows: Sequence[Row],
-    asked: Sequence[Question],
+    asked: Sequence[ItemQuestion],
     backbone: str,
-    told: Callable[[int], None] = lambda done: None,
+    on_progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """Log-probability of every option's letter, had the reply begun with ``(``.
 
@@ -35,9 +35,9 @@ def option_logits(
     Args:
         benchmark: Whose items they are.
         rows: Items with ``options``, ``set_id``, ``level`` and ``answer`` (or ``ground_truth``).
-        asked: One question per row (``benchmarks.framework.responses.questions``).
+        asked: One question per row (``benchmarks.framework.responses.build_questions``).
         backbone: Hub id, folder or ``embedded``.
-        told: Called with the number of items done.
+        on_progress: Called with the number of items done.
 
     Returns:
         What ``benchmarks.truthfulvqa.logit_advantage.measure_lal`` reads, and by row number from
@@ -56,7 +56,7 @@ def option_logits(
     engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
     results: list[dict[str, Any]] = []
     problems: dict[int, str] = {}
-    by_options: dict[int, list[tuple[Question, dict[str, Any]]]] = {}
+    by_options: dict[int, list[tuple[ItemQuestion, dict[str, Any]]]] = {}
     for question in asked:
         try:
             case, options = _case(benchmark, rows[question.row])
@@ -71,12 +71,12 @@ def option_logits(
             results += found
             problems |= failed
             done += len(some)
-            told(done)
+            on_progress(done)
     return results, problems
 
 
 def _score(
-    items: Sequence[tuple[Question, dict[str, Any]]],
+    items: Sequence[tuple[ItemQuestion, dict[str, Any]]],
     letters: str,
     encoder: Encoder,
     engine: Engine,

@@ -25,12 +25,12 @@ import numpy as np
 from rich.console import Console
 
 from evaluation.estimate import Draws, Mask
+from evaluation.evaluate import grade_examples
 from evaluation.intervals import RESAMPLES, Ints
 from evaluation.metrics import ratio
 from evaluation.outcomes import full_label, number_off
 from evaluation.report.markdown import table, with_interval
 from evaluation.report.report import without_nan
-from evaluation.trial import grade_examples
 from judging import Judge, LabelledExample, Verdict
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
+from evaluation.folder import load_evaluation, save_evaluation
 from evaluation.pairs.agreement import measure_pairs, self_consistency
 from evaluation.pairs.position import order_effects
 from evaluation.report.report import without_nan
-from evaluation.run import load_run, save_run
 from experiments.findings.paradigm_tables import render_paradigms
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.fingerprint import digest, file_sha256, picture_sha256
@@ -258,11 +258,11 @@ def _measured(
     if done is None:
         verdicts, seconds = _judged(judge, examples, paradigm, cell, critique_tokens, key)
         (cell / CELL).unlink(missing_ok=True)  # Never beside verdicts that it does not speak of.
-        save_run(cell, examples, verdicts)
+        save_evaluation(cell, examples, verdicts)
         done = {"key": key, "seconds_per_pair": seconds / len(examples)}
         write_json(cell / CELL, done)
         (cell / PARTIAL).unlink()
-    _, verdicts = load_run(cell)
+    _, verdicts = load_evaluation(cell)
     measured: dict[str, Any] = {
         "judge": judge.name,
         "seconds_per_pair": done["seconds_per_pair"],

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from cli.compare import compare
-from evaluation.run import save_run
+from evaluation.folder import save_evaluation
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation
 
@@ -21,7 +21,7 @@ def app() -> typer.Typer:
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[str, str]:
     for name, accuracy in (("a", 0.6), ("b", 0.9)):
-        save_run(tmp_path / name, *evaluation(accuracy=accuracy, seed=int(accuracy * 10)))
+        save_evaluation(tmp_path / name, *evaluation(accuracy=accuracy, seed=int(accuracy * 10)))
     return str(tmp_path / "a"), str(tmp_path / "b")
 
 

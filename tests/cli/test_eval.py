@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from evaluation.folder import load_evaluation
 from evaluation.report.report import build_report
-from evaluation.run import load_run
 from judging import Judge, JudgeRequest, Verdict
 from judging.fingerprint import file_sha256
 from judging.types import Pass
@@ -95,7 +95,7 @@ def test_report_run_and_table(loaded: list[str], data: Path, tmp_path: Path) -> 
     assert loaded == ["run", "untrained"]
     assert {"report.md", "confusion.png"} <= {path.name for path in out.iterdir()}
 
-    examples, verdicts = load_run(out)
+    examples, verdicts = load_evaluation(out)
     assert [example.id for example in examples] == ["first", *map(str, range(2, 13))]
     assert [verdict.id for verdict in verdicts] == [example.id for example in examples]
 
@@ -156,13 +156,13 @@ def test_limit_draws_by_seed_and_keeps_the_order(
     drawn = []
     for out, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         run(data, tmp_path / out, "--limit", "5", "--seed", seed)
-        drawn.append([example.id for example in load_run(tmp_path / out)[0]])
+        drawn.append([example.id for example in load_evaluation(tmp_path / out)[0]])
     assert drawn[0] == drawn[1] != drawn[2]
     numbers = [1 if id == "first" else int(id) for id in drawn[0]]
     assert len(set(numbers)) == 5
     assert numbers == sorted(numbers) != list(range(1, 6))
     run(data, tmp_path / "all", "--limit", "99")
-    assert len(load_run(tmp_path / "all")[0]) == 12
+    assert len(load_evaluation(tmp_path / "all")[0]) == 12
 
 
 @pytest.mark.parametrize(

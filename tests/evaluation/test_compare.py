@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from evaluation.compare import compare_runs, render_comparison
-from evaluation.run import save_run
+from evaluation.folder import save_evaluation
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, scored, unscored
 
 
 def save(folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Path:
-    save_run(folder, examples, verdicts)
+    save_evaluation(folder, examples, verdicts)
     return folder
 
 

@@ -13,11 +13,11 @@ import yaml
 from rich.console import Console
 from safetensors.torch import load_file, save_file
 
+from evaluation.evaluate import evaluate_judge, summary_table
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from evaluation.report.pictures import plot_learning_curve
 from evaluation.report.report import write_report
-from evaluation.trial import summary_table, try_judge
 from judging.calibration import (
     Calibration,
     CalibrationSet,
@@ -133,7 +133,7 @@ def report_test(
     folder: Path, examples: Sequence[LabelledExample], command: str, seed: int
 ) -> dict[str, Any]:
     """Grade the test split with the finished judge and write its report."""
-    report, _ = try_judge(Judge.load(str(folder)), examples, command=command, seed=seed)
+    report, _ = evaluate_judge(Judge.load(str(folder)), examples, command=command, seed=seed)
     write_report(report, folder)
     return report
 

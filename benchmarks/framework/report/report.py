@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.framework.base import Benchmark, ItemScore
-from benchmarks.framework.corrected_by_people import agreement, corrected_score, labels_of_both
+from benchmarks.framework.corrected_by_people import (
+    corrected_score,
+    judge_agreement,
+    labels_of_both,
+)
 from benchmarks.framework.files import Row
 from benchmarks.framework.report.items import Shown, show_items, thumbnails
 from benchmarks.framework.tables import estimates, in_order
@@ -46,7 +50,7 @@ def build_table(
     table: dict[str, Any] = {**benchmark.table(rows), "run": dict(run) if run else None}
     if people:
         table["corrected"] = corrected_score(benchmark, rows, people, random_sample)
-    if "models" not in table and (both := agreement(benchmark, rows, people)):
+    if "models" not in table and (both := judge_agreement(benchmark, rows, people)):
         table["agreement"] = both
     return table
 
@@ -69,7 +73,7 @@ def paper_tables(benchmark: Benchmark, table: Mapping[str, Any]) -> list[dict[st
     return found
 
 
-def about(table: Mapping[str, Any]) -> list[str]:
+def summary_lines(table: Mapping[str, Any]) -> list[str]:
     """What a table rests on: coverage, judge, time and cost, corrected score; one line each."""
     scored = "unknown" if table["coverage"] is None else f"{table['coverage']:.1%}"
     lines = [
@@ -95,7 +99,7 @@ def render_markdown(benchmark: Benchmark, table: Mapping[str, Any], source: str)
     parts = [f"# {benchmark.name}: {benchmark.summary}", f"Graded file: `{source}`."]
     for model, own in table.get("models", {"": table}).items():
         parts += [f"## {model}"] if model else []
-        parts.append("\n".join(f"- {line}" for line in about(own)))
+        parts.append("\n".join(f"- {line}" for line in summary_lines(own)))
         for section in sections(own["intervals"]):
             rows = [[row["name"], *interval_cells(row)] for row in section["rows"]]
             header = ("", "value", "95 % interval", "n")
@@ -147,7 +151,7 @@ def render_html(
         benchmark=benchmark,
         source=source,
         models=[
-            {"name": name, "about": about(own), "sections": sections(own["intervals"])}
+            {"name": name, "about": summary_lines(own), "sections": sections(own["intervals"])}
             for name, own in table.get("models", {"": table}).items()
         ],
         corrected=table.get("corrected"),

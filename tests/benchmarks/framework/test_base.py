@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import benchmarks
 from benchmarks.framework import base
 from benchmarks.framework.base import benchmark_names, get_benchmark, join_responses
-from benchmarks.framework.compare import Graded, compare_graded
+from benchmarks.framework.compare import ScoredItems, compare_graded
 from benchmarks.framework.files import check_ids, read_file, write_graded
 from cli.main import app
 from judging import Judge
@@ -246,7 +246,7 @@ def truthful(answers: str, start: int = 0) -> list[dict[str, Any]]:
 
 def compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> dict[str, Any]:
     benchmark = get_benchmark("truthfulvqa")
-    return compare_graded(benchmark, *(Graded.of(benchmark, rows) for rows in (first, second)))
+    return compare_graded(benchmark, *(ScoredItems.of(benchmark, rows) for rows in (first, second)))
 
 
 def test_two_graded_files_are_paired_by_id() -> None:

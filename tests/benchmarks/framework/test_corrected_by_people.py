@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import confusion_matrix
 
 from benchmarks.framework.base import benchmark_names, get_benchmark
-from benchmarks.framework.corrected_by_people import agreement, corrected_score, human_scores
-from evaluation.correction.corrected import corrected_rate
+from benchmarks.framework.corrected_by_people import corrected_score, human_scores, judge_agreement
+from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.charthal.test_benchmark import item
@@ -76,7 +76,7 @@ def test_what_people_cannot_have_said() -> None:
 
 def test_agreement_counts_what_both_labelled() -> None:
     rows, people = graded(4)
-    found = agreement(CHARTHAL, rows, people)
+    found = judge_agreement(CHARTHAL, rows, people)
     assert found is not None
     judge = [str(row["score"]) for row in rows[:60]]
     human = [str(row["score"]) for row in people]
@@ -86,7 +86,7 @@ def test_agreement_counts_what_both_labelled() -> None:
     assert sum(cell["n"] for cell in bins) == 60
     right = sum(cell["accuracy"] * cell["n"] for cell in bins)
     assert right == pytest.approx(sum(a == b for a, b in zip(judge, human, strict=True)))
-    assert agreement(CHARTHAL, rows, []) is None
+    assert judge_agreement(CHARTHAL, rows, []) is None
 
 
 def test_benchmarks_of_judges_bring_people_along() -> None:
@@ -96,7 +96,7 @@ def test_benchmarks_of_judges_bring_people_along() -> None:
         row = {"id": str(number), "question": "?", "references": ["a"], "response": "b"}
         verdict = Verdict(status="scored", label=said, judge="j")
         rows.append(hieval.graded({**row, "label": label}, [verdict]))
-    found = agreement(hieval, rows, [])
+    found = judge_agreement(hieval, rows, [])
     assert found == {
         "confusion": {"labels": ["Correct", "Wrong"], "counts": [[0, 1], [0, 1]]},
         "calibration": None,

@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import questions
+from benchmarks.framework.responses import build_questions
 from cli.main import app
 from clients.messages import Decoding
 from judging.errors import CustosError
@@ -134,7 +134,7 @@ def truthful() -> dict[str, Any]:
     [("standard", "nothing else"), ("confidence", "[0.85]"), ("cot", "step by step")],
 )
 def test_the_styles_of_truthfulvqa(style: str, marks: str) -> None:
-    [question] = questions(get_benchmark("truthfulvqa"), [truthful()], style)
+    [question] = build_questions(get_benchmark("truthfulvqa"), [truthful()], style)
     [message] = question.chat.messages
     asked, *options, closing = message.text.split("\n")
     assert asked == "What is it?"
@@ -143,20 +143,20 @@ def test_the_styles_of_truthfulvqa(style: str, marks: str) -> None:
 
 
 def test_the_open_style_hides_the_options() -> None:
-    [question] = questions(get_benchmark("truthfulvqa"), [truthful()], "open")
+    [question] = build_questions(get_benchmark("truthfulvqa"), [truthful()], "open")
     assert question.chat.messages[0].text == "What is it?"
 
 
 def test_questions_that_cannot_be_asked() -> None:
     benchmark = get_benchmark("truthfulvqa")
     with pytest.raises(CustosError, match="style 'loud' is not one of standard, confidence, cot"):
-        questions(benchmark, [truthful()], "loud")
+        build_questions(benchmark, [truthful()], "loud")
     with pytest.raises(CustosError, match="item 'q1': field 'options' is missing"):
-        questions(benchmark, [{**truthful(), "options": None}], "cot")
+        build_questions(benchmark, [{**truthful(), "options": None}], "cot")
     with pytest.raises(CustosError, match="item 2: field 'question_id' is missing"):
-        questions(benchmark, [truthful(), {"question": "?"}], "open")
+        build_questions(benchmark, [truthful(), {"question": "?"}], "open")
     with pytest.raises(CustosError, match="item 'q1': field 'question' is missing"):
-        questions(benchmark, [{**truthful(), "question": " "}], "open")
+        build_questions(benchmark, [{**truthful(), "question": " "}], "open")
 
 
 @pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])
@@ -180,7 +180,9 @@ def test_a_local_backbone_answers_as_the_library_does(
 
     items = charthal(tmp_path, 2)
     rows = get_benchmark("charthal").load(str(items))
-    chats = [question.chat for question in questions(get_benchmark("charthal"), rows, "standard")]
+    chats = [
+        question.chat for question in build_questions(get_benchmark("charthal"), rows, "standard")
+    ]
     folder = tiny_folders("qwen2_5_vl")
     decoding = Decoding(temperature=0, max_tokens=6)
     answers = tmp_path / "answers.jsonl"

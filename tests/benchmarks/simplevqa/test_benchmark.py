@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.compare import Graded, compare_graded
+from benchmarks.framework.compare import ScoredItems, compare_graded
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
@@ -201,7 +201,7 @@ def test_each_form_is_judged_against_its_own_answer() -> None:
 
 
 def three_forms(letters: str, number: int) -> dict[str, Any]:
-    """Graded item that is right (+) or not (-) as Origin, Atomic and Atomic-Given."""
+    """ScoredItems item that is right (+) or not (-) as Origin, Atomic and Atomic-Given."""
     row = item(number, **COMPLEX, response="x", atomic_response="y", atomic_given_response="z")
     row["question"] += str(number)
     labels = {"+": "Correct", "-": "Incorrect", "0": "Not attempted"}
@@ -274,7 +274,7 @@ def test_rows_beside_the_published_ones() -> None:
 def test_with_and_without_the_picture() -> None:
     """The blind run is compared item by item; Table 6 holds the paper's figures."""
     found = compare_graded(
-        SIMPLEVQA, *(Graded.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
+        SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
     )
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
     assert SIMPLEVQA.published[3].rows["GPT-4o"] == (5.23, 31.60, 63.16, 14.20)
@@ -283,5 +283,5 @@ def test_with_and_without_the_picture() -> None:
 def test_files_that_call_the_item_id_are_compared_too() -> None:
     rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
     assert all("data_id" not in row for row in rows)
-    same = Graded.of(SIMPLEVQA, rows)
+    same = ScoredItems.of(SIMPLEVQA, rows)
     assert compare_graded(SIMPLEVQA, same, same)["difference"]["n"] == 2

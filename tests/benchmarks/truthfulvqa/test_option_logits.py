@@ -12,7 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import questions
+from benchmarks.framework.responses import build_questions
 from benchmarks.truthfulvqa.option_logits import option_logits
 from cli.main import app
 from judging.models.backbones import load_backbone
@@ -47,7 +47,7 @@ def test_log_probabilities_are_the_librarys(
     tiny_folder: str, tmp_path: Path, in_float32: None
 ) -> None:
     truthfulvqa, rows = get_benchmark("truthfulvqa"), _items(tmp_path)
-    asked = questions(truthfulvqa, rows, "standard")
+    asked = build_questions(truthfulvqa, rows, "standard")
     told: list[int] = []
     found, problems = option_logits(truthfulvqa, rows, asked, tiny_folder, told.append)
     assert problems == {}
@@ -85,7 +85,7 @@ def test_bad_items_are_named_and_the_others_measured(
     tiny_folders: Folders, tmp_path: Path, in_float32: None
 ) -> None:
     truthfulvqa, rows = get_benchmark("truthfulvqa"), _items(tmp_path)
-    asked = questions(truthfulvqa, rows, "standard")
+    asked = build_questions(truthfulvqa, rows, "standard")
     rows[0]["answer"] = "none of these"
     (tmp_path / "a.png").write_bytes(b"no picture")
     found, problems = option_logits(truthfulvqa, rows, asked, tiny_folders("qwen3_vl"))

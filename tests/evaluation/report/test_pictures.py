@@ -36,7 +36,7 @@ def test_ranking_without_intervals(tmp_path: Path) -> None:
 def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
     code = (
         "import sys, evaluation.report.report, evaluation.compare, evaluation.report.pictures;"
-        "import evaluation.run;"
+        "import evaluation.folder;"
         "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

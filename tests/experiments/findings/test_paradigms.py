@@ -206,7 +206,7 @@ def test_a_cell_that_was_cut_off_is_not_taken_for_done(
     def killed(*given: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(paradigms, "save_run", killed)
+    monkeypatch.setattr(paradigms, "save_evaluation", killed)
     with pytest.raises(KeyboardInterrupt):
         paradigms._measured(judge, pairs[:1], paradigm, tmp_path, 3)
     assert not (tmp_path / "cell.json").exists()

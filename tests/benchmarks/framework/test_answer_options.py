@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.framework.options import extract_confidence, extract_option
+from benchmarks.framework.answer_options import extract_confidence, extract_option
 
 CASES: list[tuple[str, str | None]] = [
     # Parentheses.

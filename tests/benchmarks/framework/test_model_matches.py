@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.matches import agreement, pair_up, rank
+from benchmarks.framework.model_matches import compare_rankings, pair_up, tournament_table
 from cli.main import app
 from evaluation.ranking.tournament import Matches, bradley_terry
 from judging.errors import CustosError
@@ -65,7 +65,7 @@ def test_ties_flips_and_failures() -> None:
         *(verdict("A"), verdict("A"), verdict("None")),
         *(verdict(None, "abstain"), verdict(None, "judge_error")),
     ]
-    found = rank(matches, verdicts)
+    found = tournament_table(matches, verdicts)
     assert found["models"]["x"]["points"] == 2 + 1 / 2 + 1 / 2
     assert found["win_rate"]["x"]["y"]["value"] == 3 / 4
     assert found["win_rate"]["x"]["y"]["n"] == 4
@@ -80,7 +80,7 @@ def test_ratings_are_those_of_the_matches_and_questions_are_resampled_whole() ->
     said = responses(x=["1"] * 90, y=["2"] * 90)
     matches = pair_up(TRUTHFUL, items(90), said, task="truthful-pair")
     verdicts = [verdict(label) for label in labels]
-    found = rank(matches, verdicts)
+    found = tournament_table(matches, verdicts)
     outcomes = {"A": "A", "B": "B", "None": "tie"}
     alone = bradley_terry(Matches.of(("x", "y", outcomes[label]) for label in labels))
     assert found["models"]["x"]["rating"]["value"] == pytest.approx(alone.values[0], abs=1e-6)
@@ -89,7 +89,7 @@ def test_ratings_are_those_of_the_matches_and_questions_are_resampled_whole() ->
         rate = table["win_rate"]["x"]["y"]
         return float(rate["high"] - rate["low"])
 
-    copied = rank(matches * 10, verdicts * 10)
+    copied = tournament_table(matches * 10, verdicts * 10)
     assert width(copied) == pytest.approx(width(found), rel=0.1)
     assert copied["questions"] == 90
 
@@ -101,12 +101,12 @@ def test_two_judges_rankings_agree_or_not() -> None:
     labels = rng.choice(["A", "B"], len(matches), p=[0.75, 0.25])  # x over y over z
     verdicts = [verdict(str(label)) for label in labels]
     turned = [verdict("B" if label == "A" else "A") for label in labels]
-    same = agreement(matches, verdicts, verdicts, resamples=100)
+    same = compare_rankings(matches, verdicts, verdicts, resamples=100)
     assert (same["value"], same["low"], same["high"], same["n"]) == (1, 1, 1, 3)
-    other = agreement(matches, verdicts, turned, resamples=100)
+    other = compare_rankings(matches, verdicts, turned, resamples=100)
     assert (other["value"], other["matches"]) == (-1, 180)
     partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]
-    assert agreement(matches, verdicts, partly, resamples=100)["matches"] == 135
+    assert compare_rankings(matches, verdicts, partly, resamples=100)["matches"] == 135
 
 
 def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:

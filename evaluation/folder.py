@@ -14,7 +14,7 @@ EXAMPLES = "examples.jsonl"
 VERDICTS = "verdicts.jsonl"
 
 
-def save_run(
+def save_evaluation(
     out_dir: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> None:
     """Write ``examples.jsonl`` and ``verdicts.jsonl``, row by row in the same order.
@@ -27,8 +27,8 @@ def save_run(
     write_records(out_dir / VERDICTS, verdicts)
 
 
-def load_run(out_dir: Path) -> tuple[list[LabelledExample], list[Verdict]]:
-    """Read what ``save_run`` wrote.
+def load_evaluation(out_dir: Path) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Read what ``save_evaluation`` wrote.
 
     Raises:
         CustosError: If a file is missing, a row is invalid, or the two files do not line up.

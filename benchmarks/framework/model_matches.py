@@ -23,7 +23,7 @@ Responses = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Match:
+class ModelMatch:
     """Two models' answers to one question."""
 
     question: str
@@ -33,7 +33,7 @@ class Match:
     request: JudgeRequest
 
 
-def read_responses(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
+def responses_by_id(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
     """A model's responses by item id.
 
     Raises:
@@ -58,7 +58,7 @@ def pair_up(
     task: str,
     mode: str = "score",
     with_reference: bool = False,
-) -> list[Match]:
+) -> list[ModelMatch]:
     """Every two models on every question that both answered.
 
     Args:
@@ -94,14 +94,17 @@ def pair_up(
                 },
                 f"item '{key}', {first} and {second}",
             )
-            matches.append(Match(key, first, second, request))
+            matches.append(ModelMatch(key, first, second, request))
     if not matches:
         raise CustosError("no two models answered the same question")
     return matches
 
 
-def rank(
-    matches: Sequence[Match], verdicts: Sequence[Verdict], resamples: int = RESAMPLES, seed: int = 0
+def tournament_table(
+    matches: Sequence[ModelMatch],
+    verdicts: Sequence[Verdict],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """The table of a tournament.
 
@@ -141,8 +144,8 @@ def rank(
     return cleaned
 
 
-def agreement(
-    matches: Sequence[Match],
+def compare_rankings(
+    matches: Sequence[ModelMatch],
     verdicts: Sequence[Verdict],
     others: Sequence[Verdict],
     resamples: int = RESAMPLES,

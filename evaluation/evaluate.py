@@ -15,7 +15,7 @@ from judging.types import LabelledExample, Verdict
 from judging.verdicts import before_calibration
 
 
-def try_judge(
+def evaluate_judge(
     judge: Judge,
     examples: Sequence[LabelledExample],
     *,

@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.correction.corrected import CorrectedRate, Rate, corrected_rate
 from evaluation.correction.intervals import Cells, plug_in, powered, wilson_rates
+from evaluation.correction.scores import CorrectedRate, Rate, corrected_rate
 from evaluation.intervals import Floats, Ints, cluster_standard_error, wilson_interval
 from judging.errors import CustosError
 
