@@ -15,7 +15,8 @@ from rich.table import Table
 from judging import CustosError
 
 if TYPE_CHECKING:
-    from serve.chat.contract import Contract, Layout
+    from serve.chat.contract import Contract
+    from serve.chat.layout import PromptLayout
 
 PREFIX = "custos/"
 DEADLINE_S = 120.0
@@ -99,17 +100,17 @@ def served_models(http: httpx.Client) -> dict[str, str]:
 
 def own_models() -> set[str]:
     """Names under which harnesses may ask."""
-    from serve.chat.contracts import CONTRACTS
+    from serve.chat.contract import CHAT_CONTRACTS
 
-    return {PREFIX + name for name in CONTRACTS}
+    return {PREFIX + contract.name for contract in CHAT_CONTRACTS}
 
 
 def examined(http: httpx.Client, name: str, served: Mapping[str, str]) -> Finding:
     """Send all payloads that fit a model name; the first that fails tells what came back."""
-    from serve.chat.contracts import CONTRACTS
+    from serve.chat.contract import CHAT_CONTRACTS
 
-    root = served.get(name, name)
-    contract = CONTRACTS.get(root.removeprefix(PREFIX).partition("@")[0])
+    short = served.get(name, name).removeprefix(PREFIX).partition("@")[0]
+    contract = CHAT_CONTRACTS.get(short) if short in CHAT_CONTRACTS else None
     if name not in served:
         return Finding(name, contract.harness if contract else "", "not served")
     start, num_calls, reply = time.perf_counter(), 0, {"content": "", "model": ""}
@@ -132,7 +133,7 @@ def examined(http: httpx.Client, name: str, served: Mapping[str, str]) -> Findin
 
 
 def _judged(
-    http: httpx.Client, name: str, contract: Contract, layout: Layout, right: bool
+    http: httpx.Client, name: str, contract: Contract, layout: PromptLayout, right: bool
 ) -> tuple[Outcome, dict[str, str]]:
     outcome, reply = _send(http, name, contract.body, layout.payload(right=right))
     if outcome != "ok":

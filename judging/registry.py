@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Generic, Protocol, TypeVar
 
@@ -70,6 +70,13 @@ class Registry(Generic[EntryT]):
         """Return all names in alphabetical order."""
         self._import_package()
         return tuple(sorted(self.entries))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names()
+
+    def __iter__(self) -> Iterator[EntryT]:
+        """Yield the entries in alphabetical order of their names."""
+        return (self.entries[name] for name in self.names())
 
     def _import_package(self) -> None:
         folders = tuple(import_module(self.package).__path__)

@@ -1,4 +1,4 @@
-"""From the model name a client gives to who answers, and how."""
+"""The model names that chat clients may ask for, and which judge answers under each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from judging import CustosError, Judge
 from judging.judge import Familiarity
-from serve.chat.contract import Contract
-from serve.chat.contracts import CONTRACTS
+from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.errors import ApiError
 from serve.queue.service import Service
 
@@ -16,42 +15,43 @@ PREFIX = "custos/"
 
 
 @dataclass(frozen=True)
-class Model:
-    """Who answers."""
+class ChatModel:
+    """A judge that answers chat clients, and the form in which it does."""
 
     name: str
-    """True name, as it stands in every reply: ``custos/qa@embedded-qs``, or a backbone's own."""
+    """Full name, as in every reply: ``custos/qa@embedded-qs``, or the backbone's own."""
     judge: str
+    """Name of the judge in the service."""
     contract: Contract | None
     """``None``: the backbone writes freely."""
 
 
-class Models:
+class ModelNames:
     """The model names of a service.
 
     Args:
         service: Holds the judges.
-        aliases: A name that clients cannot change, to the model that answers under it.
+        aliases: From a name that clients cannot change to the model that answers under it.
     """
 
     def __init__(self, service: Service, aliases: Mapping[str, str]) -> None:
         self._service = service
         self._aliases = aliases
 
-    def get(self, name: str) -> Model:
-        """Look up a model or an alias.
+    def get(self, name: str) -> ChatModel:
+        """Return the model of a name or an alias.
 
         Raises:
-            ApiError: 404.
+            ApiError: 404 if there is none.
         """
-        found = _find(self._service.judges, self._aliases.get(name, name))
-        if found is None:
+        model = _find(self._service.judges, self._aliases.get(name, name))
+        if model is None:
             raise ApiError(404, f"no model '{name[:200]}' here; see GET /v1/models", "model")
-        return found
+        return model
 
-    def listed(self) -> Iterator[tuple[str, Model]]:
-        """Every name a client may give, and its model."""
-        yield from _named(self._service.judges)
+    def items(self) -> Iterator[tuple[str, ChatModel]]:
+        """Yield every name that a client may give, with its model."""
+        yield from _all_models(self._service.judges)
         for alias in self._aliases:
             yield alias, self.get(alias)
 
@@ -66,47 +66,48 @@ def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> No
         if _find(judges, alias):
             raise CustosError(f"--alias '{alias}={name}': there is a model '{alias}' already")
         if not _find(judges, name):
-            known = ", ".join(shown for shown, _ in _named(judges))
+            known = ", ".join(model_name for model_name, _ in _all_models(judges))
             raise CustosError(f"--alias '{alias}={name}': no such model here; there are: {known}")
 
 
-def _named(judges: Mapping[str, Judge]) -> Iterator[tuple[str, Model]]:
-    for contract in CONTRACTS.values():
-        own = [_model(contract, name) for name in _judges_of(contract, judges)]
-        if own:
-            yield PREFIX + contract.name, own[0]
-        if len(own) > 1:
-            yield from ((model.name, model) for model in own)
+def _all_models(judges: Mapping[str, Judge]) -> Iterator[tuple[str, ChatModel]]:
+    for contract in CHAT_CONTRACTS:
+        models = [_contract_model(contract, name) for name in _able_judges(contract, judges)]
+        if models:
+            yield PREFIX + contract.name, models[0]
+        if len(models) > 1:
+            yield from ((model.name, model) for model in models)
     for name, judge in judges.items():
-        if _writes(judge):
-            yield name, Model(name, name, None)
+        if _can_write(judge):
+            yield name, ChatModel(name, name, None)
 
 
-def _find(judges: Mapping[str, Judge], name: str) -> Model | None:
-    if name in judges and _writes(judges[name]):
-        return Model(name, name, None)
-    wanted, _, chosen = name.removeprefix(PREFIX).partition("@")
-    if not name.startswith(PREFIX) or wanted not in CONTRACTS:
+def _find(judges: Mapping[str, Judge], name: str) -> ChatModel | None:
+    if name in judges and _can_write(judges[name]):
+        return ChatModel(name, name, None)
+    contract_name, _, judge = name.removeprefix(PREFIX).partition("@")
+    if not name.startswith(PREFIX) or contract_name not in CHAT_CONTRACTS:
         return None
-    own = _judges_of(CONTRACTS[wanted], judges)
-    judge = chosen or next(iter(own), "")
-    return _model(CONTRACTS[wanted], judge) if judge in own else None
+    contract = CHAT_CONTRACTS.get(contract_name)
+    able = _able_judges(contract, judges)
+    judge = judge or next(iter(able), "")
+    return _contract_model(contract, judge) if judge in able else None
 
 
-def _writes(judge: Judge) -> bool:
-    """Whether free text can be had: from a backbone whose tokens are known here."""
+def _can_write(judge: Judge) -> bool:
+    """Return whether a judge gives free text: an untrained backbone whose tokens are known."""
     return judge.card is None and judge.engine.posterior == "exact"
 
 
-def _judges_of(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
-    """Names of the judges that can read some of the harness's rubrics, those of most first."""
+def _able_judges(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
+    """Return the judges that know a rubric of the contract; first the one that knows most."""
     familiarities = {
         name: [judge.familiarity(contract.task, rubric) for rubric in contract.rubrics]
         for name, judge in judges.items()
     }
-    able = [name for name, own in familiarities.items() if max(own) >= Familiarity.ZERO_SHOT]
+    able = [name for name, known in familiarities.items() if max(known) >= Familiarity.ZERO_SHOT]
     return sorted(able, key=lambda name: -sum(familiarities[name]))
 
 
-def _model(contract: Contract, judge: str) -> Model:
-    return Model(f"{PREFIX}{contract.name}@{judge}", judge, contract)
+def _contract_model(contract: Contract, judge: str) -> ChatModel:
+    return ChatModel(f"{PREFIX}{contract.name}@{judge}", judge, contract)

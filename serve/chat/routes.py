@@ -10,10 +10,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from serve.chat.errors import OpenAIRoute
-from serve.chat.free import written
-from serve.chat.judged import greeting, is_probe, judged, understand
+from serve.chat.free_text import written
 from serve.chat.messages import ChatRequest, conversation, parse_chat
-from serve.chat.models import Model, Models
+from serve.chat.models import ChatModel, ModelNames
+from serve.chat.verdict_reply import greeting, is_probe, judged, understand
 from serve.chat.wire import Envelope, Reply, begun, events, whole
 from serve.queue.service import Service
 from serve.requests.parse import deadline_of, unless_gone
@@ -53,13 +53,13 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
         service: What all routes share.
         aliases: A model name that clients cannot change, to the model that answers under it.
     """
-    models = Models(service, aliases or {})
+    models = ModelNames(service, aliases or {})
     router = APIRouter(route_class=OpenAIRoute)
 
     @router.get("/v1/models")
     async def listed() -> Response:
         """The names a chat client may ask for."""
-        data = [_model_object(name, model) for name, model in models.listed()]
+        data = [_model_object(name, model) for name, model in models.items()]
         return JSONResponse({"object": "list", "data": data})
 
     @router.get("/v1/models/{name:path}")
@@ -89,7 +89,7 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
     return router
 
 
-def _model_object(name: str, model: Model) -> dict[str, Any]:
+def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
     return {
         "id": name,
         "object": "model",
@@ -100,7 +100,7 @@ def _model_object(name: str, model: Model) -> dict[str, Any]:
 
 
 async def _reply(
-    asked: ChatRequest, model: Model, service: Service, deadline: float | None
+    asked: ChatRequest, model: ChatModel, service: Service, deadline: float | None
 ) -> tuple[str, Reply]:
     """The fingerprint of who replies, and the reply.
 

@@ -11,7 +11,7 @@ from json import dumps
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from serve.chat.contracts import CONTRACTS
+from serve.chat.contract import CHAT_CONTRACTS
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.chat.serving import serving
 
@@ -30,7 +30,7 @@ def test_all_that_is_served_is_well() -> None:
     with serving({"knowing": KnowingJudge()}, {"gpt-4o": "custos/qa"}) as address:
         result = examine(f"{address}/v1")
     assert result.exit_code == 0, result.output
-    for name in CONTRACTS:
+    for name in CHAT_CONTRACTS.names():
         assert row(result, f"custos/{name}")[2] == "ok"
         assert row(result, f"custos/{name}")[4] == f"custos/{name}@knowing"
     _, harness, outcome, milliseconds, answered_by, reply = row(result, "gpt-4o")

@@ -1,21 +1,5 @@
-"""The harnesses that can ask for a verdict. Adding one is adding a file here with a ``CONTRACT``.
+"""One file per benchmark script that can ask for a verdict, each with a ``@chat_contract``.
 
-Only delimiters and reply formats are kept, which any compatible program needs to know; no harness's
-own sentences.
+The files hold only delimiters and forms of replies, which any compatible program needs to know.
+They hold none of the scripts' own sentences.
 """
-
-from __future__ import annotations
-
-import pkgutil
-from importlib import import_module
-
-from serve.chat.contract import Contract
-
-CONTRACTS: dict[str, Contract] = {
-    contract.name: contract
-    for contract in (
-        import_module(f"{__name__}.{module.name}").CONTRACT
-        for module in pkgutil.iter_modules(__path__)
-    )
-}
-"""By name, in alphabetical order of their files."""

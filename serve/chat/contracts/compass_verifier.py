@@ -1,6 +1,7 @@
-"""CompassVerifier's prompts, of which VLMEvalKit writes all on one line: a letter."""
+"""CompassVerifier's prompts; the reply is a letter. VLMEvalKit writes them all on one line."""
 
-from serve.chat.contract import Contract, Layout
+from serve.chat.contract import Contract, chat_contract
+from serve.chat.layout import PromptLayout
 
 LINES = (
     "<Original Question Begin>:\n{question}\n<Original Question End>\n"
@@ -13,19 +14,23 @@ STEP_BY_STEP = (
     "<Candidate's Answer Begin>\n{response}\n<Candidate's Answer End>"
 )
 
-CONTRACT = Contract(
-    name="compass-verifier",
-    harness="CompassVerifier",
-    task="hieval-qs",
-    layouts=tuple(
-        Layout(template)
-        for template in (
-            LINES,
-            STEP_BY_STEP,
-            " ".join(LINES.split()),
-            " ".join(STEP_BY_STEP.split()),
-        )
-    ),
-    words={"Correct": "A", "Wrong": "B"},
-    body={"temperature": 0, "max_tokens": 2048},
-)
+
+@chat_contract
+def compass_verifier() -> Contract:
+    """Return CompassVerifier's contract."""
+    return Contract(
+        name="compass-verifier",
+        harness="CompassVerifier",
+        task="hieval-qs",
+        layouts=tuple(
+            PromptLayout(template)
+            for template in (
+                LINES,
+                STEP_BY_STEP,
+                " ".join(LINES.split()),
+                " ".join(STEP_BY_STEP.split()),
+            )
+        ),
+        words={"Correct": "A", "Wrong": "B"},
+        body={"temperature": 0, "max_tokens": 2048},
+    )

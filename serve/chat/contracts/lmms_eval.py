@@ -1,34 +1,39 @@
-"""lmms-eval's binary and correctness judges: a digit or a word, as the prompt asks."""
+"""lmms-eval's binary and correctness judges. The reply is a digit or a word, as the prompt asks."""
 
 from dataclasses import replace
 
-from serve.chat.contract import Contract, Layout
+from serve.chat.contract import Contract, chat_contract
+from serve.chat.layout import PromptLayout
 
 YES_NO = {"Correct": "Yes", "Wrong": "No"}
 RULE = "-" * 32
 
-BINARY = Layout(
+BINARY = PromptLayout(
     "\nQuestion:\n```\n{question}\n```\nGround Truth Answer:\n```\n{reference}\n```\n"
     "Model Prediction:\n```\n{response}\n```\n\n# Evaluation Rules",
     cues=("output 1 for",),
 )
-CORRECTNESS = Layout(
+CORRECTNESS = PromptLayout(
     f"\nQuestion: \n{{question}}\n{RULE}\nCorrect Answer:\n{{reference}}\n{RULE}\n"
     f"Solution: \n{{response}}\n{RULE}",
     cues=('only return "1"',),
 )
 
-CONTRACT = Contract(
-    name="lmms-eval",
-    harness="lmms-eval",
-    task="hieval-qs",
-    layouts=(
-        BINARY,
-        replace(BINARY, cues=("output yes for",), words=YES_NO),
-        CORRECTNESS,
-        replace(CORRECTNESS, cues=('only return "yes"',), words=YES_NO),
-    ),
-    words={"Correct": "1", "Wrong": "0"},
-    json_key="score",
-    body={"temperature": 0, "max_tokens": 1024},
-)
+
+@chat_contract
+def lmms_eval() -> Contract:
+    """Return lmms-eval's contract."""
+    return Contract(
+        name="lmms-eval",
+        harness="lmms-eval",
+        task="hieval-qs",
+        layouts=(
+            BINARY,
+            replace(BINARY, cues=("output yes for",), words=YES_NO),
+            CORRECTNESS,
+            replace(CORRECTNESS, cues=('only return "yes"',), words=YES_NO),
+        ),
+        words={"Correct": "1", "Wrong": "0"},
+        json_key="score",
+        body={"temperature": 0, "max_tokens": 1024},
+    )

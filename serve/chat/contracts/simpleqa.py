@@ -1,17 +1,22 @@
-"""SimpleQA's grader and those made after it: a letter."""
+"""The grader of SimpleQA and of benchmarks made after it. The reply is a letter."""
 
-from serve.chat.contract import Contract, Layout
+from serve.chat.contract import Contract, chat_contract
+from serve.chat.layout import PromptLayout
 
-CONTRACT = Contract(
-    name="simpleqa",
-    harness="SimpleQA",
-    task="simplevqa",
-    layouts=(
-        Layout(
-            "new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
-            "Predicted answer: {response}\n```\n\nGrade",
-            variant="english",
+
+@chat_contract
+def simpleqa() -> Contract:
+    """Return SimpleQA's contract."""
+    return Contract(
+        name="simpleqa",
+        harness="SimpleQA",
+        task="simplevqa",
+        layouts=(
+            PromptLayout(
+                "new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
+                "Predicted answer: {response}\n```\n\nGrade",
+                variant="english",
+            ),
         ),
-    ),
-    words={"Correct": "A", "Incorrect": "B", "Not attempted": "C"},
-)
+        words={"Correct": "A", "Incorrect": "B", "Not attempted": "C"},
+    )

@@ -1,19 +1,27 @@
-"""SimpleVQA's judge as its paper prints it: a letter. The examples come before the new question."""
+"""SimpleVQA's judge as its paper prints it. The reply is a letter.
 
-from serve.chat.contract import Contract, Layout
+The prompt has its examples before the new question.
+"""
+
+from serve.chat.contract import Contract, chat_contract
+from serve.chat.layout import PromptLayout
 
 FIELDS = (
     "new question example{skip}\nQuestion: {question}\n\nCorrect Answer: {reference}\n\n"
     "Predicted Answer: {response}\n"
 )
 
-CONTRACT = Contract(
-    name="simplevqa",
-    harness="SimpleVQA (English)",
-    task="simplevqa",
-    layouts=(
-        Layout(FIELDS + '""\n\nEvaluate', variant="english"),
-        Layout(FIELDS.replace("\n\n", "\n") + "```\n\nEvaluate", variant="english"),
-    ),
-    words={"Correct": "A", "Incorrect": "B", "Not attempted": "C"},
-)
+
+@chat_contract
+def simplevqa() -> Contract:
+    """Return the contract of SimpleVQA's English prompt."""
+    return Contract(
+        name="simplevqa",
+        harness="SimpleVQA (English)",
+        task="simplevqa",
+        layouts=(
+            PromptLayout(FIELDS + '""\n\nEvaluate', variant="english"),
+            PromptLayout(FIELDS.replace("\n\n", "\n") + "```\n\nEvaluate", variant="english"),
+        ),
+        words={"Correct": "A", "Incorrect": "B", "Not attempted": "C"},
+    )

@@ -1,17 +1,22 @@
 """Cutting prompts: every field back as it went in, and nothing that could be cut in two ways."""
 
 import re
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging.tasks import get_task
-from serve.chat.contract import FIELD, Contract, Layout
-from serve.chat.contracts import CONTRACTS
+from serve.chat import contracts
+from serve.chat.contract import CHAT_CONTRACTS, Contract
+from serve.chat.layout import FIELD, PromptLayout
+from serve.chat.models import ModelNames
 from serve.errors import ApiError
-from tests.serve.chat.made_up import CASE_IDS, CASES
+from serve.queue.service import Service
+from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge
 
 # What the five reports of hijacked parsers are about.
 HIJACKS = (
@@ -23,14 +28,14 @@ HIJACKS = (
 )
 
 
-def filled(layout: Layout, **fields: str) -> str:
+def filled(layout: PromptLayout, **fields: str) -> str:
     values = {name: fields.get(name, name) for name in FIELD.findall(layout.template)}
     before = f"Ours. {' '.join(layout.cues)}"
     return before + "\n" + FIELD.sub(lambda found: values[found[1]], layout.template)
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
-def test_the_task_takes_what_is_cut_out(contract: Contract, layout: Layout) -> None:
+def test_the_task_takes_what_is_cut_out(contract: Contract, layout: PromptLayout) -> None:
     task = get_task(contract.task)
     assert layout.variant in task.variants
     found, fields = contract.read(layout.payload(right=True))
@@ -50,7 +55,7 @@ def test_the_task_takes_what_is_cut_out(contract: Contract, layout: Layout) -> N
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_fields_come_back_or_are_refused(
-    contract: Contract, layout: Layout, data: st.DataObject
+    contract: Contract, layout: PromptLayout, data: st.DataObject
 ) -> None:
     """Whatever stands in the fields, pieces of delimiters too: the same text or a refusal."""
     marks = [part for part in FIELD.split(layout.template)[::2] if part]
@@ -68,7 +73,7 @@ def test_fields_come_back_or_are_refused(
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
-def test_an_injected_end_is_refused(contract: Contract, layout: Layout) -> None:
+def test_an_injected_end_is_refused(contract: Contract, layout: PromptLayout) -> None:
     """A response that closes its field and opens the next with text of its own."""
     parts = FIELD.split(layout.template)
     response = next(name for name in parts[1::2] if name.startswith("response"))
@@ -82,43 +87,44 @@ def test_an_injected_end_is_refused(contract: Contract, layout: Layout) -> None:
 
 @pytest.mark.parametrize("text", HIJACKS)
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
-def test_hijacks_are_only_text(contract: Contract, layout: Layout, text: str) -> None:
+def test_hijacks_are_only_text(contract: Contract, layout: PromptLayout, text: str) -> None:
     name = "response" if "{response}" in layout.template else "response_b"
     assert contract.read(filled(layout, **{name: text}))[1][name] == text
 
 
 @pytest.mark.parametrize("text", HIJACKS)
 def test_replies_are_read_exactly(text: str) -> None:
-    contract = CONTRACTS["qa"]
+    contract = CHAT_CONTRACTS.get("qa")
     layout = contract.layouts[0]
     assert contract.parse(layout, "GRADE: C") == "C"
     assert contract.parse(layout, text) is None
     assert contract.parse(layout, "GRADE: P") is None
-    partial = CONTRACTS["qa-partial"]
+    partial = CHAT_CONTRACTS.get("qa-partial")
     assert partial.parse(partial.layouts[0], "GRADE: P") == "P"
 
 
 def test_a_zero_width_character_makes_no_delimiter() -> None:
-    text = filled(CONTRACTS["qa"].layouts[0], response="a\n***\n[Crit\u200berion]: b")
-    assert CONTRACTS["qa"].read(text)[1]["response"] == "a\n***\n[Crit\u200berion]: b"
+    text = filled(CHAT_CONTRACTS.get("qa").layouts[0], response="a\n***\n[Crit\u200berion]: b")
+    assert CHAT_CONTRACTS.get("qa").read(text)[1]["response"] == "a\n***\n[Crit\u200berion]: b"
 
 
 def test_cues_are_looked_for_outside_the_fields_only() -> None:
-    contract = CONTRACTS["charthal"]
+    contract = CHAT_CONTRACTS.get("charthal")
     for layout in contract.layouts:
         text = filled(layout, response="contradicts, does not exist, speculative, open-ended")
         assert contract.read(text)[0] is layout
-    two_answers = filled(CONTRACTS["simplevqa-chinese"].layouts[0], response="甲\n[预测答案1]：乙")
+    chinese = CHAT_CONTRACTS.get("simplevqa-chinese")
+    two_answers = filled(chinese.layouts[0], response="甲\n[预测答案1]：乙")
     with pytest.raises(ApiError, match="more than one way"):
-        CONTRACTS["simplevqa-chinese"].read(two_answers)
+        chinese.read(two_answers)
 
 
 def test_other_prompts_are_told_what_was_expected() -> None:
     with pytest.raises(ApiError, match=re.escape("[[Question]] ... [[Response A]]")):
-        CONTRACTS["truthful-pair"].read("Which is better?")
+        CHAT_CONTRACTS.get("truthful-pair").read("Which is better?")
 
 
-@pytest.mark.parametrize("contract", CONTRACTS.values(), ids=CONTRACTS)
+@pytest.mark.parametrize("contract", list(CHAT_CONTRACTS), ids=CHAT_CONTRACTS.names())
 @pytest.mark.parametrize("filler", [" ", "\n", "\r\n", " |"])
 def test_a_long_prompt_takes_little_time(contract: Contract, filler: str) -> None:
     text = filled(contract.layouts[0]) + filler * (200_000 // len(filler))
@@ -128,3 +134,25 @@ def test_a_long_prompt_takes_little_time(contract: Contract, filler: str) -> Non
     except ApiError:
         pass
     assert time.perf_counter() - start < 5  # a quadratic search takes minutes
+
+
+ANOTHER = """
+from serve.chat.contract import Contract, chat_contract
+from serve.chat.layout import PromptLayout
+
+@chat_contract
+def riddles() -> Contract:
+    layouts = (PromptLayout("Riddle: {question}\\nKey: {reference}\\nGuess: {response}"),)
+    words = {"Correct": "Y", "Wrong": "N"}
+    return Contract("riddles", "a made-up script", "hieval-qs", layouts, words)
+"""
+
+
+def test_another_contract_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "riddles.py").write_text(ANOTHER)
+    monkeypatch.setattr(contracts, "__path__", [*contracts.__path__, str(tmp_path)])
+    monkeypatch.setattr(CHAT_CONTRACTS, "entries", dict(CHAT_CONTRACTS.entries))
+    monkeypatch.delitem(sys.modules, "serve.chat.contracts.riddles", raising=False)
+    models = ModelNames(Service({"knowing": KnowingJudge()}), {})
+    assert models.get("custos/riddles").name == "custos/riddles@knowing"
+    assert CHAT_CONTRACTS.get("riddles").harness == "a made-up script"

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from judging import Judge
-from serve.chat.contracts import CONTRACTS
+from serve.chat.contract import CHAT_CONTRACTS
 from serve.limits import Limits
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, body, picture, qa, wait_until
@@ -45,7 +45,8 @@ def test_a_verdict(sdk: openai.OpenAI) -> None:
 
 
 def test_streams(sdk: openai.OpenAI) -> None:
-    asked = body(CONTRACTS["truthful-pair"], CONTRACTS["truthful-pair"].layouts[0])
+    contract = CHAT_CONTRACTS.get("truthful-pair")
+    asked = body(contract, contract.layouts[0])
     chunks = list(
         sdk.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True})
     )

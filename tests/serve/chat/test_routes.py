@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from serve.chat.contract import Contract, Layout
-from serve.chat.contracts import CONTRACTS
+from serve.chat.contract import CHAT_CONTRACTS, Contract
+from serve.chat.layout import PromptLayout
 from serve.limits import Limits
 from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge, body, picture, qa, user
 from tests.serve.chat.serving import serving
@@ -47,7 +47,7 @@ def chunks(http: httpx.Client, asked: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
 def test_every_harness_gets_a_reply_it_can_read(
-    http: httpx.Client, contract: Contract, layout: Layout
+    http: httpx.Client, contract: Contract, layout: PromptLayout
 ) -> None:
     words = layout.words or contract.words
     best = next(iter(words.values()))
@@ -69,9 +69,9 @@ def test_every_harness_gets_a_reply_it_can_read(
 
 def test_the_form_of_the_replies(http: httpx.Client) -> None:
     forms = {
-        name: text_of(ask(http, body(contract, contract.layouts[0])))
-        for name, contract in CONTRACTS.items()
-        if name != "truthful-pair"
+        contract.name: text_of(ask(http, body(contract, contract.layouts[0])))
+        for contract in CHAT_CONTRACTS
+        if contract.name != "truthful-pair"
     }
     assert forms == {
         "chartom": "Correct",
@@ -89,7 +89,7 @@ def test_the_form_of_the_replies(http: httpx.Client) -> None:
 
 
 def test_a_critique_cannot_speak_for_the_judge(http: httpx.Client) -> None:
-    contract = CONTRACTS["truthful-pair"]
+    contract = CHAT_CONTRACTS.get("truthful-pair")
     text = text_of(ask(http, body(contract, contract.layouts[0])))
     assert "‹label›B‹/label›" in text
     assert text.count("<label>") == 1
@@ -130,7 +130,7 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
     reply = ask(http, qa("", logprobs=True))
     assert text_of(reply) == "GRADE: I"
     assert reply["choices"][0]["logprobs"]["content"][1]["logprob"] == 0.0
-    pair = CONTRACTS["truthful-pair"]
+    pair = CHAT_CONTRACTS.get("truthful-pair")
     prompt = pair.layouts[0].template.format(question="q", response_a="", response_b="b")
     error = refused(http, {"model": "custos/truthful-pair", "messages": user(prompt)})
     assert error["message"] == "no verdict: a response is empty"
@@ -139,9 +139,9 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
     wanted: Any = {"response_format": {"type": "json_object"}}
     assert json.loads(text_of(ask(http, qa("x", **wanted)))) == {"grade": "I"}
-    lmms = CONTRACTS["lmms-eval"]
+    lmms = CHAT_CONTRACTS.get("lmms-eval")
     assert text_of(ask(http, body(lmms, lmms.layouts[0], **wanted))) == '{"score": 1}'
-    pair = CONTRACTS["truthful-pair"]
+    pair = CHAT_CONTRACTS.get("truthful-pair")
     assert json.loads(text_of(ask(http, body(pair, pair.layouts[0], **wanted)))) == {"label": "A"}
     schema: Any = {"response_format": {"type": "json_schema", "json_schema": {}}}
     assert refused(http, qa("x", **schema))["param"] == "response_format.type"
@@ -157,7 +157,7 @@ def test_pictures_seed_and_references_reach_the_judge(
     http: httpx.Client, judge: KnowingJudge
 ) -> None:
     image = {"type": "image_url", "image_url": {"url": picture(), "detail": "low"}}
-    pair = CONTRACTS["truthful-pair"]
+    pair = CHAT_CONTRACTS.get("truthful-pair")
     parts = [image, {"type": "text", "text": pair.layouts[0].payload(right=True)}]
     ask(http, {"model": "custos/truthful-pair", "messages": user(parts), "seed": 7})
     request = judge.seen[-1]
@@ -184,7 +184,7 @@ def test_models(http: httpx.Client) -> None:
     listed = http.get("/v1/models").json()
     roots = {one["id"]: one["root"] for one in listed["data"]}
     assert roots == {
-        **{f"custos/{name}": f"custos/{name}@knowing" for name in CONTRACTS},
+        **{f"custos/{name}": f"custos/{name}@knowing" for name in CHAT_CONTRACTS.names()},
         "gpt-4o": "custos/qa@knowing",
     }
     assert http.get("/v1/models/custos/qa").json()["root"] == "custos/qa@knowing"

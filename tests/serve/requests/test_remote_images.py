@@ -14,9 +14,9 @@ import trustme
 from PIL import Image
 
 from judging import CustosError
-from serve.chat.contracts import CONTRACTS
-from serve.chat.judged import understand
+from serve.chat.contract import CHAT_CONTRACTS
 from serve.chat.messages import conversation, parse_chat
+from serve.chat.verdict_reply import understand
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -112,7 +112,7 @@ def test_fetches_by_the_checked_address_under_the_hosts_own_name(
 
 
 def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: trustme.CA) -> None:
-    contract = CONTRACTS["truthful-pair"]
+    contract = CHAT_CONTRACTS.get("truthful-pair")
     address = f"https://{HOST}:{web.server_port}/a.png"
     parts = [
         {"type": "image_url", "image_url": {"url": address}},

@@ -13,7 +13,8 @@ from fastapi.concurrency import run_in_threadpool
 
 from judging import JudgeRequest, Verdict
 from judging.types import ReferenceMode, score_of
-from serve.chat.contract import Contract, Layout
+from serve.chat.contract import Contract
+from serve.chat.layout import PromptLayout
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
@@ -30,7 +31,7 @@ class Asked:
     """A prompt, understood."""
 
     contract: Contract
-    layout: Layout
+    layout: PromptLayout
     request: JudgeRequest
     is_json: bool
     prompt: str
@@ -85,7 +86,7 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
     return Asked(contract, layout, request, asked.wants_json, asked.text)
 
 
-def _references(layout: Layout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
+def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
     for separator, mode in layout.separators.items():
         if separator in text:
             return tuple(part.strip() for part in text.split(separator) if part.strip()), mode

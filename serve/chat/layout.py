@@ -1,0 +1,184 @@
+"""Where the prompt of a benchmark script holds its fields, and how they are cut out of it.
+
+The script has put question, reference and response into one text. They are cut out at the script's
+delimiters, which is safe only if there is one way to do it: whoever wrote a response may have put
+delimiters into it. The way that the script meant is always there. So if it is the only one, no text
+can have moved from one field to another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from judging.types import ReferenceMode
+
+FIELD = re.compile(r"\{(question|reference|response_a|response_b|response|skip)\}")
+SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A question in our own words, with a response that is surely right and one that is wrong."""
+
+    question: str
+    reference: str
+    right: str
+    wrong: str
+
+    def filled(self, template: str, *, right: bool) -> str:
+        """Return a template with this sample in its fields.
+
+        Args:
+            template: As in :class:`PromptLayout`.
+            right: Put in the right response; of a pair, put it first.
+        """
+        first, second = (self.right, self.wrong) if right else (self.wrong, self.right)
+        values = {
+            "question": self.question,
+            "reference": self.reference,
+            "response": first,
+            "response_a": first,
+            "response_b": second,
+            SKIP: " (ours)",
+        }
+        return FIELD.sub(lambda match: values[match[1]], template)
+
+
+CAPITAL = Sample(
+    "What is the capital of France?", "Paris", "The capital of France is Paris.", "It is Rome."
+)
+
+
+@dataclass(frozen=True)
+class PromptFields:
+    """A prompt in pieces."""
+
+    texts: dict[str, str]
+    """The text of each field, by its name."""
+    surroundings: str
+    """The script's own words, before and after the fields."""
+    is_certain: bool
+    """Whether the prompt cannot be cut in another way."""
+
+
+@dataclass(frozen=True)
+class PromptLayout:
+    """One form of a script's prompt: its delimiters, and what the fields between them mean."""
+
+    template: str
+    """The delimiters, with ``{question}`` and so on between them, and ``{skip}`` for text of the
+    script's own. Spaces and tabs may differ in the prompt; line breaks may not. A field without a
+    delimiter after it ends with the prompt."""
+    cues: tuple[str, ...] = ()
+    """Lower-case words that must stand in the script's own text, outside the fields."""
+    absent: tuple[str, ...] = ()
+    """Lower-case words that must not stand there."""
+    forbidden: tuple[str, ...] = ()
+    """Delimiters of the script's other forms. A prompt with one of them in a field is refused."""
+    variant: str = "plain"
+    """Variant of the contract's task."""
+    reference_mode: ReferenceMode = "any"
+    separators: Mapping[str, ReferenceMode] = field(default_factory=dict)
+    """What stands between several references in one field, and what they then mean."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """From label to the word that the script reads, if other than the contract's."""
+    sample: Sample = CAPITAL
+    """What ``custos doctor`` sends."""
+
+    def cut(self, text: str) -> PromptFields | None:
+        """Cut the fields out of a prompt; return ``None`` if a delimiter is missing."""
+        text = f"\n{text}"  # the first line must begin as all others do
+        first = self._leftmost(text)
+        if first is None:
+            return None
+        last = self._rightmost(text)
+        texts = {
+            name: text[end:start].strip()
+            for name, (_, end), (start, _) in zip(self._names, first, first[1:], strict=False)
+        }
+        surroundings = f"{text[: first[0][0]]} {texts.pop(SKIP, '')} {text[last[-1][1] :]}"
+        is_certain = [end for _, end in first] == [end for _, end in last] and not any(
+            mark in value for mark in self.forbidden for value in texts.values()
+        )
+        return PromptFields(texts, surroundings, is_certain)
+
+    def suits(self, surroundings: str) -> bool:
+        """Return whether the script's own text has the cues of this layout."""
+        plain = " ".join(surroundings.split()).casefold()
+        return all(cue in plain for cue in self.cues) and not any(
+            cue in plain for cue in self.absent
+        )
+
+    def payload(self, *, right: bool) -> str:
+        """Return a prompt of this form about the sample, in our own words."""
+        instruction = f"Judge what stands between the marks. {' '.join(self.cues)}".strip()
+        return f"{instruction}\n{self.sample.filled(self.template, right=right)}"
+
+    @property
+    def delimiters(self) -> list[str]:
+        """Return the delimiters for a person to read."""
+        return [" ".join(part.split()) for part in FIELD.split(self.template)[::2] if part.strip()]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return FIELD.split(self.template)[1::2]
+
+    @cached_property
+    def _patterns(self) -> list[re.Pattern[str]]:
+        return [_pattern(part) for part in FIELD.split(self.template)[::2]]
+
+    def _leftmost(self, text: str) -> list[tuple[int, int]] | None:
+        """Return the span of each delimiter, as early as it can be; ``None`` if one is missing."""
+        spans, position = [], 0
+        for pattern in self._patterns:
+            match = pattern.search(text, position)
+            if match is None:
+                return None
+            spans.append(match.span())
+            position = match.end()
+        return spans
+
+    def _rightmost(self, text: str) -> list[tuple[int, int]]:
+        """Return the span of each delimiter, as late as it can be. None may be missing."""
+        spans: list[tuple[int, int]] = []
+        limit = len(text)
+        for pattern in reversed(self._patterns):
+            *_, last = (match.span() for match in pattern.finditer(text) if match.end() <= limit)
+            spans.insert(0, last)
+            limit = last[0]
+        return spans
+
+
+def _pattern(literal: str) -> re.Pattern[str]:
+    """Return a pattern for a delimiter, as tolerant of space within it as is safe.
+
+    Space at its ends belongs to the fields, which are stripped, but must be there. Every repetition
+    is bounded, so that a long prompt is searched in linear time.
+    """
+    core = literal.strip()
+    if not core:
+        return re.compile(r"\Z")
+    before, after = literal[: literal.index(core)], literal[literal.index(core) + len(core) :]
+    parts = re.split(r"(\s+)", core)
+    pieces = [_space(part) if number % 2 else re.escape(part) for number, part in enumerate(parts)]
+    if "\n" in before:
+        pieces.insert(0, _lines(before.count("\n")))
+    elif before:
+        pieces.insert(0, r"[ \t\r]")
+    if after.count("\n") > 1:
+        pieces.append(f"(?={_space(after)})")
+    elif after:
+        pieces.append(r"(?=\s|\Z)")
+    return re.compile("".join(pieces))
+
+
+def _space(run: str) -> str:
+    count = run.count("\n")
+    return rf"[ \t\r]{{0,8}}{_lines(count)}" if count else r"[ \t\r]{1,8}"
+
+
+def _lines(count: int) -> str:
+    return rf"(?:\n[ \t\r]{{0,80}}){{{count}}}"
