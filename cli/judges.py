@@ -1,37 +1,90 @@
-"""``custos judges``: what came with this installation, how good it is, and where it ends."""
+"""``custos judges``: the judges of this installation and what was measured of them."""
 
 from __future__ import annotations
 
 import itertools
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from rich.console import Console
-from rich.markdown import Markdown
+import typer
 
 from cli.serve import served_by_default
-from judging import CustosError
-from judging.card import SHIPPED
+from cli.shared.columns import in_columns
+from evaluation.report.markdown import number, with_interval
+from judging.card import CARD_FILE, SHIPPED
+from judging.errors import CustosError
+
+HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
+NOTE = (
+    "Accuracy: agreement with the labels of held-out items, with its 95 % interval.\n"
+    "ECE: how far the judge's confidence is from its accuracy, on average.\n"
+    "Best baseline: the most accurate of the graders that need no training, on the same items.\n"
+    "'custos judges NAME' says which items these were and what the judge cannot do."
+)
 
 
-def judges() -> None:
-    """List the shipped judges: tasks, measured figures, limits.
+def judges(
+    name: Annotated[
+        str | None, typer.Argument(help="A shipped judge. Default: a table of all.")
+    ] = None,
+) -> None:
+    """List the shipped judges with what was measured of them, or show the card of one.
 
-    Example: custos judges
+    Example: custos judges embedded-qs
     """
-    console = Console()
-    for name in served_by_default():
-        console.print(Markdown(summary(name)))
-        console.print()
+    names = served_by_default()
+    if name is None:
+        rows = [measured(each) for each in names]
+        for line in in_columns([HEADINGS, *rows]):
+            typer.echo(line)
+        typer.echo(f"\n{NOTE}")
+        return
+    if name not in names:
+        raise CustosError(f"'{name}': no shipped judge; there are {', '.join(names)}")
+    typer.echo(card_text(name))
 
 
-def summary(name: str) -> str:
-    """The part of a shipped judge's card that a user needs: up to how it was made.
+def measured(name: str) -> tuple[str, ...]:
+    """Return the cells of a judge's row, from its card and its report.
+
+    Raises:
+        CustosError: If a file of the judge is missing.
+    """
+    card = json.loads(_read(name, CARD_FILE))
+    report = json.loads(_read(name, "report.json"))
+    metrics = report["metrics"]
+    return (
+        name,
+        ", ".join(card["tasks"]),
+        str(report["n"]),
+        with_interval(metrics["accuracy"]),
+        number(metrics["kappa"]["value"]),
+        number(metrics["ece"]["value"]),
+        best_baseline(report["baselines"]),
+    )
+
+
+def best_baseline(baselines: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the name and the accuracy of the most accurate baseline."""
+    name = max(baselines, key=lambda each: float(baselines[each]["accuracy"]["value"]))
+    return f"{name} {number(baselines[name]['accuracy']['value'])}"
+
+
+def card_text(name: str) -> str:
+    """Return what users need of a judge's card: everything above how it was made.
 
     Raises:
         CustosError: If the card is missing.
     """
-    path = SHIPPED / name / "README.md"
+    lines = _read(name, "README.md").splitlines()
+    used = itertools.takewhile(lambda line: not line.startswith("Made by"), lines)
+    return "\n".join(used).rstrip()
+
+
+def _read(name: str, file: str) -> str:
+    path = SHIPPED / name / file
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8")
     except OSError:
-        raise CustosError(f"{path}: the judge's card is missing") from None
-    return "\n".join(itertools.takewhile(lambda line: not line.startswith("Made by"), lines))
+        raise CustosError(f"{path}: this file of the judge is missing") from None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import bench, prep, prep_charthal
+from cli import bench, prep, prep_charthal, recipe
 from cli.backbone import backbone
 from cli.compare import compare
 from cli.doctor import doctor
@@ -71,6 +71,7 @@ app.add_typer(
     name="bench",
     epilog="Example: custos bench table charthal --graded gpt.eval.json --json table.json",
 )
+app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
 app.command()(compare)
 app.command()(grade)

@@ -1,4 +1,4 @@
-"""The names that other people's programs import; nothing is loaded before it is asked for."""
+"""The names that other people's programs import; each is loaded when it is first used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
+    """Import a public name when it is first used.
+
+    Raises:
+        AttributeError: If it is no public name.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module 'custos' has no attribute '{name}'")
     return getattr(import_module(_MODULES[name]), name)

@@ -8,14 +8,32 @@ from cli.main import app
 from judging.card import shipped_judges
 
 
-def test_lists_every_shipped_judge_with_its_figures_and_limits() -> None:
-    result = CliRunner().invoke(app, ["judges"], env={"COLUMNS": "200"})
+def test_lists_every_shipped_judge_with_its_figures() -> None:
+    result = CliRunner().invoke(app, ["judges"])
     assert result.exit_code == 0
-    for name in shipped_judges():
-        assert name in result.stdout
+    heading, *rows = result.stdout.splitlines()
+    assert "accuracy" in heading and "best baseline" in heading
+    by_name = {row.split()[0]: row for row in rows if row}
+    assert set(shipped_judges()) <= set(by_name)
+    assert "hieval-qs" in by_name["embedded-qs"]
+    assert "0.933 [0.918, 0.947]" in by_name["embedded-qs"]
+    assert "containment 0.821" in by_name["embedded-qs"]
+
+
+@pytest.mark.parametrize("name", shipped_judges())
+def test_shows_the_figures_and_limits_of_one(name: str) -> None:
+    result = CliRunner().invoke(app, ["judges", name])
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"# {name}\n")
     assert "accuracy" in result.stdout
     assert "outside what it has seen" in result.stdout
     assert "custos prep" not in result.stdout
+
+
+def test_an_unknown_judge() -> None:
+    result = CliRunner().invoke(app, ["judges", "embedded-xy"])
+    assert result.exit_code == 2
+    assert "'embedded-xy': no shipped judge; there are embedded-ea" in result.stderr
 
 
 def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +41,14 @@ def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "bare" / "judge.json").write_text("{}")
     monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
     monkeypatch.setattr(judges, "SHIPPED", tmp_path)
+    for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert f"{file}: this file of the judge is missing" in result.stderr
+
+
+def test_without_shipped_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
     result = CliRunner().invoke(app, ["judges"])
     assert result.exit_code == 2
-    assert "the judge's card is missing" in result.stderr
+    assert "no judge came with this installation" in result.stderr

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from judging import CustosError, Judge
 
-VERBS = ("prep", "bench", "eval", "compare", "grade", "serve", "backbone")
+VERBS = ("prep", "bench", "eval", "compare", "grade", "serve", "judges", "recipe", "backbone")
 HEAVY = ("torch", "transformers", "peft", "datasets", "matplotlib", "sklearn", "fastapi")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -16,22 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests.build_context import ROOT, build_context
+
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 KEY = "a-key-for-this-test-alone-0123456789"
-
-
-def context(folder: Path) -> Path:
-    """A copy of what ``.dockerignore`` lets into the build."""
-    kept = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text("utf-8"), re.MULTILINE)
-    for name in kept:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, folder / name)
-    return folder
 
 
 def test_every_package_is_in_the_build(tmp_path: Path) -> None:
@@ -39,7 +26,7 @@ def test_every_package_is_in_the_build(tmp_path: Path) -> None:
 
     from setuptools import find_packages
 
-    copied = context(tmp_path / "app")
+    copied = build_context(tmp_path / "app")
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     packages = find_packages(str(ROOT), include=setuptools["packages"]["find"]["include"])
     assert {"custos", "judging.tasks", "serve.queue"} <= set(packages)
@@ -68,7 +55,7 @@ def test_compose_asks_the_back_end_for_the_judges_it_serves() -> None:
 
 @pytest.mark.slow
 def test_the_steps_make_a_service_that_judges(tmp_path: Path) -> None:
-    app, venv = context(tmp_path / "app"), tmp_path / "venv"
+    app, venv = build_context(tmp_path / "app"), tmp_path / "venv"
     steps = str(app / "docker" / "steps.sh")
     environment = {**os.environ, "CUSTOS_API_KEYS": KEY}
     environment.setdefault("CUSTOS_CACHE", str(Path.home() / ".cache" / "custos"))

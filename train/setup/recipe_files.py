@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from judging.errors import CustosError
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
+
+
+class RecipeHeader(NamedTuple):
+    """What the comment at the top of a recipe says."""
+
+    script: str
+    """Name of the training script in ``train/``."""
+    summary: str
+    """First line below the launch command: what the recipe is for."""
 
 
 def recipe_names() -> list[str]:
@@ -32,6 +44,18 @@ def find_recipe(name: str) -> Path:
     if name in recipe_names():
         return RECIPES / f"{name}{SUFFIX}"
     raise CustosError(f"{name}: no such recipe; {_advice(name)}")
+
+
+def read_header(path: Path) -> RecipeHeader:
+    """Return what the comment at the top of a recipe says; empty texts where it says nothing.
+
+    Its first line is the launch command, the second says what the recipe is for.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
+    command, summary = (*comment, "", "")[:2]
+    script = re.search(r"train[./](\w+)", command)
+    return RecipeHeader(script[1] if script else "", summary)
 
 
 def _advice(name: str) -> str:

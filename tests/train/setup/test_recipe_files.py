@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from judging.errors import CustosError
-from train.setup.recipe_files import RECIPES, find_recipe, recipe_names
+from train.setup.recipe_files import RECIPES, find_recipe, read_header, recipe_names
 
 
 def test_names_are_paths_without_suffix() -> None:
@@ -47,3 +47,16 @@ def test_a_folder_outside_is_no_recipe(tmp_path: Path) -> None:
         find_recipe("../pyproject")
     with pytest.raises(CustosError, match="no such recipe"):
         find_recipe(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_says_in_one_line_what_it_is_for(name: str) -> None:
+    header = read_header(find_recipe(name))
+    assert (RECIPES.parent / "train" / f"{header.script}.py").is_file()
+    assert header.summary.startswith(("Train ", "Try ")) and header.summary.endswith(".")
+
+
+@pytest.mark.parametrize("text", ["", "backbone: embedded\n", "# mine\nbackbone: embedded\n"])
+def test_a_recipe_without_a_header(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    assert read_header(tmp_path / "x.yaml") == ("", "")

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from train.setup.recipe_files import RECIPES, recipe_names
+
+
+def test_the_list_says_what_each_recipe_is_for() -> None:
+    result = CliRunner().invoke(app, ["recipe", "list"])
+    assert result.exit_code == 0
+    heading, *lines = result.stdout.splitlines()
+    assert heading.split()[0] == "recipe"
+    by_name = {line.split()[0]: line for line in lines if line}
+    assert set(recipe_names()) <= set(by_name)
+    assert "hieval_stage1" in by_name["embedded/demo"]
+    assert "make demo" in by_name["embedded/demo"]
+    assert "accelerate launch -m train.SCRIPT --config RECIPE" in lines[-1]
+
+
+def test_a_recipe_is_shown_as_it_is() -> None:
+    result = CliRunner().invoke(app, ["recipe", "show", "embedded/demo"])
+    assert result.exit_code == 0
+    assert result.stdout == (RECIPES / "embedded" / "demo.yaml").read_text(encoding="utf-8")
+
+
+def test_a_recipe_is_copied_and_never_over_another_file(tmp_path: Path) -> None:
+    target = tmp_path / "my.yaml"
+    arguments = ["recipe", "copy", "hieval_stage1", str(target)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert f"accelerate launch -m train.hieval_stage1 --config {target}" in result.stdout
+    assert target.read_bytes() == (RECIPES / "hieval_stage1.yaml").read_bytes()
+    target.write_text("mine", encoding="utf-8")
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, target.read_text(encoding="utf-8")) == (2, "mine")
+    assert f"error: {target}: this file exists already; name another" in result.stderr
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    target = tmp_path / "none" / "my.yaml"
+    result = CliRunner().invoke(app, ["recipe", "copy", "hieval_stage1", str(target)])
+    assert result.exit_code == 2
+    assert f"error: {target}: No such file or directory" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["show", "copy"])
+def test_a_misspelt_name_brings_the_nearest(verb: str, tmp_path: Path) -> None:
+    more = [str(tmp_path / "my.yaml")] if verb == "copy" else []
+    result = CliRunner().invoke(app, ["recipe", verb, "embedded/deno", *more])
+    assert result.exit_code == 2
+    assert "embedded/deno: no such recipe; the nearest is 'embedded/demo'" in result.stderr
+    assert list(tmp_path.iterdir()) == []

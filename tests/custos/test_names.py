@@ -1,0 +1,52 @@
+"""``custos`` is what other people's programs import: light, complete, and nothing else."""
+
+import importlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+import custos
+
+LIGHT = ("AsyncJudgeClient", "JudgeClient", "JudgeRequest", "LabelledExample", "Verdict")
+HEAVY = ("torch", "transformers", "peft", "datasets", "fastapi", "matplotlib", "sklearn")
+MAX_IMPORT_SECONDS = 1.0
+
+
+def test_every_name_is_the_one_of_its_module() -> None:
+    assert custos.__all__ == sorted(custos.__all__)
+    assert set(custos.__all__) == {"Judge", *LIGHT}
+    assert dir(custos) == custos.__all__
+    for name in custos.__all__:
+        value = getattr(custos, name)
+        assert value is getattr(importlib.import_module(value.__module__), name)
+
+
+def test_other_names_are_errors() -> None:
+    with pytest.raises(AttributeError, match="module 'custos' has no attribute 'judge'"):
+        custos.judge  # noqa: B018
+
+
+def _modules_after(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_it_loads_none_of_its_names() -> None:
+    assert not {"judging", "clients", *HEAVY} & _modules_after("import custos")
+
+
+@pytest.mark.parametrize("names", [", ".join(LIGHT), "Judge"])
+def test_its_names_load_no_model_library(names: str) -> None:
+    assert not {*HEAVY} & _modules_after(f"from custos import {names}")
+
+
+def test_importing_it_takes_no_time() -> None:
+    def seconds() -> float:
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import custos"], check=True)
+        return time.perf_counter() - started
+
+    assert min(seconds() for _ in range(3)) < MAX_IMPORT_SECONDS
