@@ -3,7 +3,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
-.PHONY: demo test check setup vllm harness clean
+.PHONY: demo test check docs setup vllm harness clean
 
 setup: $(READY)
 
@@ -24,6 +24,11 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as a site in build/site. Nothing is fetched; a broken link is an error.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site written: $(BIN)/python -m http.server --directory build/site"
 
 # The environment that scoring speed is compared against; torchvision and its like do not load here.
 vllm: .venv-vllm/.ready
