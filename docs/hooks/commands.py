@@ -14,10 +14,10 @@ from cli.main import app
 INTRODUCTION = """\
 # Commands
 
-This page is made from the text that `--help` prints, so it cannot be out of date. An option without
-a default and without the word *required* may be left out. Every command ends with exit status 0 when
-it did its work, and with one line on standard error and status 2 when something that you gave it
-cannot be used.
+This page is made from the text that `--help` prints, so it cannot be out of date. An option may be
+left out unless its default is *required*. A command that did its work ends with exit status 0. If
+something that you gave it cannot be used, it says so on one line of standard error and ends with
+status 2.
 """
 
 Command = Any
@@ -25,7 +25,7 @@ Command = Any
 
 
 def commands() -> Iterator[tuple[str, Command]]:
-    """Yield the full name of every command and group, with the command, in the order of the help."""
+    """Yield the full name of every command and group, with the command, in the help's order."""
     yield from _walk("custos", get_command(app))
 
 
@@ -75,9 +75,7 @@ def _row(heading: str, help_text: str) -> str:
     """Return a table row of what ``--help`` prints to the left and to the right."""
     meaning, _, extra = help_text.partition("  [")
     extra = extra.removesuffix("]").replace("default: ", "")
-    spelling, _, value = heading.partition(" <")
-    shown = f"`{spelling}`" + (f" {_plain('<' + value)}" if value else "")
-    return f"| {shown} | {_plain(meaning)} | {_plain(extra)} |"
+    return f"| `{heading.replace(' range>', '>')}` | {_plain(meaning)} | {_plain(extra)} |"
 
 
 def _plain(text: str) -> str:

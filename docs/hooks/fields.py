@@ -1,4 +1,4 @@
-"""Reference of requests, labelled rows, verdicts and tasks, from ``judging.types`` and the registry."""
+"""Reference of requests, labelled rows, verdicts and tasks, from the classes in ``judging``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUSES = """\
 |---|---|---|
 | `scored` | the judge decided | yes |
 | `truncated` | the critique reached its budget and was closed; the label was read after it | yes |
-| `not_judgeable` | a rule says that there is nothing to judge, such as an empty response in a pair | no |
+| `not_judgeable` | there is nothing to judge, such as an empty response in a pair | no |
 | `unparsed` | a chat model answered with words that are no label | no |
 | `judge_error` | the row could not be judged; `message` says why | no |
 | `abstain` | the judge declined to decide | no |
@@ -58,8 +58,14 @@ def fields_page() -> str:
         "## Tasks\n",
         "The task of a request says what is asked and which labels may be answered. `needs` lists "
         "the fields that must not be empty.\n",
-        "\n".join(("| task | what it judges | needs | variants | labels |", "|---|---|---|---|---|",
-                   *_task_rows(), "")),
+        "\n".join(
+            (
+                "| task | what it judges | needs | variants | labels |",
+                "|---|---|---|---|---|",
+                *_task_rows(),
+                "",
+            )
+        ),
     )
     return "\n".join(parts)
 

@@ -29,15 +29,19 @@ PLAIN_TYPES = {
 LIMITS = {"gt": "> {}", "ge": "≥ {}", "lt": "< {}", "le": "≤ {}"}
 
 
-def field_table(model: type[BaseModel], leave_out: frozenset[str] = frozenset()) -> str:
+def field_table(
+    model: type[BaseModel], leave_out: frozenset[str] = frozenset(), prefix: str = ""
+) -> str:
     """Return a Markdown table of the fields of a model.
 
     Args:
         model: Class whose fields have docstrings.
         leave_out: Names of fields that get no row.
+        prefix: Text in front of every name.
     """
     rows = [
-        f"| `{name}` | {type_text(field)} | {default_text(field)} | {field_docstring(model, name)} |"
+        f"| `{prefix}{name}` | {type_text(field)} | {default_text(field)} "
+        f"| {field_docstring(model, name)} |"
         for name, field in model.model_fields.items()
         if name not in leave_out
     ]
@@ -71,7 +75,7 @@ def plain_type(annotation: Any) -> str:
     if origin is dict:
         return f"object: {plain_type(arguments[0])} to {plain_type(arguments[1])}"
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
-        return f"`{annotation.__name__}`"
+        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
     return PLAIN_TYPES.get(annotation, f"`{annotation}`")
 
 
@@ -108,9 +112,8 @@ def markdown(docstring: str) -> str:
 
 
 def summary(entry: type) -> str:
-    """Return the first sentence of a class's own docstring."""
-    paragraph = markdown(inspect.cleandoc(entry.__doc__ or "").partition("\n\n")[0])
-    return paragraph
+    """Return the first paragraph of a class's own docstring."""
+    return markdown(inspect.cleandoc(entry.__doc__ or "").partition("\n\n")[0])
 
 
 @cache

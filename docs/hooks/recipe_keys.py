@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
@@ -10,22 +11,26 @@ from pkgutil import iter_modules
 from pydantic import BaseModel
 
 import train
-from docs.hooks.models import field_table, markdown, summary
+from docs.hooks.models import field_table, summary
 from train.setup.recipe import Section
 
 INTRODUCTION = """\
 # Recipe keys
 
-A recipe is a YAML file that says all about one training run. Each training script reads recipes of
-its own kind; this page lists the keys of every kind and is made from the classes that check them. A
-key that is not on this page is an error.
+A recipe is a YAML file that describes one training run completely. Each training script reads
+recipes of its own kind. This page is made from the classes that check them, and a key that is not on
+this page is an error.
 
-A key can be set in the file or after the command, with dots between section and key:
+A key can be set in the file. It can also be set after the command, with a dot between section and
+key, and then wins over the file:
 
 ```sh
 accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml optim.lr=1e-4
 ```
 """
+
+KeyedSection = tuple[str, type[BaseModel]]
+"""A section of a recipe: its key, and the model of its values."""
 
 
 def recipe_models() -> dict[str, type[Section]]:
@@ -44,34 +49,34 @@ def recipe_models() -> dict[str, type[Section]]:
 def recipe_keys_page() -> str:
     """Return the Markdown of the page."""
     models = recipe_models()
-    shared = [section for section in _sections(*models.values()) if _users(section, models) > 1]
+    uses = Counter(section for model in models.values() for section in _sections(model))
+    shared = [section for section, count in uses.items() if count > 1]
     parts = [INTRODUCTION, "## Sections of several scripts\n"]
     for section in shared:
-        parts += _section(section)
+        parts += _description(section)
     for script, model in models.items():
-        parts += [f"## train/{script}.py\n", field_table(model)]
-        for section in _sections(model):
-            if section not in shared:
-                parts += _section(section)
+        parts.append(f"## train/{script}.py\n")
+        own = [section for section in _sections(model) if section not in shared]
+        others = [key for key, _ in _sections(model) if (key, _) in shared]
+        keys = ", ".join(f"`{key}`" for key in others)
+        parts.append(f"Its recipes have the sections {keys}, and these keys:\n")
+        parts.append(field_table(model, frozenset(key for key, _ in _sections(model))))
+        for section in own:
+            parts += _description(section)
     return "\n".join(parts)
 
 
-def _users(section: type[BaseModel], models: dict[str, type[Section]]) -> int:
-    return sum(section in _sections(model) for model in models.values())
-
-
-def _sections(*models: type[Section]) -> list[type[BaseModel]]:
-    """Return the sections that recipes are made of, each once, in the order of their keys."""
-    sections = [
-        annotation
-        for model in models
-        for field in model.model_fields.values()
-        if inspect.isclass(annotation := field.annotation) and issubclass(annotation, BaseModel)
+def _sections(model: type[Section]) -> list[KeyedSection]:
+    """Return the sections of a recipe in the order of its fields."""
+    return [
+        (key, field.annotation)
+        for key, field in model.model_fields.items()
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel)
     ]
-    return list(dict.fromkeys(sections))
 
 
-def _section(section: type[BaseModel]) -> Iterator[str]:
-    yield f"### {section.__name__}\n"
-    yield f"{markdown(summary(section))}\n"
-    yield field_table(section)
+def _description(section: KeyedSection) -> Iterator[str]:
+    key, model = section
+    yield f"### {key}\n"
+    yield f"{summary(model)}\n"
+    yield field_table(model, prefix=f"{key}.")
