@@ -18,8 +18,8 @@ INTRODUCTION = """\
 # Recipe keys
 
 A recipe is a YAML file that describes one training run completely. Each training script reads
-recipes of its own kind. This page is made from the classes that check them, and a key that is not on
-this page is an error.
+recipes of its own kind. This page is made from the classes that check them. A key that is not here
+is an error.
 
 A key can be set in the file. It can also be set after the command, with a dot between section and
 key, and then wins over the file:
