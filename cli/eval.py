@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import random
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from cli.shared.server_options import (
-    BaseUrl,
-    Concurrency,
-    Deadline,
-    Engine,
-    KeyEnv,
-    api_key,
-    judge_on,
-)
+from cli.shared.command_line import command_line
+from cli.shared.judges import load_judge
+from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from judging import LabelledExample
 from judging.records import read_records
 
@@ -28,13 +20,19 @@ def evaluate(
     run: Annotated[
         str, typer.Argument(help="Run folder, shipped judge, or a backbone for a zero-shot judge.")
     ],
-    data: Annotated[Path, typer.Option(help="JSONL, JSON or Parquet file of labelled examples.")],
-    out: Annotated[Path, typer.Option(help="Folder for report, pictures, examples and verdicts.")],
+    data: Annotated[
+        Path,
+        typer.Option(help="Read labelled examples from this JSONL, JSON or Parquet file."),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Write report, pictures, examples and verdicts to this folder.")
+    ],
     zero_shot: Annotated[
-        bool, typer.Option(help="Set the judge's own backbone, untrained, beside it.")
+        bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
     ] = True,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Take this many examples, drawn by --seed.")
+        int | None,
+        typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
     engine: Engine = "tree",
@@ -45,7 +43,7 @@ def evaluate(
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
 
-    Writes report.json, report.md and pictures, and what `custos compare` needs.
+    Writes report.json, report.md and pictures, and the files that custos compare reads.
 
     Example: custos eval runs/qs --data data/qs/test.jsonl --out runs/qs/eval
     """
@@ -55,23 +53,21 @@ def evaluate(
     from judging.fingerprint import file_sha256
 
     examples = read_examples(data, limit, seed)
-    judge = judge_on(engine, run, base_url, api_key(key_env), concurrency, deadline)
+    judge = load_judge(engine, run, base_url, api_key(key_env), concurrency, deadline)
     report, verdicts = evaluate_judge(
         judge,
         examples,
-        command=shlex.join(["custos", *sys.argv[1:]]),
-        zero_shot=zero_shot and engine == "tree",  # a server's weights may not be here
+        command=command_line(),
+        zero_shot=zero_shot and engine == "tree",  # A server's weights may not be here.
         dataset_sha256=file_sha256(data),
         seed=seed,
     )
     write_report(report, out)
     save_evaluation(out, examples, verdicts)
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(summary_table(judge.name, report))
-    console.print(
+    Console(highlight=False, soft_wrap=True).print(summary_table(judge.name, report))
+    typer.echo(
         f"{report['n']} items, {report['coverage']:.1%} scored, in {report['seconds']:.1f} s: "
-        f"{out / 'report.md'}",
-        markup=False,
+        f"{out / 'report.md'}"
     )
 
 
@@ -79,7 +75,7 @@ def read_examples(data: Path, limit: int | None, seed: int) -> list[LabelledExam
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
 
     Raises:
-        CustosError: On the first bad row: an evaluation leaves nothing out in silence.
+        CustosError: On the first bad row: an evaluation leaves out nothing silently.
     """
     examples = [
         example if example.id else example.model_copy(update={"id": str(row)})

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.serve import served_by_default
 from cli.shared.columns import in_columns
+from cli.shared.judges import default_judges
 from evaluation.report.markdown import number, with_interval
 from judging.card import CARD_FILE, SHIPPED
 from judging.errors import CustosError
@@ -33,7 +33,7 @@ def judges(
 
     Example: custos judges embedded-qs
     """
-    names = served_by_default()
+    names = default_judges()
     if name is None:
         rows = [measured(each) for each in names]
         for line in in_columns([HEADINGS, *rows]):

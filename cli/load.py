@@ -1,4 +1,4 @@
-"""``custos load``: what the service holds on this machine."""
+"""``custos load``: how much load the service bears on this machine."""
 
 from __future__ import annotations
 
@@ -8,36 +8,40 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.request_rows import read_requests
 from judging import CustosError
 from judging.records import write_json
 
 
 def load(
-    source: Annotated[Path, typer.Option("--in", help="JSONL, JSON or Parquet file of requests.")],
-    out: Annotated[Path, typer.Option("--json", help="JSON file for the figures.")],
+    source: Annotated[
+        Path, typer.Option("--in", help="Read requests from this JSONL, JSON or Parquet file.")
+    ],
+    out: Annotated[Path, typer.Option("--json", help="Write the figures to this JSON file.")],
     judge: Annotated[
         str, typer.Option(help="Run folder, shipped judge or backbone.")
     ] = "embedded-qs",
-    rows: Annotated[int, typer.Option(min=1, help="Most rows to use.")] = 2000,
-    clients: Annotated[int, typer.Option(min=1, help="Concurrent clients.")] = 64,
+    rows: Annotated[int, typer.Option(min=1, help="Use at most this many rows.")] = 2000,
+    clients: Annotated[int, typer.Option(min=1, help="Call from this many clients at once.")] = 64,
     rows_per_call: Annotated[
-        int, typer.Option(min=1, help="Rows of one call, as our own client sends many.")
+        int,
+        typer.Option(min=1, help="Send this many rows in one call; our own client sends many."),
     ] = 1,
     overload: Annotated[
         float,
         typer.Option(
-            min=1.0, help="Rows per second in the flood, as a multiple of what the clients got."
+            min=1.0,
+            help="Rows per second in the flood, as a multiple of what the clients got before.",
         ),
     ] = 5.0,
-    seconds: Annotated[float, typer.Option(min=1.0, help="Length of the flood.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Seconds that the flood lasts.")] = 30.0,
 ) -> None:
-    """Measure a judge behind the service, offline, and behind a plain app.
+    """Measure a judge alone, behind the service, in a flood of requests, and behind a plain app.
 
     Everything runs on this machine, one after another, over real sockets.
 
     Example: custos load --in data/evouna/test.jsonl --json runs/load.json
     """
-    from cli.grade import read_requests
     from experiments.cost.service_load import measure
 
     requests = [request for _, request in itertools.islice(read_requests(source), rows)]

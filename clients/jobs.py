@@ -1,72 +1,162 @@
-"""Many chat requests as one job that can be stopped at any moment and taken up again."""
+"""Many chat requests as one job that can be stopped at any moment and continued later."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from pydantic import BaseModel
 
 from clients.chat import ChatClient, ModelServer, Prices, Reply, Usage
+from clients.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
 
 REQUEST_FAILED = "request failed"
 
 
-class Answer(BaseModel):
-    """A line of the answers file: an answer, and what it is an answer to."""
+class KeptAnswer(KeptLine):
+    """A line of the answers file: an answer, and the item that it is an answer to."""
 
     id: str
-    key: str
     reply: Reply
+
+    @property
+    def origin(self) -> Origin:
+        """Return the item's id and its key."""
+        return self.id, self.key
 
 
 class Reject(BaseModel):
-    """A line of the rejects file: an item that came to nothing, and why."""
+    """A line of the rejects file: an item without a usable answer, and the reason."""
 
     id: str
     reason: str
-    """One of a few, to be counted by."""
+    """One of a few reasons, so that rejects can be counted by it."""
     detail: str
 
 
 @dataclass
 class JobResult:
-    """What a job came to, earlier runs of it included."""
+    """The answers of a job, those of earlier runs included."""
 
     replies: dict[str, Reply] = field(default_factory=dict)
     """Item id to answer."""
     rejects: list[Reject] = field(default_factory=list)
     """Items without an answer."""
     num_reused: int = 0
-    """Answers that an earlier run had paid for."""
+    """Answers that an earlier run received."""
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all answers that the server counted."""
-        counted = (reply.usage for reply in self.replies.values() if reply.usage)
-        return sum(counted, Usage())
+        """Return the tokens of all answers that the server counted."""
+        return sum((reply.usage for reply in self.replies.values() if reply.usage), Usage())
 
     @property
     def num_uncounted(self) -> int:
-        """Answers whose tokens the server did not count."""
+        """Return the number of answers whose tokens the server did not count."""
         return sum(reply.usage is None for reply in self.replies.values())
 
     def account(self, prices: Prices | None) -> dict[str, Any]:
-        """What it took, for a manifest: ``reused, usage, uncounted, cost``."""
+        """Return tokens and cost for a manifest: ``reused, usage, uncounted, cost``."""
         return {
             "reused": self.num_reused,
             "usage": self.usage.model_dump(),
             "uncounted": self.num_uncounted,
             "cost": prices.cost(self.usage) if prices else None,
         }
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """Where a job stands."""
+
+    num_items: int
+    num_done: int
+    """Items with an answer, and items that failed."""
+    num_failed: int
+    usage: Usage
+    """Tokens of all answers so far."""
+
+
+OnProgress = Callable[[JobProgress], None]
+
+
+class ChatJob:
+    """Items to ask a model, and the file that keeps its answers.
+
+    Args:
+        items: Items to ask, with different ids.
+        model: Name of the model, as it goes into the keys.
+        decoding: How answers are sampled.
+        answers: JSONL file of ``KeptAnswer``, in order of completion.
+        on_progress: Called at the start and whenever an item is done.
+
+    Raises:
+        CustosError: If two items have the same id.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[ChatItem],
+        model: str,
+        decoding: Decoding,
+        answers: Path,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self._keys = _item_keys(items, model, decoding)
+        self._file = KeptFile(answers, KeptAnswer)
+        self._num_items = len(items)
+        self._on_progress = on_progress
+        kept = self._file.matching(self._keys.items())
+        self.result = JobResult({line.id: line.reply for line in kept})
+        self.result.num_reused = len(self.result.replies)
+        self.remaining = [item for item in items if item.id not in self.result.replies]
+        """Items that have no answer yet."""
+        self._usage = self.result.usage
+        self._show()
+
+    def save(self, replies: Mapping[str, Reply]) -> None:
+        """Write answers, by item id, to the file, and count them."""
+        self._file.append(
+            KeptAnswer(id=name, key=self._keys[name], reply=reply)
+            for name, reply in replies.items()
+        )
+        self.result.replies.update(replies)
+        self._usage += sum((reply.usage for reply in replies.values() if reply.usage), Usage())
+        self._show()
+
+    def reject(self, reject: Reject) -> None:
+        """Count an item that failed in this run."""
+        self.result.rejects.append(reject)
+        self._show()
+
+    def _show(self) -> None:
+        if self._on_progress is not None:
+            num_failed = len(self.result.rejects)
+            num_done = len(self.result.replies) + num_failed
+            self._on_progress(JobProgress(self._num_items, num_done, num_failed, self._usage))
+
+
+@contextmanager
+def open_job(
+    items: Sequence[ChatItem],
+    model: str,
+    decoding: Decoding,
+    answers: Path,
+    on_progress: OnProgress | None = None,
+) -> Iterator[ChatJob]:
+    """Open a :class:`ChatJob`, and keep other processes from its answers until it is closed.
+
+    Raises:
+        CustosError: If another process is writing the answers, or two items have the same id.
+    """
+    with locked(answers):
+        yield ChatJob(items, model, decoding, answers, on_progress)
 
 
 def run_job(
@@ -76,94 +166,43 @@ def run_job(
     *,
     answers: Path,
     rejects: Path,
-    prices: Prices | None = None,
+    on_progress: OnProgress | None = None,
 ) -> JobResult:
-    """Ask for every item that has no answer yet, behind a progress bar on standard error.
+    """Ask a server for every item that has no answer yet.
 
-    Stopped by Ctrl-C, a kill or a refusal, it keeps every answer that arrived; called again, it
-    asks for the rest, and again for items that failed. An item whose messages, pictures, model or
-    decoding changed is asked anew.
+    If the job is stopped by Ctrl-C, a kill or a refusal, every answer that arrived is kept. The
+    next call asks only for the others, and again for items that failed. An item whose messages,
+    pictures, model or decoding changed is asked again.
 
     Args:
-        items: What to ask, under different ids.
-        server: Whom to ask.
-        decoding: How answers are drawn.
-        answers: JSONL file of ``Answer``, in order of completion; grows line by line.
+        items: Items to ask, with different ids.
+        server: The server and the model to ask there.
+        decoding: How answers are sampled.
+        answers: JSONL file of ``KeptAnswer``, in order of completion; grows line by line.
         rejects: JSONL file of ``Reject`` for items that failed in this run; absent if none did.
-        prices: For the cost beside the bar.
+        on_progress: Called at the start and whenever an item is done.
 
     Raises:
         ServerRefusal: If the server refuses all items alike.
-        CustosError: If two items have the same id.
+        CustosError: If two items have the same id, or another process runs this job.
     """
-    keys = _keys(items, server.model, decoding)
-    for path in (answers, rejects):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    rejects.unlink(missing_ok=True)
-    result = JobResult(replies=read_answers(answers, keys))
-    result.num_reused = len(result.replies)
-    left = [item for item in items if item.id not in result.replies]
-    with answers.open("ab") as file, _progress() as progress:
-        bar = progress.add_task("asking", total=len(items), spent="", failed="")
-        usage = result.usage
-
-        def show() -> None:
-            progress.update(
-                bar,
-                completed=len(result.replies) + len(result.rejects),
-                spent=spent(usage, prices),
-                failed=f"{len(result.rejects)} failed" if result.rejects else "",
-            )
+    rejects.parent.mkdir(parents=True, exist_ok=True)
+    with open_job(items, server.model, decoding, answers, on_progress) as job:
+        rejects.unlink(missing_ok=True)
 
         def done(item: ChatItem, outcome: Reply | CustosError) -> None:
-            nonlocal usage
             if isinstance(outcome, Reply):
-                _append(file, Answer(id=item.id, key=keys[item.id], reply=outcome))
-                result.replies[item.id] = outcome
-                usage += outcome.usage or Usage()
-            else:
-                reject = Reject(id=item.id, reason=REQUEST_FAILED, detail=str(outcome))
-                with rejects.open("ab") as rejects_file:
-                    _append(rejects_file, reject)
-                result.rejects.append(reject)
-            show()
+                job.save({item.id: outcome})
+                return
+            reject = Reject(id=item.id, reason=REQUEST_FAILED, detail=str(outcome))
+            append_lines(rejects, [reject])
+            job.reject(reject)
 
-        show()
-        asyncio.run(_ask(left, server, decoding, done))
-    return result
+        asyncio.run(_ask(job.remaining, server, decoding, done))
+    return job.result
 
 
-def read_answers(path: Path, keys: Mapping[str, str]) -> dict[str, Reply]:
-    """Answers in a file that still hold; a last line that was cut off is cut away for good.
-
-    Args:
-        path: Answers file; need not exist.
-        keys: Item id to the key an answer must have.
-    """
-    if not path.exists():
-        return {}
-    replies = {}
-    with path.open("rb+") as file:
-        content = file.read()
-        end = content.rfind(b"\n") + 1
-        file.truncate(end)
-    for line in content[:end].splitlines():
-        try:
-            answer = Answer.model_validate_json(line)
-        except ValidationError:
-            continue
-        if keys.get(answer.id) == answer.key:
-            replies[answer.id] = answer.reply
-    return replies
-
-
-def spent(usage: Usage, prices: Prices | None) -> str:
-    """Tokens and, with prices, their cost, in words."""
-    tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
-    return tokens if prices is None else f"{tokens}, cost {prices.cost(usage):.4f}"
-
-
-def _keys(items: Iterable[ChatItem], model: str, decoding: Decoding) -> dict[str, str]:
+def _item_keys(items: Iterable[ChatItem], model: str, decoding: Decoding) -> dict[str, str]:
     keys: dict[str, str] = {}
     for item in items:
         if item.id in keys:
@@ -180,21 +219,3 @@ async def _ask(
 ) -> None:
     async with ChatClient(server, decoding) as client:
         await client.complete_all(items, done)
-
-
-def _append(file: IO[bytes], record: BaseModel) -> None:
-    file.write(record.model_dump_json().encode() + b"\n")
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[spent]}"),
-        TextColumn("{task.fields[failed]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )

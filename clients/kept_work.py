@@ -1,227 +1,268 @@
-"""A file of verdicts while it is filled: kept across runs, by one run at a time."""
+"""Work that can be stopped at any moment: its results are in a file, and the next run goes on.
+
+A :class:`KeptFile` holds one result on every line, and with it a key: a digest of everything that
+the result depends on. The next run keeps the results whose key is still right and does the others
+again. A :class:`KeptResult` is a whole JSON file with one key. One process at a time may write
+either of them, which :func:`locked` sees to.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Any, Generic, TypeVar
 
-import typer
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from judging import CustosError, JudgeRequest, Verdict
-from judging.fingerprint import picture_sha256
-from judging.records import write_records
-from judging.tasks import get_task
+from judging.errors import CustosError
+from judging.records import write_json, write_records
 
-Read = Callable[[], Iterator[tuple[int, JudgeRequest]]]
-
-RetryFailed = Annotated[
-    bool,
-    typer.Option("--retry-failed", help="Ask again for what OUT.partial holds as failed."),
-]
+Origin = tuple[int | str, str]
+"""Row number or id of an item, and the key of everything that its result depends on."""
 
 
-class Grader(Protocol):
-    """What fills a file with verdicts: a judge of ours, or a chat model as a judge."""
+class KeptLine(BaseModel, ABC):
+    """A line of a file of results."""
 
-    name: str
-
-    def fingerprint(self, request: JudgeRequest) -> str:
-        """Digest of everything that could change this request's verdict."""
-        ...
-
-    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """One verdict per request, in order."""
-        ...
-
-
-class Saved(BaseModel):
-    """A line of the partial file: a verdict, and what it is a verdict on."""
-
-    row: int
     key: str
-    verdict: Verdict
+
+    @property
+    @abstractmethod
+    def origin(self) -> Origin:
+        """Return what the line is the result of."""
 
     @property
     def failed(self) -> bool:
-        """Whether the row could not be judged, and may be another time."""
-        return self.verdict.status == "judge_error"
+        """Return whether the work failed, and may succeed another time."""
+        return False
 
 
-def partial_of(out: Path) -> Path:
-    """Where the verdicts for a file are kept until it is complete."""
-    return out.with_name(f"{out.name}.partial")
+I = TypeVar("I")  # noqa: E741
+L = TypeVar("L", bound=KeptLine)
 
 
 @contextmanager
-def locked(partial: Path) -> Iterator[None]:
-    """Keep other runs from a partial file, until what is made of it is written.
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from a file, until what is made of it is written.
+
+    The lock is a file beside it, ``NAME.lock``; its folder is made if it is missing. The system
+    frees the lock when the process dies.
 
     Raises:
-        CustosError: If another run is filling it.
+        CustosError: If another process holds the lock.
     """
-    lock = partial.with_name(f"{partial.name}.lock")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a") as file:
-        try:  # the system lets go of it when the process dies, too
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A run that has just ended takes its lock away; that one holds nobody off.
-            is_held = os.path.samestat(os.fstat(file.fileno()), os.stat(lock))
-        except (BlockingIOError, FileNotFoundError):
-            is_held = False
-        if not is_held:
-            raise CustosError(f"{partial}: another run is writing it; wait for that one")
-        try:
-            yield
-        finally:
-            lock.unlink()
+    lock_path = path.with_name(f"{path.name}.lock")
+    lock_path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(lock_path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise CustosError(f"{path}: another run is writing it; wait for that one") from None
+    try:
+        yield
+    finally:
+        # Whoever has opened this file meanwhile finds it deleted, and takes no lock on it.
+        lock_path.unlink(missing_ok=True)
+        lock.release()
 
 
-def fill_showing(
-    partial: Path, judge: Grader, read: Read, total: int, batch: int, retry_failed: bool
-) -> None:
-    """``fill`` behind a progress bar on standard error, where it says too what failed.
+class KeptFile(Generic[L]):
+    """A JSONL file of results that grows while work is done.
 
-    Raises:
-        CustosError: If there came to be other than ``total`` verdicts.
-    """
-    num_saved = 0
-    with _progress() as progress:
-        bar = progress.add_task("grading", total=total)
-        for num_saved in fill(partial, judge, read, batch, retry_failed):
-            progress.update(bar, completed=num_saved)
-    if num_saved != total:
-        raise CustosError(
-            f"{partial}: {num_saved} verdicts on {total} rows; has the input changed meanwhile?"
-        )
-    if num_failed := sum(saved.failed for saved in read_saved(partial)):
-        typer.echo(f"{num_failed} failed, kept in {partial}; --retry-failed asks again", err=True)
-
-
-def remove_unless_failed(partial: Path) -> None:
-    """Remove a partial file whose verdicts are written, unless some can be asked for again."""
-    if partial.exists() and not any(saved.failed for saved in read_saved(partial)):
-        partial.unlink()
-
-
-def fill(partial: Path, judge: Grader, read: Read, batch: int, retry_failed: bool) -> Iterator[int]:
-    """Bring a partial file up to one line per request; yield how many it holds as it grows.
-
-    Lines that an earlier run wrote for the same requests and judge are kept, in whole batches, so
-    that every batch is made of the same rows as in a run that was never stopped.
+    Every line is on the disk before the next one is begun, so a process that dies loses at most
+    the line that it was writing.
 
     Args:
-        partial: The partial file.
-        judge: Who grades.
-        read: Starts over each time it is called: row numbers and requests.
-        batch: Requests graded between two saves.
-        retry_failed: First grade again the kept rows that could not be judged, side by side.
+        path: The file; need not exist.
+        line_type: Type of its lines.
     """
-    num_saved = keep_matching(partial, judge, read, batch)
-    if retry_failed:
-        grade_failed(partial, judge, read, batch)
-    with partial.open("a", encoding="utf-8") as file:
-        yield num_saved
-        rest = itertools.islice(read(), num_saved, None)
-        while rows := list(itertools.islice(rest, batch)):
-            verdicts = judge.grade([request for _, request in rows])
-            for (row, request), verdict in zip(rows, verdicts, strict=True):
-                saved = Saved(row=row, key=request_key(judge, request), verdict=verdict)
-                file.write(saved.model_dump_json(exclude_unset=True) + "\n")
-            file.flush()
+
+    def __init__(self, path: Path, line_type: type[L]) -> None:
+        self.path = path
+        self._line_type = line_type
+
+    def lines(self) -> Iterator[L]:
+        """Yield the whole lines; damaged ones are left out."""
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            for text in file:
+                if (line := self._parsed(text)) is not None:
+                    yield line
+
+    def matching(self, origins: Collection[Origin]) -> Iterator[L]:
+        """Yield the lines of these origins, in the order of the file.
+
+        A last line that was cut off is deleted, so that the next line begins on its own.
+        """
+        self._delete_torn_line()
+        return (line for line in self.lines() if line.origin in origins)
+
+    def append(self, lines: Iterable[L]) -> None:
+        """Write lines at the end, as :func:`append_lines`."""
+        append_lines(self.path, lines)
+
+    def fill(
+        self,
+        items: Callable[[], Iterable[I]],
+        origin: Callable[[I], Origin],
+        work: Callable[[Sequence[I]], Iterable[L]],
+        *,
+        batch: int,
+        retry_failed: bool = False,
+    ) -> Iterator[int]:
+        """Bring the file up to one line per item; yield the number of lines as it grows.
+
+        Lines of the same origin are kept in whole batches, so that every batch consists of the
+        same items as in a run that was never stopped: work may depend on what is in a batch.
+
+        Args:
+            items: Starts over each time it is called.
+            origin: Returns what an item's line is the result of.
+            work: Returns one line per item of a batch, in order.
+            batch: Items between two writes.
+            retry_failed: First do the failed lines again.
+        """
+        num_lines = self.keep_batches(map(origin, items()), batch)
+        if retry_failed:
+            self.redo_failed(items, work, batch)
+        yield num_lines
+        for batch_items in in_batches(itertools.islice(items(), num_lines, None), batch):
+            self.append(work(batch_items))
+            num_lines += len(batch_items)
+            yield num_lines
+
+    def keep_batches(self, origins: Iterable[Origin], batch: int) -> int:
+        """Cut the file after the last whole batch whose lines are of these origins.
+
+        Cut-off or damaged lines, changed input and another judge's verdicts all end what is kept.
+        The last batch of a complete file counts as whole, however short it is.
+
+        Returns:
+            Number of lines that are left.
+        """
+        number = num_kept = end = 0
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab+") as file:
+            file.seek(0)
+            for number, origin in enumerate(origins, 1):
+                line = self._parsed(file.readline())
+                if line is None or line.origin != origin:
+                    break
+                if number % batch == 0:
+                    num_kept, end = number, file.tell()
+            else:
+                if not file.readline():
+                    num_kept, end = number, file.tell()
+            file.truncate(end)
+        return num_kept
+
+    def redo_failed(
+        self,
+        items: Callable[[], Iterable[I]],
+        work: Callable[[Sequence[I]], Iterable[L]],
+        batch: int,
+    ) -> None:
+        """Do the failed lines again, and put the new lines in their place.
+
+        Args:
+            items: The items of the file's lines, in order, and possibly more.
+            work: Returns one line per item, in order.
+            batch: Items given to ``work`` at once.
+        """
+        failed = (
+            (number, item)
+            for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
+            if line.failed
+        )
+        new_lines: dict[int, L] = {}
+        for numbered in in_batches(failed, batch):
+            numbers = (number for number, _ in numbered)
+            new_lines.update(zip(numbers, work([item for _, item in numbered]), strict=True))
+        if new_lines:
+            write_records(
+                self.path,
+                (new_lines.get(number, line) for number, line in enumerate(self.lines())),
+            )
+
+    def remove_unless_failed(self) -> None:
+        """Delete the file once its results are used, unless some lines can be done again."""
+        if not any(line.failed for line in self.lines()):
+            self.path.unlink(missing_ok=True)
+
+    def _delete_torn_line(self) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+    def _parsed(self, text: bytes) -> L | None:
+        try:
+            return self._line_type.model_validate_json(text) if text.endswith(b"\n") else None
+        except ValidationError:
+            return None
+
+
+class KeptResult:
+    """A JSON file with one result and the key of everything that the result depends on.
+
+    Args:
+        path: The file; need not exist.
+        key: Key that the result must have.
+        key_field: Field of the file that holds the key.
+    """
+
+    def __init__(self, path: Path, key: str, key_field: str = "key") -> None:
+        self.path = path
+        self.key = key
+        self._key_field = key_field
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the result; ``None`` if there is none, or one of something else."""
+        if not self.path.is_file():
+            return None
+        result: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+        return result if result.get(self._key_field) == self.key else None
+
+    def write(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Write a result, with its key, to a file that appears only when it is complete.
+
+        Returns:
+            The result as it is in the file.
+        """
+        with_key = {self._key_field: self.key, **result}
+        write_json(self.path, with_key)
+        return with_key
+
+
+def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
+    """Write lines at the end of a JSONL file; they are on the disk when this returns.
+
+    Raises:
+        OSError: If they cannot be written, as on a full disk. The earlier lines stay whole.
+    """
+    text = "".join(line.model_dump_json(exclude_unset=True) + "\n" for line in lines)
+    with path.open("ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            unwritten = memoryview(text.encode())
+            while unwritten:
+                unwritten = unwritten[file.write(unwritten) :]
             os.fsync(file.fileno())
-            num_saved += len(rows)
-            yield num_saved
+        except OSError as error:
+            with suppress(OSError):
+                file.truncate(end)
+            raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def grade_failed(partial: Path, judge: Grader, read: Read, batch: int) -> None:
-    """Grade again the rows of a partial file that could not be judged."""
-    failed = (
-        (number, request)
-        for number, (saved, (_, request)) in enumerate(
-            zip(read_saved(partial), read(), strict=False)
-        )
-        if saved.failed
-    )
-    again: dict[int, Verdict] = {}
-    while rows := list(itertools.islice(failed, batch)):
-        verdicts = judge.grade([request for _, request in rows])
-        again.update(zip((number for number, _ in rows), verdicts, strict=True))
-    if again:
-        write_records(
-            partial,
-            (
-                saved.model_copy(update={"verdict": again.get(number, saved.verdict)})
-                for number, saved in enumerate(read_saved(partial))
-            ),
-        )
-
-
-def keep_matching(partial: Path, judge: Grader, read: Read, batch: int) -> int:
-    """Cut a partial file after its last whole batch that still holds; return how many lines stay.
-
-    Cut-off or damaged lines, changed rows and another judge's verdicts all end what is kept. The
-    last batch of a complete file is whole, however short.
-    """
-    number = num_kept = end = 0
-    with partial.open("ab+") as file:
-        file.seek(0)
-        for number, (row, request) in enumerate(read(), 1):
-            saved = _parse_saved(file.readline())
-            if saved is None or (saved.row, saved.key) != (row, request_key(judge, request)):
-                break
-            if number % batch == 0:
-                num_kept, end = number, file.tell()
-        else:
-            if not file.readline():
-                num_kept, end = number, file.tell()
-        file.truncate(end)
-    return num_kept
-
-
-def request_key(judge: Grader, request: JudgeRequest) -> str:
-    """SHA-256 of a request, its pictures' content and the judge that it was put to."""
-    try:
-        get_task(request.task).check(request)
-        fingerprint = judge.fingerprint(request)
-    except CustosError:  # the verdict says the same
-        fingerprint = ""
-    content = {
-        **request.model_dump(),
-        "images": [picture_sha256(source) for source in request.images],
-        "judge": [judge.name, fingerprint],
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def read_saved(partial: Path) -> Iterator[Saved]:
-    """Read back a complete partial file."""
-    with partial.open("rb") as file:
-        for line in file:
-            yield Saved.model_validate_json(line)
-
-
-def _parse_saved(line: bytes) -> Saved | None:
-    try:
-        return Saved.model_validate_json(line) if line.endswith(b"\n") else None
-    except ValidationError:
-        return None
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
+def in_batches(items: Iterable[I], size: int) -> Iterator[list[I]]:
+    """Yield the items in lists of a size; the last list may be shorter."""
+    stream = iter(items)
+    while batch := list(itertools.islice(stream, size)):
+        yield batch

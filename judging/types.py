@@ -181,7 +181,7 @@ class Verdict(_Record):
             id=request.id,
             status="unparsed" if isinstance(error, Unparsed) else "judge_error",
             message=str(error),
-            judge=judge,
+            **({"judge": judge} if judge else {}),  # Files leave out what was not set.
         )
         if isinstance(error, FieldError):
             verdict._field_error = (error.field, error.message)

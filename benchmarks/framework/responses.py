@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from clients.chat import Reply, Usage
-from clients.jobs import REQUEST_FAILED, Answer, JobResult, Reject, read_answers
-from clients.messages import ChatItem, Decoding, Message, item_key
+from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
+from clients.kept_work import in_batches
+from clients.messages import ChatItem, Decoding, Message
 from judging.errors import CustosError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def ask_backbone(
     decoding: Decoding,
     *,
     answers: Path,
-    on_progress: Callable[[int], None] = lambda done: None,
+    on_progress: OnProgress | None = None,
 ) -> JobResult:
     """Have a local backbone answer every item that has no answer yet.
 
@@ -98,11 +99,12 @@ def ask_backbone(
         items: Lone user turns, under different ids.
         backbone: Hub id, folder or ``embedded``.
         decoding: How answers are drawn; the seed counts, ``None`` is 0.
-        answers: JSONL file of ``Answer``; grows batch by batch, and a later call starts from it.
-        on_progress: Called with the number of items done.
+        answers: JSONL file of ``KeptAnswer``; grows batch by batch, and a later call starts from
+            it.
+        on_progress: Called at the start and after every batch.
 
     Raises:
-        CustosError: If the backbone cannot be loaded.
+        CustosError: If the backbone cannot be loaded, or another process writes these answers.
     """
     from judging.models.backbones import load_backbone
     from judging.scoring.prompts import Encoder
@@ -113,26 +115,13 @@ def ask_backbone(
     encoder = Encoder(loaded)
     engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
     model = f"{loaded.name}/{loaded.version}"
-    keys = {item.id: item_key(item, model, decoding) for item in items}
-    if len(keys) < len(items):
-        raise CustosError("an id is given to more than one item")
-    answers.parent.mkdir(parents=True, exist_ok=True)
-    result = JobResult(replies=read_answers(answers, keys))
-    result.num_reused = len(result.replies)
-    left = [item for item in items if item.id not in result.replies]
-    on_progress(result.num_reused)
-    with answers.open("ab") as file:
-        for start in range(0, len(left), ANSWERED_AT_ONCE):
-            some = left[start : start + ANSWERED_AT_ONCE]
-            replies, rejects = _answer(some, encoder, engine, decoding)
-            for key, reply in replies.items():
-                line = Answer(id=key, key=keys[key], reply=reply)
-                file.write(line.model_dump_json().encode() + b"\n")
-            file.flush()
-            result.replies |= replies
-            result.rejects += rejects
-            on_progress(len(result.replies) + len(result.rejects))
-    return result
+    with open_job(items, model, decoding, answers, on_progress) as job:
+        for batch in in_batches(job.remaining, ANSWERED_AT_ONCE):
+            replies, rejects = _answer(batch, encoder, engine, decoding)
+            job.save(replies)
+            for reject in rejects:
+                job.reject(reject)
+    return job.result
 
 
 def _answer(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clients.chat import ModelServer, Prices
-from clients.jobs import JobResult, Reject, run_job
+from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding, Message
 from data_prep.sources.conversations import to_conversation
 from data_prep.sources.judgement_text import PAIR_TASK, UnusableJudgement, parse_judgement
@@ -103,6 +103,7 @@ def write_critiques(
     *,
     source: Mapping[str, Any],
     command: str,
+    on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """Ask for a critique of every pair and write those that lead to people's label.
 
@@ -118,6 +119,7 @@ def write_critiques(
         out: Folder to write to; made if it is missing.
         source: What the examples were read from.
         command: Command line that can repeat this.
+        on_progress: Called as requests are done, to show a progress bar.
 
     Returns:
         The manifest.
@@ -131,7 +133,7 @@ def write_critiques(
         decoding,
         answers=out / ANSWERS,
         rejects=out / REJECTS,
-        prices=prices,
+        on_progress=on_progress,
     )
     rows, rejects = sort_out(examples, result)
     (out / MANIFEST_NAME).unlink(missing_ok=True)

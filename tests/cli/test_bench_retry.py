@@ -61,7 +61,7 @@ def test_grading_asks_again_only_for_what_failed(
     fail_on("two", fake)
     done = run(*grade)
     assert (done.exit_code, len(fake.seen)) == (0, 3)
-    assert f"1 failed, kept in {partial}; --retry-failed asks again\n" in done.stderr
+    assert f"1 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
     first = read(out)
     fail_on("nothing", fake)
     assert run(*grade).exit_code == 0
@@ -90,7 +90,7 @@ def test_a_tournament_asks_again_only_for_what_failed(
     fail_on("9", fake)  # x against y and z on the first question
     done = run(*play)
     assert (done.exit_code, len(fake.seen)) == (0, 18)
-    assert f"2 failed, kept in {partial}; --retry-failed asks again\n" in done.stderr
+    assert f"2 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
     assert read(tmp_path / "table.json")["statuses"] == {"scored": 7, "judge_error": 2}
     fail_on("nothing", fake)
     assert run(*play).exit_code == 0

@@ -13,9 +13,11 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from cli.grade import read_requests, write_verdicts
 from cli.main import app
-from clients.kept_work import locked, request_key
+from cli.shared.request_rows import read_requests
+from cli.shared.verdict_files import write_verdicts
+from clients.kept_verdicts import request_key
+from clients.kept_work import locked
 from judging import Judge, JudgeRequest, Verdict
 from judging.types import Pass
 from tests.serve.chat.made_up import KnowingJudge
@@ -270,7 +272,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         "quick": KnowingJudge("quick", ("hieval-qs",)),
         "pairs": KnowingJudge("pairs", ("truthful-pair",)),
     }
-    monkeypatch.setattr("cli.serve.served_by_default", lambda: list(shipped))
+    monkeypatch.setattr("cli.shared.judges.default_judges", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
     critique = {"task": "hieval-ea", **row()}

@@ -39,7 +39,7 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
         patch.setattr(judge, "_answer", failing_on_rome(judge))
         done = run(many(10), "--batch", "4")  # the last batch is short
     assert done.exit_code == 0
-    assert f"4 failed, kept in {partial}; --retry-failed asks again\n" in done.stderr
+    assert f"4 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
     first = out.read_bytes()
     judge.batches.clear()
     assert run(None, "--batch", "4").exit_code == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli.prep import app
+from cli.prep.app import app
 from judging.errors import CustosError
 from judging.records import read_records
 from judging.types import LabelledExample

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.serve import load, named_sources
-from cli.shared.server_options import judge_on
+from cli.shared.judges import load_judge, load_named_judges, named_sources
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from serve.queue.service import Service
@@ -61,8 +60,8 @@ def test_the_service_answers_with_what_a_server_reads(tiny_folders: Folders) -> 
     folder = tiny_folders("qwen2_5_vl")
     with FakeServer().running() as server:
         server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-        judge = judge_on("openai", f"m={folder}", server.url, "", 4, 60)
-        with serving(Service(load({"m": "m"}, {}, lambda _: judge))) as client:
+        judge = load_judge("openai", f"m={folder}", server.url, "", 4, 60)
+        with serving(Service(load_named_judges({"m": "m"}, {}, lambda _: judge))) as client:
             [card] = client.get("/judges").json()["judges"]
             asked = {"question": "q", "references": ["19"], "response": "19"}
             verdict = client.post("/judge", json=asked).json()

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from cli import serve
 from cli.main import app
+from cli.shared.judges import default_judges, named_sources
 from judging import CustosError
 from judging.card import CARD_FILE
 from tests.serve.made_up import FakeJudge
@@ -25,6 +25,7 @@ from judging import Judge
 from tests.serve.made_up import FakeJudge
 Judge.load = FakeJudge
 from cli.main import app
+from cli.shared.judges import default_judges, named_sources
 app()
 """
 
@@ -99,11 +100,11 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
 ) -> None:
     given: list[Any] = []
 
-    def judge_on(*settings: Any, **patience: Any) -> FakeJudge:
+    def load_judge(*settings: Any, **patience: Any) -> FakeJudge:
         given.append((settings[-1], patience))
         return FakeJudge()
 
-    monkeypatch.setattr("cli.serve.judge_on", judge_on)
+    monkeypatch.setattr("cli.serve.load_judge", load_judge)
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load: load())
     command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
     result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])
@@ -116,16 +117,16 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
 def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
     with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
-        serve.served_by_default()
+        default_judges()
     for name in ("b", "a"):
         (tmp_path / name).mkdir()
         (tmp_path / name / CARD_FILE).touch()
     (tmp_path / "notes").mkdir()
-    assert serve.served_by_default() == ["a", "b"]
+    assert default_judges() == ["a", "b"]
 
 
 def test_names_and_sources() -> None:
-    assert serve.named_sources(["qs=runs/a=b", "runs/hieval", "embedded"]) == {
+    assert named_sources(["qs=runs/a=b", "runs/hieval", "embedded"]) == {
         "qs": "runs/a=b",
         "hieval": "runs/hieval",
         "embedded": "embedded",
@@ -142,4 +143,4 @@ def test_names_and_sources() -> None:
 )
 def test_names_that_are_refused(given: list[str], message: str) -> None:
     with pytest.raises(CustosError, match=re.escape(message)):
-        serve.named_sources(given)
+        named_sources(given)

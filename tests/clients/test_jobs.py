@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cli.shared.progress import job_bar
 from clients.chat import ChatClient, ModelServer, Prices, ServerRefusal
 from clients.jobs import JobResult, run_job
 from clients.messages import ChatItem, Decoding, Message
@@ -35,14 +36,16 @@ def echo(seen: Seen) -> Say:
 
 def run(fake: FakeServer, folder: Path, asked: list[ChatItem], **options: Any) -> JobResult:
     given: dict[str, Any] = {"api_key": KEY, "first_wait": 0.01, "tries": 2, "deadline": 20.0}
-    return run_job(
-        asked,
-        ModelServer(fake.url, "m", **(given | options)),
-        Decoding(temperature=0),
-        answers=folder / "answers.jsonl",
-        rejects=folder / "rejects.jsonl",
-        prices=Prices(prompt=1.0, completion=10.0),
-    )
+    prices = Prices(prompt=1.0, completion=10.0)
+    with job_bar(prices) as show:
+        return run_job(
+            asked,
+            ModelServer(fake.url, "m", **(given | options)),
+            Decoding(temperature=0),
+            answers=folder / "answers.jsonl",
+            rejects=folder / "rejects.jsonl",
+            on_progress=show,
+        )
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -134,6 +137,7 @@ def test_ids_must_differ(fake: FakeServer, tmp_path: Path) -> None:
 JOB = """
 import sys
 from pathlib import Path
+from cli.shared.progress import job_bar
 from clients.chat import ModelServer
 from clients.jobs import run_job
 from clients.messages import ChatItem, Decoding, Message

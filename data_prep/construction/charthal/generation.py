@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clients.chat import ModelServer, Prices
-from clients.jobs import JobResult, Reject, run_job
+from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import Decoding
 from data_prep.construction.charthal.charts import Chart
 from data_prep.construction.charthal.checks import Question, Rulings
@@ -38,6 +38,7 @@ def generate_questions(
     *,
     source: Mapping[str, Any],
     command: str,
+    on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """Have a model write one question per chart and cell.
 
@@ -52,6 +53,7 @@ def generate_questions(
         out: Folder to write to; made if it is missing.
         source: What the charts were read from.
         command: Command line that can repeat this.
+        on_progress: Called as requests are done, to show a progress bar.
 
     Returns:
         The manifest.
@@ -71,7 +73,7 @@ def generate_questions(
         decoding,
         answers=out / ANSWERS,
         rejects=out / REJECTS,
-        prices=prices,
+        on_progress=on_progress,
     )
     questions, rejects = read_replies(charts, result)
     (out / MANIFEST_NAME).unlink(missing_ok=True)

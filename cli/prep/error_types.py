@@ -1,4 +1,4 @@
-"""``custos prep error-types``: balance annotated errors, test on hard and new ones."""
+"""``custos prep error-types``: balanced errors to train on, hard and new ones to test on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli.prep import (
+from cli.shared.bad_rows import show_skipped
+from cli.shared.splits import (
     Cal,
     Out,
     Seed,
@@ -16,7 +17,6 @@ from cli.prep import (
     Strict,
     Val,
     held_out_shares,
-    show_bad_rows,
     write_splits,
 )
 from data_prep.sources.generic import load_generic
@@ -29,22 +29,29 @@ def error_types(
     source: SourceFile,
     hard: Annotated[
         Path,
-        typer.Option(help="Quick-scoring test split; what source shares with it counts as hard."),
+        typer.Option(
+            help="Test split of the quick-scoring stage. An example of --source that is also in it "
+            "counts as hard."
+        ),
     ],
     out: Out,
     seen: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Split that the quick-scoring stage was trained on or chosen by (train, val, "
-            "cal; repeatable): questions in it are neither new nor for val or cal."
+            help="Split that the quick-scoring stage was trained on or chosen by: train, val or "
+            "cal. Questions in it are not new, and are not used for val or cal. May be repeated."
         ),
     ] = None,
     test_per_type: Annotated[
-        int, typer.Option(min=2, help="Test examples of each error type, 60 % of them hard.")
+        int, typer.Option(min=2, help="Test examples of each error type; 60 % of them are hard.")
     ] = 200,
     per_class: Annotated[
         int | None,
-        typer.Option(min=1, help="Most of each class in train; default: the rarest class's."),
+        typer.Option(
+            min=1,
+            help="Keep at most this many examples of each class in train. "
+            "Default: as many as the rarest class has.",
+        ),
     ] = None,
     seed: Seed = 0,
     val: Val = 0.05,
@@ -53,35 +60,37 @@ def error_types(
 ) -> None:
     """Balance error types for training, and test on hard and new cases 60 to 40 of every type.
 
-    Hard cases are those of the quick-scoring test (made with --verdicts: those models get wrong);
-    they are never trained on. New cases, val and cal are of questions that no --seen split has;
-    val and cal keep their natural shares.
+    Hard cases are those of the quick-scoring test split; if that was made with --verdicts, they are
+    the ones that the models got wrong. Hard cases are never trained on. New cases, val and cal come
+    from questions that no --seen split has. Val and cal keep their natural shares.
 
     Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl
     --seen data/qs/train.jsonl --seen data/qs/val.jsonl --seen data/qs/cal.jsonl --out data/ea
     """
     bad_rows: list[str] = []
     examples = load_generic(source, None if strict else bad_rows)
-    show_bad_rows(bad_rows)
+    show_skipped(bad_rows)
     hard_rows = load_generic(hard)
     seen_rows = [row for path in seen or () for row in load_generic(path)]
-    test, rest = hard_and_new_test(examples, hard_rows, seen_rows, test_per_type, seed)
+    test, others = hard_and_new_test(examples, hard_rows, seen_rows, test_per_type, seed)
     held_out = held_out_shares(val, cal, 0)
-    splits, num_near_test = split_beside_test(rest, test, held_out, seed, seen=seen_rows)
+    splits, num_near_test = split_beside_test(others, test, held_out, seed, seen=seen_rows)
     num_train = len(splits["train"])
     splits["train"] = balanced_sample(splits["train"], per_class, seed)
-    known = {item_of(row) for row in hard_rows}
-    cases = Counter((class_of(row), "hard" if item_of(row) in known else "new") for row in test)
+    hard_items = {item_of(row) for row in hard_rows}
+    cases = Counter(
+        f"{class_of(row)}, {'hard' if item_of(row) in hard_items else 'new'}" for row in test
+    )
     described = {
         **describe_file(source),
         "hard": describe_file(hard),
         "seen": [describe_file(path) for path in seen or ()],
         "per_class": per_class,
-        "test_cases": {f"{name}, {sort}": count for (name, sort), count in sorted(cases.items())},
+        "test_cases": dict(sorted(cases.items())),
     }
     left_out = {
         "bad_rows": len(bad_rows),
-        "near_hard_or_drawn_cases": len(examples) - len(test) - len(rest) + num_near_test,
+        "near_hard_or_drawn_cases": len(examples) - len(test) - len(others) + num_near_test,
         "beyond_balance": num_train - len(splits["train"]),
     }
     write_splits(splits, out, described, held_out, seed, left_out)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import Annotated
 
 import typer
 
-from cli.prep import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
+from cli.shared.command_line import command_line
+from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
 from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate
 
 
 def pairs(
     out: Out,
-    rows: Annotated[int, typer.Option(min=1, help="How many pairs to make, all splits together.")],
+    rows: Annotated[int, typer.Option(min=1, help="Make this many pairs, all splits together.")],
     pictures: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share with a picture; half of these need it."),
+        typer.Option(min=0, max=1, help="Share of pairs with a picture; half of these need it."),
     ] = PICTURE_SHARE,
     both_orders: Annotated[
         bool, typer.Option(help="Write every training pair in both orders of its responses.")
@@ -29,8 +28,8 @@ def pairs(
 ) -> None:
     """Make pairs of responses about charts, of known truth and faults, with critiques.
 
-    The test split shows only wordings that no other split has. scores/ holds the same responses one
-    by one, with critiques and scores from 0 to 10.
+    The test split uses only wordings that no other split has. The folder scores/ holds the same
+    responses one by one, with critiques and scores from 0 to 10.
 
     Example: custos prep pairs --out data/pairs --rows 8000 --seed 1
     """
@@ -51,6 +50,6 @@ def pairs(
         source={"name": "pairs", "rows": rows, "seed": seed, "pictures": pictures},
         held_out=held_out,
         seed=seed,
-        command=shlex.join(["custos", *sys.argv[1:]]),
+        command=command_line(),
     )
     show_splits(written, out)

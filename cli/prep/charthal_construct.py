@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from cli.prep import Strict, show_bad_rows
+from cli.shared.bad_rows import show_skipped
+from cli.shared.command_line import command_line
+from cli.shared.progress import job_bar
 from cli.shared.server_options import (
     CompletionPrice,
     Concurrency,
@@ -24,6 +23,8 @@ from cli.shared.server_options import (
     api_key,
     prices,
 )
+from cli.shared.splits import Strict
+from cli.shared.tables import count_table
 from judging.errors import CustosError
 
 app = typer.Typer(
@@ -39,19 +40,26 @@ def generate(
     charts: Annotated[
         Path,
         typer.Option(
-            help="JSONL, JSON or Parquet file: id, images, num_subplots, discipline, chart_type."
+            help="Read this JSONL, JSON or Parquet file of charts with the fields id, images, "
+            "num_subplots, discipline and chart_type."
         ),
     ],
-    count: Annotated[int, typer.Option(min=1, help="Charts to sample; 12 questions on each.")],
+    count: Annotated[
+        int, typer.Option(min=1, help="Sample this many charts; each gets 12 questions.")
+    ],
     base_url: ServerUrl,
     model: Writer,
-    out: Annotated[Path, typer.Option(help="Folder for questions, pictures and manifest.json.")],
-    seed: Annotated[int, typer.Option(help="Other seeds sample other charts.")] = 0,
+    out: Annotated[
+        Path, typer.Option(help="Write questions, pictures and manifest.json to this folder.")
+    ],
+    seed: Annotated[int, typer.Option(help="Another seed samples other charts.")] = 0,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,
     temperature: Temperature = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest reply.")] = 4096,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Stop a reply after this many tokens.")
+    ] = 4096,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,
     strict: Strict = False,
@@ -59,7 +67,8 @@ def generate(
     """Sample charts and have a model write a question for every cell.
 
     Charts of one and two subplots come 3:2, disciplines in proportion, and every chart type stays
-    in. The same command picks up where it was stopped, and asks again where a request failed.
+    in. If the command is stopped, the same command continues where it stopped and sends failed
+    requests again.
 
     Example: custos prep charthal-construct generate --charts charts.jsonl --count 100
     --base-url https://api.openai.com/v1 --model o4-mini --key-env OPENAI_API_KEY --out data/mine
@@ -75,16 +84,19 @@ def generate(
     )
     bad_rows: list[str] = []
     pool = load_charts(charts, None if strict else bad_rows)
-    show_bad_rows(bad_rows)
-    manifest = generate_questions(
-        sample_charts(pool, count, seed),
-        server,
-        Decoding(temperature=temperature, max_tokens=max_tokens),
-        prices(prompt_price, completion_price),
-        out,
-        source={**describe_file(charts), "bad_rows": len(bad_rows), "seed": seed},
-        command=shlex.join(["custos", *sys.argv[1:]]),
-    )
+    show_skipped(bad_rows)
+    price = prices(prompt_price, completion_price)
+    with job_bar(price) as show:
+        manifest = generate_questions(
+            sample_charts(pool, count, seed),
+            server,
+            Decoding(temperature=temperature, max_tokens=max_tokens),
+            price,
+            out,
+            source={**describe_file(charts), "bad_rows": len(bad_rows), "seed": seed},
+            command=command_line(),
+            on_progress=show,
+        )
     _show_cells(manifest["counts"])
     rejected = sum(manifest["rejected"].values())
     written = sum(manifest["counts"].values())
@@ -94,9 +106,11 @@ def generate(
 @app.command()
 def sheet(
     folder: Folder,
-    out: Annotated[Path, typer.Option(help="CSV or JSONL file for one annotator.")],
+    out: Annotated[
+        Path, typer.Option(help="Write the annotator's sheet to this CSV or JSONL file.")
+    ],
 ) -> None:
-    """Write a sheet for an annotator: correct in place, then say keep or discard.
+    """Write a sheet for one annotator, who corrects in place and then says keep or discard.
 
     Example: custos prep charthal-construct sheet data/mine --out anna.csv
     """
@@ -112,10 +126,14 @@ def sheet(
 def collect(
     folder: Folder,
     sheets: Annotated[
-        list[Path], typer.Option("--sheet", help="Filled-in sheet, one per annotator; repeat.")
+        list[Path],
+        typer.Option("--sheet", help="Read this filled-in sheet. Repeat for every annotator."),
     ],
     final: Annotated[
-        Path | None, typer.Option(help="Sheet that settles what annotators differ on.")
+        Path | None,
+        typer.Option(
+            help="Sheet that settles what annotators differ on. Default: differences stay open."
+        ),
     ] = None,
 ) -> None:
     """Bring sheets together into FOLDER/charthal.json and FOLDER/disagreements.json.
@@ -145,8 +163,4 @@ def collect(
 
 
 def _show_cells(counts: dict[str, int]) -> None:
-    shown = Table("cell")
-    shown.add_column("questions", justify="right")
-    for cell, count in counts.items():
-        shown.add_row(cell, str(count))
-    Console(highlight=False).print(shown)
+    Console(highlight=False).print(count_table("cell", "questions", counts))

@@ -1,0 +1,1 @@
+"""``custos bench``: the verbs that answer, grade and tabulate benchmarks."""

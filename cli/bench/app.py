@@ -1,0 +1,19 @@
+"""The verbs of ``custos bench``, in the order of its help."""
+
+from __future__ import annotations
+
+import typer
+
+from cli.bench.compare import compare
+from cli.bench.grade import grade
+from cli.bench.lal import lal
+from cli.bench.list import list_benchmarks
+from cli.bench.plan import plan
+from cli.bench.respond import respond
+from cli.bench.table import table
+from cli.bench.tournament import tournament
+
+app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
+app.command("list")(list_benchmarks)
+for verb in (respond, grade, table, compare, plan, tournament, lal):
+    app.command()(verb)

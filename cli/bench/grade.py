@@ -1,0 +1,155 @@
+"""``custos bench grade``: a benchmark's responses under a judge."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.shared.bad_rows import fail_without_verdict, show_problems
+from cli.shared.benchmark_options import Name
+from cli.shared.command_line import command_line
+from cli.shared.grading import Batch, RetryFailed, fill_showing
+from cli.shared.judges import load_benchmark_grader
+from cli.shared.server_options import (
+    ChatModel,
+    CompletionPrice,
+    Concurrency,
+    Deadline,
+    KeyEnv,
+    PromptPrice,
+    prices,
+)
+from clients.kept_verdicts import Grader, KeptVerdict, partial_file
+from clients.kept_work import KeptFile, locked
+from judging import CustosError, Judge
+from judging.records import write_json
+
+if TYPE_CHECKING:
+    from benchmarks.framework.grading import ResponsesToGrade
+    from clients.chat import Prices
+
+Responses = Annotated[
+    Path, typer.Option(help="Read items with their responses, in the benchmark's own shape.")
+]
+JudgeSource = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos "
+        "serve or, with --model, of an OpenAI-compatible server. Not needed where rules decide "
+        "everything.",
+    ),
+]
+OfficialItems = Annotated[
+    str | None,
+    typer.Option(
+        help="Read the official items from this file, folder or hub data set. Needed for responses "
+        "that hold only ids."
+    ),
+]
+RubricFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="charthal: read rubric names and your own instructions from this YAML file, to repeat "
+        "a published grader. For zero-shot judges and servers. Default: our own rubrics."
+    ),
+]
+
+
+def grade(
+    name: Name,
+    responses: Responses,
+    out: Annotated[Path, typer.Option(help="Write the graded items to this JSON or JSONL file.")],
+    judge: JudgeSource = None,
+    model: ChatModel = None,
+    items: OfficialItems = None,
+    rubric_file: RubricFile = None,
+    retry_failed: RetryFailed = False,
+    batch: Batch = 256,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
+    prompt_price: PromptPrice = 0,
+    completion_price: CompletionPrice = 0,
+) -> None:
+    """Grade responses to a benchmark and write them in its own graded shape.
+
+    Verdicts are kept in OUT.partial while the command runs. If it is stopped, the same command
+    continues where it stopped. OUT.partial stays as long as it holds failed rows: then
+    --retry-failed grades them again. If the judge gave no verdict at all, the exit status is 1.
+
+    Time and cost are written to OUT.run.json, where custos bench table finds them. If several runs
+    shared the work, they are not known.
+
+    Example: custos bench grade charthal --responses gpt.response.json
+    --judge runs/charthal/fold-1/judge --out gpt.eval.json
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import check_output, run_file, write_graded
+    from benchmarks.framework.grading import read_responses
+
+    benchmark = get_benchmark(name)
+    for source in (responses, items):
+        if source is not None:
+            check_output(out, Path(source))
+    work = read_responses(benchmark, responses, items, out.with_name(f"{out.stem}-images"))
+    if rubric_file is not None:
+        work = work.with_rubrics(rubric_file)
+    partial = partial_file(out)
+    with locked(partial.path):
+        run_file(out).unlink(missing_ok=True)
+        if work.num_requests:
+            if judge is None:
+                raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
+            grader = load_benchmark_grader(judge, model, key_env, concurrency, deadline)
+            _check_wording(grader, rubric_file)
+            price = prices(prompt_price, completion_price)
+            run = _fill(partial, grader, work, batch, retry_failed, price)
+            rubrics = str(rubric_file) if rubric_file else None
+            write_json(run_file(out), {**run, "rubric_file": rubrics})
+        kept = partial.lines() if work.num_requests else ()
+        graded = work.grade((line.row, line.verdict) for line in kept)
+        write_graded(out, graded.rows, benchmark.keyed)
+        partial.remove_unless_failed()
+    show_problems(responses, graded.unscored)
+    typer.echo(f"{len(graded.rows)} items graded, {len(graded.unscored)} without a label: {out}")
+    if work.num_requests:
+        fail_without_verdict(responses, graded.statuses)
+
+
+def _fill(
+    partial: KeptFile[KeptVerdict],
+    grader: Grader,
+    work: ResponsesToGrade,
+    batch: int,
+    retry_failed: bool,
+    price: Prices | None,
+) -> dict[str, Any]:
+    """Grade what is not graded yet; return what this run took."""
+    from benchmarks.framework.grading import time_and_cost
+
+    started, was_stopped = time.perf_counter(), partial.path.exists()
+    fill_showing(partial, grader, work.numbered_requests, work.num_requests, batch, retry_failed)
+    seconds = None if was_stopped else time.perf_counter() - started
+    usage = getattr(grader, "usage", None)
+    return {
+        **time_and_cost(grader.name, work.num_requests, seconds, usage, price),
+        "version": version("custos"),
+        "command": command_line(),
+    }
+
+
+def _check_wording(grader: Grader, rubric_file: Path | None) -> None:
+    """Refuse a user's own rubrics for a judge that was trained under ours."""
+    from clients.chat_judge import ChatJudge
+
+    is_zero_shot = isinstance(grader, Judge) and grader.card is None
+    if rubric_file is not None and not (is_zero_shot or isinstance(grader, ChatJudge)):
+        raise CustosError(
+            f"--rubric-file: judge '{grader.name}' was trained under other instructions; "
+            "use a backbone or, with --model, the URL of a server as the judge"
+        )

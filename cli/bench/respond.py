@@ -1,0 +1,216 @@
+"""``custos bench respond``: a model answers a benchmark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.shared.bad_rows import show_problems, write_problems
+from cli.shared.benchmark_options import Items, Name
+from cli.shared.command_line import command_line
+from cli.shared.progress import counting_bar, job_bar, spent_text
+from cli.shared.server_options import (
+    ChatModel,
+    CompletionPrice,
+    Concurrency,
+    Deadline,
+    KeyEnv,
+    PromptPrice,
+    api_key,
+    prices,
+)
+from judging.errors import CustosError
+from judging.records import write_json
+
+if TYPE_CHECKING:
+    from benchmarks.framework.base import Benchmark
+    from benchmarks.framework.files import Row
+    from benchmarks.framework.responses import ItemQuestion
+    from clients.chat import ModelServer, Prices
+    from clients.jobs import JobResult
+    from clients.messages import ChatItem, Decoding
+
+Backbone = Annotated[
+    str | None,
+    typer.Option(help="Ask this local backbone instead: a hub id, a folder or embedded."),
+]
+Style = Annotated[
+    str | None,
+    typer.Option(help="Way of asking. Default: the first one that the benchmark has."),
+]
+NoImage = Annotated[
+    bool,
+    typer.Option("--no-image", help="Leave out the pictures, to see what the model knows blind."),
+]
+OptionLogits = Annotated[
+    bool,
+    typer.Option(
+        "--option-logits", help="With --backbone: write OUT.logits.json too, for custos bench lal."
+    ),
+]
+
+
+def respond(
+    name: Name,
+    items: Items,
+    out: Annotated[
+        Path, typer.Option(help="Write items with their responses to this JSON or JSONL file.")
+    ],
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="Ask the OpenAI-compatible server at this address: http://host:8000/v1"),
+    ] = None,
+    model: ChatModel = None,
+    backbone: Backbone = None,
+    style: Style = None,
+    no_image: NoImage = False,
+    option_logits: OptionLogits = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask only this many items, the first. Default: all.")
+    ] = None,
+    temperature: Annotated[
+        float,
+        typer.Option(min=0, help="Sampling temperature. Some servers' reasoning models need 1."),
+    ] = 0.0,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Stop a response after this many tokens.")
+    ] = 2048,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
+    prompt_price: PromptPrice = 0,
+    completion_price: CompletionPrice = 0,
+) -> None:
+    """Have a model answer a benchmark: the bare question and its pictures, at temperature 0.
+
+    Answers are kept in OUT.answers.jsonl. If the command is stopped, the same command continues
+    where it stopped, and it asks failed items again. Items without a response are listed and left
+    out; then the exit status is 1.
+
+    Example: custos bench respond charthal --items charthal.json --base-url https://api.openai.com/v1
+    --model gpt-4o --key-env OPENAI_API_KEY --out gpt.response.json
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import check_output, write_graded
+    from benchmarks.framework.responses import build_questions, join_answers
+    from clients.messages import Decoding
+
+    if option_logits and backbone is None:
+        raise CustosError("--option-logits: needs a local model: --backbone")
+    benchmark = get_benchmark(name)
+    check_output(out, Path(items))
+    rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
+    style, started = style or benchmark.styles[0], time.perf_counter()
+    questions = build_questions(benchmark, rows, style, not no_image)
+    decoding = Decoding(temperature=temperature, max_tokens=max_tokens)
+    price = prices(prompt_price, completion_price)
+    server = _server(base_url, model, backbone, key_env, concurrency, deadline)
+    result = _ask([question.chat for question in questions], server, decoding, price, out)
+    complete, problems = join_answers(rows, questions, result)
+    if option_logits and backbone is not None:
+        problems |= _write_option_logits(benchmark, rows, questions, backbone, out)
+    write_graded(out, complete, benchmark.keyed)
+    show_problems(Path(items), problems)
+    write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
+    asked = {"model": model or backbone, "style": style, "images": not no_image}
+    counts = {"items": len(rows), "responses": len(complete), "failed": len(problems)}
+    seconds = None if result.num_reused else time.perf_counter() - started
+    _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _server(
+    base_url: str | None,
+    model: str | None,
+    backbone: str | None,
+    key_env: str | None,
+    concurrency: int,
+    deadline: float,
+) -> ModelServer | str:
+    """Return the server to ask, or the name of the local backbone.
+
+    Raises:
+        CustosError: If the options name neither or both.
+    """
+    from clients.chat import ModelServer
+
+    if backbone is not None and base_url is None:
+        return backbone
+    if base_url is None or model is None or backbone is not None:
+        raise CustosError("name who answers: --base-url with --model, or --backbone")
+    return ModelServer(
+        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
+    )
+
+
+def _ask(
+    chats: Sequence[ChatItem],
+    server: ModelServer | str,
+    decoding: Decoding,
+    price: Prices | None,
+    out: Path,
+) -> JobResult:
+    """Ask a server or a local backbone every question that has no answer yet."""
+    from benchmarks.framework.responses import ask_backbone
+    from clients.jobs import run_job
+
+    answers = out.with_name(f"{out.name}.answers.jsonl")
+    with job_bar(price) as show:
+        if isinstance(server, str):
+            return ask_backbone(chats, server, decoding, answers=answers, on_progress=show)
+        rejects = out.with_name(f"{out.name}.rejects.jsonl")
+        return run_job(chats, server, decoding, answers=answers, rejects=rejects, on_progress=show)
+
+
+def _write_option_logits(
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    questions: Sequence[ItemQuestion],
+    backbone: str,
+    out: Path,
+) -> dict[int, str]:
+    """Write OUT.logits.json; return what is wrong with the rows that are not in it."""
+    from benchmarks.truthfulvqa.option_logits import option_logits
+
+    with counting_bar("option logits", len(questions)) as show:
+        logits, problems = option_logits(benchmark, rows, questions, backbone, on_progress=show)
+    write_json(out.with_name(f"{out.name}.logits.json"), logits)
+    return problems
+
+
+def _report(
+    out: Path,
+    asked: Mapping[str, Any],
+    decoding: Decoding,
+    counts: Mapping[str, int],
+    result: JobResult,
+    price: Prices | None,
+    seconds: float | None,
+) -> None:
+    """Write OUT.manifest.json, and print how many responses there are and what they cost."""
+    replies = result.replies.values()
+    counts = {
+        **counts,
+        "empty": sum(not reply.text.strip() for reply in replies),
+        "cut_off": sum(reply.finish_reason == "length" for reply in replies),
+    }
+    write_json(
+        out.with_name(f"{out.name}.manifest.json"),
+        {
+            **asked,
+            "decoding": decoding.model_dump(exclude_none=True),
+            **counts,
+            **result.account(price),
+            "seconds": seconds,
+            "version": version("custos"),
+            "command": command_line(),
+        },
+    )
+    typer.echo(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
+    typer.echo(f"{spent_text(result.usage, price)}: {out}")

@@ -1,0 +1,199 @@
+"""``custos bench tournament``: models ranked by a judge of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cli.shared.bad_rows import fail_without_verdict, show_problems
+from cli.shared.benchmark_options import Items, JsonOut
+from cli.shared.command_line import read_assignments
+from cli.shared.grading import Batch, RetryFailed, fill_showing
+from cli.shared.judges import load_benchmark_grader
+from cli.shared.server_options import ChatModel, Concurrency, Deadline, KeyEnv
+from clients.kept_verdicts import partial_file
+from clients.kept_work import locked
+from judging import CustosError, Verdict
+from judging.records import read_records, write_json, write_records
+
+if TYPE_CHECKING:
+    from benchmarks.framework.base import Benchmark
+    from benchmarks.framework.model_matches import ModelMatch
+
+Responses = Annotated[
+    list[str],
+    typer.Option(help="MODEL=FILE: read a model's responses from this file. Repeat per model."),
+]
+JudgeOfPairs = Annotated[
+    str,
+    typer.Option(
+        "--judge",
+        help="Judge of pairs: a run folder, a backbone, or the URL of custos serve or, with "
+        "--model, of an OpenAI-compatible server.",
+    ),
+]
+Critique = Annotated[
+    bool, typer.Option("--critique", help="Have the judge write a critique before it decides.")
+]
+WithReference = Annotated[
+    bool, typer.Option("--with-reference", help="Show the judge the right option.")
+]
+Against = Annotated[
+    Path | None,
+    typer.Option(
+        help="Compare the ranking with that of another judge: its --out of the same tournament."
+    ),
+]
+
+
+def tournament(
+    name: Annotated[
+        str, typer.Argument(help="Name of the benchmark; the paper does this for truthfulvqa.")
+    ],
+    items: Items,
+    responses: Responses,
+    judge: JudgeOfPairs,
+    out: Annotated[
+        Path, typer.Option(help="Write the verdicts on the matches to this JSONL file.")
+    ],
+    model: ChatModel = None,
+    task: Annotated[str, typer.Option(help="Task that the judge is given.")] = "truthful-pair",
+    critique: Critique = False,
+    with_reference: WithReference = False,
+    against: Against = None,
+    json_out: JsonOut = None,
+    retry_failed: RetryFailed = False,
+    batch: Batch = 256,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
+) -> None:
+    """Compare open-ended answers two by two: win matrix, Bradley-Terry ratings and Elo.
+
+    Get the answers with custos bench respond truthfulvqa --style open. Give --critique for a judge
+    that was trained to write a critique first. If the command is stopped, the same command
+    continues where it stopped. OUT.partial stays as long as it holds failed matches: then
+    --retry-failed grades them again. If the judge gave no verdict at all, the exit status is 1.
+
+    Example: custos bench tournament truthfulvqa --items truthfulvqa --responses gpt=gpt.json
+    --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.model_matches import compare_rankings, pair_up, tournament_table
+
+    benchmark = get_benchmark(name)
+    files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
+    texts = {player: _read_responses(benchmark, Path(file)) for player, file in files.items()}
+    _check_outputs(out, json_out, [items, *files.values(), *([against] if against else [])])
+    matches = pair_up(
+        benchmark,
+        benchmark.load(items, out.with_name(f"{out.stem}-images")),
+        texts,
+        task=task,
+        mode="critique" if critique else "score",
+        with_reference=with_reference,
+    )
+    others = _read_others(against, matches) if against is not None else None
+    partial = partial_file(out)
+    with locked(partial.path):
+        grader = load_benchmark_grader(judge, model, key_env, concurrency, deadline)
+        requests = [(number, match.request) for number, match in enumerate(matches, 1)]
+        fill_showing(partial, grader, lambda: requests, len(matches), batch, retry_failed)
+        verdicts = [line.verdict for line in partial.lines()]
+        _write_verdicts(out, verdicts)
+        result = tournament_table(matches, verdicts)
+        if others is not None:
+            result["agreement"] = compare_rankings(matches, verdicts, others)
+        if json_out is not None:
+            write_json(json_out, result)
+        partial.remove_unless_failed()
+    _show(result, len(matches), against)
+
+
+def _read_responses(benchmark: Benchmark, file: Path) -> dict[str, str]:
+    from benchmarks.framework.files import error_location, read_file
+    from benchmarks.framework.model_matches import responses_by_id
+
+    rows = list(read_file(file))
+    with error_location(file):
+        return responses_by_id(benchmark, rows)
+
+
+def _check_outputs(out: Path, json_out: Path | None, inputs: Sequence[str | Path]) -> None:
+    """Raise ``CustosError`` if an output would overwrite another file of the command."""
+    if out.suffix != ".jsonl":
+        raise CustosError(f"--out '{out}': expected a file ending in .jsonl")
+    for option, path, others in (("--out", out, inputs), ("--json", json_out, [*inputs, out])):
+        if path is not None and path.resolve() in {Path(other).resolve() for other in others}:
+            raise CustosError(f"{option} '{path}': that is another file of this command")
+
+
+def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
+    """Read another judge's verdicts; raise ``CustosError`` if they are on other matches."""
+    others = [verdict for _, verdict in read_records(file, Verdict)]
+    if [other.id for other in others] != [match.request.id for match in matches]:
+        raise CustosError(f"--against '{file}': does not hold the verdicts on the same matches")
+    return others
+
+
+def _write_verdicts(out: Path, verdicts: Sequence[Verdict]) -> None:
+    """Write the verdicts, and report those without a label; exit if there is no verdict at all."""
+    write_records(out, verdicts)
+    problems = {
+        number: verdict.message or verdict.status
+        for number, verdict in enumerate(verdicts, 1)
+        if verdict.label is None
+    }
+    show_problems(out, problems)
+    fail_without_verdict(out, {verdict.status for verdict in verdicts})
+
+
+def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
+    from benchmarks.framework.report.report import interval_cells
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(_ranking_table(result["models"]))
+    console.print(_win_table(list(result["models"]), result["win_rate"]))
+    statuses = ", ".join(f"{count} {status}" for status, count in result["statuses"].items())
+    console.print(
+        f"{num_matches} matches on {result['questions']} questions: {statuses}", markup=False
+    )
+    console.print(f"judges: {', '.join(result['judges'])}", markup=False)
+    if "agreement" in result:
+        tau, interval, models = interval_cells(result["agreement"])
+        console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")
+
+
+def _ranking_table(models: Mapping[str, Mapping[str, Any]]) -> Table:
+    from benchmarks.framework.report.report import interval_cells
+
+    table = Table("", "rating", "95 % interval", "Elo", "Elo by order", "points", "matches")
+    for name, row in models.items():
+        rating, interval, matches = interval_cells({**row["rating"], "n": row["matches"]})
+        elo = row["elo"]
+        by_order = f"{elo['order_low']:.0f} to {elo['order_high']:.0f}"
+        points = f"{row['points']:g}"
+        table.add_row(name, rating, interval, f"{elo['mean']:.0f}", by_order, points, matches)
+    return table
+
+
+def _win_table(names: Sequence[str], win_rate: Mapping[str, Mapping[str, Any]]) -> Table:
+    table = Table("wins of row over column, %", *names)
+    for name in names:
+        table.add_row(name, *(_percent(win_rate[name].get(other)) for other in names))
+    return table
+
+
+def _percent(rate: Mapping[str, float | None] | None) -> str:
+    if rate is None or rate["value"] is None:
+        return ""
+    low, high = (
+        "-" if rate[key] is None else f"{100 * float(rate[key] or 0):.0f}"
+        for key in ("low", "high")
+    )
+    return f"{100 * rate['value']:.1f} [{low}, {high}]"

@@ -1,0 +1,47 @@
+"""``custos prep charts``: drawn pictures to train and test error analysis."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.shared.chart_files import Captions, NumRows, Out, Seed, write_planned
+from cli.shared.splits import Cal, Test, Val, held_out_shares
+from data_prep.synthetic.charts.generate import TWIN_SHARE, plan
+
+
+def charts(
+    out: Out,
+    rows: NumRows,
+    seed: Seed = 0,
+    twins: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of groups that begin with twins (see custos prep twins)."
+        ),
+    ] = TWIN_SHARE,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+    captions: Captions = False,
+) -> None:
+    """Make error-analysis examples about drawn charts, figures and shapes.
+
+    Labels hold by construction. Four rows ask about every picture and share their group. No two
+    splits share a picture. The test split words its responses in forms that no other split shows.
+
+    With --captions the rows are a first lesson in text, before a lesson about the pictures.
+
+    Example: custos prep charts --out data/charts --rows 20000 --seed 1
+    """
+    planned = {
+        f"{split}.jsonl": list(
+            plan(
+                round(size), seed, "test" if split == "test" else "train", twins, f"charts-{split}"
+            )
+        )
+        for split, size in held_out_shares(val, cal, test).targets(rows).items()
+    }
+    source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins, "captions": captions}
+    write_planned(out, planned, source)

@@ -1,0 +1,123 @@
+"""``custos prep critiques``: training rows for judges that write a critique before they decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.shared.bad_rows import show_skipped
+from cli.shared.command_line import command_line
+from cli.shared.progress import job_bar
+from cli.shared.server_options import (
+    CompletionPrice,
+    Concurrency,
+    Deadline,
+    KeyEnv,
+    PromptPrice,
+    ServerUrl,
+    Temperature,
+    Writer,
+    api_key,
+    prices,
+)
+from data_prep.sources.generic import load_generic
+from data_prep.sources.judgement_text import PAIR_TASK
+from data_prep.splits.manifest import describe_file
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
+from judging.types import LabelledExample
+
+
+def critiques(
+    source: Annotated[
+        Path,
+        typer.Option(
+            help="Read this JSONL, JSON or Parquet file of truthful-pair rows with labels."
+        ),
+    ],
+    base_url: ServerUrl,
+    model: Writer,
+    out: Annotated[
+        Path, typer.Option(help="Write rows, rejects and manifest.json to this folder.")
+    ],
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
+    temperature: Temperature = None,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Stop an answer after this many tokens.")
+    ] = 2048,
+    prompt_price: PromptPrice = 0,
+    completion_price: CompletionPrice = 0,
+) -> None:
+    """Have a strong model write the critiques that lead to what people preferred.
+
+    Rows without a critique that ends in people's label are listed in OUT/rejects.jsonl. If the
+    command is stopped, the same command continues where it stopped and sends failed requests again.
+
+    Example: custos prep critiques --source pairs.jsonl --base-url https://api.openai.com/v1
+    --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
+    """
+    from clients.chat import ModelServer
+    from clients.messages import Decoding
+    from data_prep.construction.critiques import write_critiques
+
+    server = ModelServer(
+        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
+    )
+    bad_rows: list[str] = []
+    pairs = labelled_pairs(load_generic(source, bad_rows), bad_rows)
+    show_skipped(bad_rows)
+    if not pairs:
+        raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
+    price = prices(prompt_price, completion_price)
+    with job_bar(price) as show:
+        manifest = write_critiques(
+            pairs,
+            server,
+            Decoding(temperature=temperature, max_tokens=max_tokens),
+            price,
+            out,
+            source={**describe_file(source), "bad_rows": len(bad_rows)},
+            command=command_line(),
+            on_progress=show,
+        )
+    for line in _report(manifest):
+        typer.echo(line)
+    typer.echo(f"{out}")
+
+
+def labelled_pairs(
+    examples: Sequence[LabelledExample], bad_rows: list[str]
+) -> list[LabelledExample]:
+    """Return the examples that are labelled pairs; add what is wrong with the others to a list."""
+    task = get_task(PAIR_TASK)
+    pairs = []
+    for example in examples:
+        try:
+            if example.task != PAIR_TASK:
+                raise FieldError("task", f"expected '{PAIR_TASK}', got '{example.task}'")
+            task.check(example)
+            task.target(example)
+            if ruling := task.rule(example):
+                raise CustosError(ruling.message)
+        except CustosError as error:
+            bad_rows.append(f"row '{example.id}': {error}")
+            continue
+        pairs.append(example)
+    return pairs
+
+
+def _report(manifest: Mapping[str, Any]) -> Iterator[str]:
+    for name, title in (("counts", "kept"), ("rejected", "rejected")):
+        counts = manifest[name]
+        listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+        yield f"{title}: {sum(counts.values())}{f' ({listed})' if counts else ''}"
+    usage, cost = manifest["usage"], manifest["cost"]
+    tokens = f"{usage['prompt_tokens']:,} prompt and {usage['completion_tokens']:,} completion"
+    yield f"tokens: {tokens}{'' if cost is None else f', cost {cost:.4f}'}"
+    if manifest["uncounted"]:
+        yield f"answers whose tokens the server did not count: {manifest['uncounted']}"

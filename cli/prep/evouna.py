@@ -1,0 +1,36 @@
+"""``custos prep evouna``: answers of five systems that people judged right or wrong."""
+
+from __future__ import annotations
+
+from cli.shared.splits import (
+    Cal,
+    Out,
+    Seed,
+    SourceFile,
+    Strict,
+    Test,
+    Val,
+    held_out_shares,
+    split_and_write,
+)
+from data_prep.sources.evouna import load_evouna
+from data_prep.splits.manifest import describe_file
+
+
+def evouna(
+    source: SourceFile,
+    out: Out,
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+    strict: Strict = False,
+) -> None:
+    """Prepare EVOUNA: answers of five systems to open questions, judged right or wrong by people.
+
+    Example: custos prep evouna --source NQ.json --out data/evouna
+    """
+    bad_rows: list[str] = []
+    examples = load_evouna(source, None if strict else bad_rows)
+    held_out = held_out_shares(val, cal, test)
+    split_and_write(examples, out, describe_file(source), held_out, seed, bad_rows)

@@ -1,0 +1,111 @@
+"""``custos prep hieval``: responses that are labelled on HiEval's three levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.shared.command_line import read_assignments
+from cli.shared.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
+from cli.shared.splits import (
+    Cal,
+    Out,
+    Seed,
+    Strict,
+    Test,
+    Val,
+    held_out_shares,
+    split_and_write,
+)
+from data_prep.sources.hieval import Columns, load_hieval
+from data_prep.sources.hub import HubOptions, is_hub_id
+from data_prep.splits.manifest import describe_file
+from judging.types import parse_record
+
+
+def hieval(
+    source: Annotated[
+        str,
+        typer.Option(
+            help="Read this JSONL, JSON or Parquet file, or this hub data set (owner/name)."
+        ),
+    ],
+    out: Out,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="OURS=THEIRS: read our field OURS from the column THEIRS. OURS is one of "
+            "question, references, response, label, error_type, id, group, images. May be "
+            "repeated. Default: the columns question, answer, response and label."
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(help="COLUMN or OURS=COLUMN: keep this column as metadata. May be repeated."),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="THEIRS=OURS: read their label THEIRS as our label OURS. May be repeated."
+        ),
+    ] = None,
+    separator: Annotated[
+        str, typer.Option(help="Text between the elements of an answer that is one string.")
+    ] = ";",
+    variant: Annotated[str, typer.Option(help="Variant of the task the labels follow.")] = "plain",
+    hub_split: Annotated[str, typer.Option(help="Read this split of the hub data set.")] = "train",
+    hub_config: Annotated[
+        str | None,
+        typer.Option(help="Read this configuration of the hub data set. Default: the only one."),
+    ] = None,
+    hub_revision: Annotated[
+        str | None, typer.Option(help="Read this commit of the hub data set. Default: the newest.")
+    ] = None,
+    min_words: MinWords = 0,
+    verdicts: Verdicts = None,
+    disagreeing: Disagreeing = 3,
+    models: Models = 6,
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+    strict: Strict = False,
+) -> None:
+    """Prepare responses labelled Correct, Partial or Wrong, from a file or the Hugging Face hub.
+
+    Example: custos prep hieval --source rows.parquet --field references=gold --metadata
+    answerer=model --label 2=Correct --label 1=Partial --label 0=Wrong --out data/qs
+    """
+    bad_rows: list[str] = []
+    examples = load_hieval(
+        source,
+        _columns(field, metadata, label, separator),
+        variant=variant,
+        hub=HubOptions(hub_split, hub_config, hub_revision),
+        image_folder=out / "images",
+        bad_rows=None if strict else bad_rows,
+    )
+    on_hub = {"name": source, "split": hub_split, "config": hub_config, "revision": hub_revision}
+    described = on_hub if is_hub_id(source) else describe_file(Path(source))
+    kept = filter_examples(examples, min_words, verdicts, disagreeing, models)
+    held_out, num_filtered = held_out_shares(val, cal, test), len(examples) - len(kept)
+    split_and_write(kept, out, described, held_out, seed, bad_rows, num_filtered)
+
+
+def _columns(
+    field: Sequence[str] | None,
+    metadata: Sequence[str] | None,
+    label: Sequence[str] | None,
+    separator: str,
+) -> Columns:
+    named = [text if "=" in text else f"{text}={text}" for text in metadata or ()]
+    fields = {
+        **read_assignments(field, "--field"),
+        "metadata": read_assignments(named, "--metadata"),
+        "labels": read_assignments(label, "--label"),
+        "separator": separator,
+    }
+    return parse_record(Columns, fields, "--field, --label")

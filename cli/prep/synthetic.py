@@ -1,0 +1,46 @@
+"""``custos prep synthetic``: made-up questions and responses whose labels are known."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
+from data_prep.splits.splits import split_beside_test
+
+
+def synthetic(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
+    worlds: Annotated[
+        Literal["all", "open"],
+        typer.Option(
+            help="Which questions to make. open: English questions with one answer, the easiest to "
+            "learn from."
+        ),
+    ] = "all",
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+) -> None:
+    """Make quick-scoring examples whose labels hold by construction.
+
+    The test split uses wordings that no other split shows. Examples whose question is too similar
+    to one of the test split are left out.
+
+    Example: custos prep synthetic --out data/synthetic --rows 20000 --seed 1
+    """
+    from data_prep.synthetic.text import generate
+
+    held_out = held_out_shares(val, cal, test)
+    num_test = round(held_out.targets(rows)["test"])
+    splits, num_near_test = split_beside_test(
+        list(generate(rows - num_test, seed, "train", worlds)),
+        list(generate(num_test, seed, "test", worlds)),
+        held_out,
+        seed,
+    )
+    described = {"name": "synthetic", "rows": rows, "worlds": worlds, "seed": seed}
+    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})

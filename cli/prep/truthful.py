@@ -1,0 +1,59 @@
+"""``custos prep truthful``: judged pairs in TruthfulJudge's public format."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.shared.splits import (
+    Cal,
+    Out,
+    Seed,
+    SourceFile,
+    Strict,
+    Test,
+    Val,
+    held_out_shares,
+    split_and_write,
+)
+from data_prep.splits.manifest import describe_file
+from judging.types import parse_record
+
+
+def truthful(
+    source: SourceFile,
+    out: Out,
+    question: Annotated[
+        str, typer.Option(help="Heading of the question in the messages.")
+    ] = "[[Question]]",
+    reference: Annotated[
+        str, typer.Option(help="Heading of the reference answer, where there is one.")
+    ] = "[[Reference Answer]]",
+    response_a: Annotated[str, typer.Option(help="Heading of response A.")] = "[[Response A]]",
+    response_b: Annotated[str, typer.Option(help="Heading of response B.")] = "[[Response B]]",
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+    strict: Strict = False,
+) -> None:
+    """Prepare judged pairs in the public format: chat messages with image marks, and images.
+
+    Example: custos prep truthful --source judge_train.json --out data/truthful --test 812
+    """
+    from data_prep.sources.conversations import Headings, load_conversations
+
+    texts = {
+        "question": question,
+        "reference": reference,
+        "response_a": response_a,
+        "response_b": response_b,
+    }
+    headings = parse_record(Headings, texts, "headings")
+    bad_rows: list[str] = []
+    examples = load_conversations(
+        source, headings, image_folder=out / "images", bad_rows=None if strict else bad_rows
+    )
+    held_out = held_out_shares(val, cal, test)
+    split_and_write(examples, out, describe_file(source), held_out, seed, bad_rows)

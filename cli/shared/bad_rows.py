@@ -1,0 +1,47 @@
+"""Rows that could not be used: shown, listed in a file, and counted as a failure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from judging.records import atomic_write
+
+MAX_BAD_ROWS_SHOWN = 10
+
+
+def show_problems(source: Path, problems: Mapping[int, str]) -> None:
+    """Print the first bad rows to standard error, and how many more there are."""
+    for row, message in itertools.islice(problems.items(), MAX_BAD_ROWS_SHOWN):
+        typer.echo(f"{source} row {row}: {message}", err=True)
+    if len(problems) > MAX_BAD_ROWS_SHOWN:
+        typer.echo(f"and {len(problems) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
+
+
+def show_skipped(messages: Sequence[str]) -> None:
+    """Print why the first of the skipped rows were skipped, and how many more there are."""
+    for message in messages[:MAX_BAD_ROWS_SHOWN]:
+        typer.echo(f"skipped: {message}", err=True)
+    if len(messages) > MAX_BAD_ROWS_SHOWN:
+        typer.echo(f"skipped: {len(messages) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
+
+
+def write_problems(path: Path, problems: Mapping[int, str]) -> None:
+    """Write ``{"row", "message"}`` lines; without problems, remove an earlier run's file."""
+    if not problems:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_write(path) as file:
+        for row, message in sorted(problems.items()):
+            file.write(json.dumps({"row": row, "message": message}, ensure_ascii=False) + "\n")
+
+
+def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:
+    """Exit with status 1 if none of these statuses of rows stands for a verdict."""
+    if set(statuses) <= {"judge_error", "unparsed"}:
+        typer.echo(f"error: {source}: no row got a verdict", err=True)
+        raise typer.Exit(1)

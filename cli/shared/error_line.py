@@ -1,0 +1,31 @@
+"""The user's mistakes on one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from judging.errors import CustosError
+
+
+class Verbs(TyperGroup):
+    """A group of commands that prints the user's mistakes on one line, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command; exit with status 2 on a ``CustosError`` or an ``OSError``."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # The reader of the output has stopped, which is no mistake.
+            raise
+        except (CustosError, OSError) as error:
+            typer.echo(f"error: {' '.join(error_text(error).split())}", err=True)
+            raise typer.Exit(2) from None
+
+
+def error_text(error: CustosError | OSError) -> str:
+    """Return the text of an error; a system's error begins with its file, as ours do."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

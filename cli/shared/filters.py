@@ -1,0 +1,57 @@
+"""Options that leave out trivial and easy examples, as HiEval's authors did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, parse_verdicts
+from judging.errors import CustosError
+from judging.types import LabelledExample
+
+MinWords = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Leave out examples whose responses all have fewer words than this; 0 keeps all "
+        f"(try {MIN_WORDS}).",
+    ),
+]
+Verdicts = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep only contested examples by the verdicts of models in this file: a JSON object "
+        "from example id to a list of labels, one from each model."
+    ),
+]
+Disagreeing = Annotated[
+    int, typer.Option(help="With --verdicts: keep what at least this many models get wrong.")
+]
+Models = Annotated[int, typer.Option(help="With --verdicts: number of models that judged.")]
+
+
+def filter_examples(
+    examples: Sequence[LabelledExample],
+    min_words: int,
+    verdicts: Path | None,
+    disagreeing: int,
+    models: int,
+) -> list[LabelledExample]:
+    """Apply the filters that the options name, in the paper's order.
+
+    Raises:
+        CustosError: If the file of verdicts cannot be read or does not fit the examples.
+    """
+    long_enough = list(drop_trivial(examples, min_words))
+    if verdicts is None:
+        return long_enough
+    try:
+        decoded = json.loads(verdicts.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CustosError(f"{verdicts}: cannot read the verdicts: {error}") from None
+    labels = parse_verdicts(decoded, str(verdicts))
+    return list(keep_contested(long_enough, labels, disagreeing, models))

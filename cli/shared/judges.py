@@ -1,0 +1,188 @@
+"""Judges by what the user calls them: a run folder, a name, a backbone or an address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cli.shared.server_options import api_key, service_key
+from judging import CustosError, Judge
+from judging.card import shipped_judges
+
+if TYPE_CHECKING:
+    from clients.judge_client import JudgeClient
+    from clients.kept_verdicts import Grader
+
+
+def load_judge(
+    engine: str,
+    source: str,
+    base_url: str | None,
+    key: str,
+    concurrency: int,
+    deadline: float,
+    **patience: Any,
+) -> Judge:
+    """Load a judge whose model runs on this machine or on an OpenAI-compatible server.
+
+    Args:
+        engine: ``tree`` for this machine, ``openai`` for a server.
+        source: Run folder, shipped judge or backbone; on a server, ``MODEL=RUN``.
+        base_url: Address of the server.
+        key: API key of the server.
+        concurrency: Most requests to the server at the same time.
+        deadline: Seconds that one try may take there.
+        patience: Further settings of the server.
+
+    Raises:
+        CustosError: If the judge cannot be loaded, or the options do not go together.
+    """
+    if (engine == "openai") != (base_url is not None):
+        raise CustosError("--engine openai and --base-url URL go together; give both or neither")
+    if base_url is None:
+        return Judge.load(source)
+    from clients.chat import ModelServer
+    from clients.remote_judge import remote_judge, remote_source
+
+    model, run = remote_source(source)
+    server = ModelServer(
+        base_url, model, key, concurrency=concurrency, deadline=deadline, **patience
+    )
+    judge = remote_judge(server, run)
+    typer.echo(f"{model} at {base_url}: {judge.engine.posterior} posterior", err=True)
+    return judge
+
+
+def load_grader(
+    source: str | None,
+    engine: str,
+    base_url: str | None,
+    key_env: str | None,
+    concurrency: int,
+    deadline: float,
+) -> Grader:
+    """Load a judge, connect to a service, or load all shipped judges if nothing is named.
+
+    Raises:
+        CustosError: As :func:`load_judge`, or if the service does not answer.
+    """
+    if source and is_address(source):
+        return connect_service(source, key_env, concurrency, deadline)
+    key = api_key(key_env)
+
+    def load(name: str) -> Judge:
+        return load_judge(engine, name, base_url, key, concurrency, deadline)
+
+    if source:
+        return load(source)
+    from judging.best_judge import BestJudge
+
+    return BestJudge(load_named_judges({name: name for name in default_judges()}, {}, load))
+
+
+def load_benchmark_grader(
+    source: str, model: str | None, key_env: str | None, concurrency: int, deadline: float
+) -> Grader:
+    """Load a judge, connect to a service, or take a chat model on a server as the judge.
+
+    Raises:
+        CustosError: If the judge cannot be loaded, the service does not answer, or the address is
+            that of an OpenAI-compatible server and no model is named.
+    """
+    if not is_address(source):
+        return Judge.load(source)
+    if model is None and not source.rstrip("/").endswith("/v1"):
+        return connect_service(source, key_env, concurrency, deadline)
+    if model is None:
+        raise CustosError("--model: name the model to ask on the server")
+    from clients.chat import ModelServer
+    from clients.chat_judge import ChatJudge
+
+    key = api_key(key_env)
+    return ChatJudge(ModelServer(source, model, key, concurrency=concurrency, deadline=deadline))
+
+
+def is_address(source: str) -> bool:
+    """Return whether a judge is named by the address of a server."""
+    return source.startswith(("http://", "https://"))
+
+
+def connect_service(
+    url: str, key_env: str | None, concurrency: int, deadline: float
+) -> JudgeClient:
+    """Return a client of a ``custos serve`` that answers.
+
+    Raises:
+        CustosError: If the service does not answer, or the key's variable is not set.
+    """
+    from clients.judge_client import JudgeClient
+
+    key = service_key(key_env)
+    return JudgeClient.connect(url, api_key=key, concurrency=concurrency, deadline=deadline)
+
+
+def load_named_judges(
+    sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
+) -> dict[str, Judge]:
+    """Load judges by their names; weights that several share are kept in memory once.
+
+    Args:
+        sources: Name of each judge to what is loaded.
+        aliases: Models that chat clients ask for, to the models that answer.
+        load: Loads one judge.
+
+    Raises:
+        CustosError: If a judge cannot be loaded, or none of them can answer for an alias.
+    """
+    from serve.chat import check_aliases
+    from serve.shared_weights import share_weights
+
+    judges: dict[str, Judge] = {}
+    for name, source in sources.items():
+        judges[name] = load(source)
+        share_weights(judges.values())
+    check_aliases(judges, aliases)
+    return judges
+
+
+def default_judges() -> list[str]:
+    """Return the names of the shipped judges.
+
+    Raises:
+        CustosError: If there are none.
+    """
+    names = shipped_judges()
+    if not names:
+        raise CustosError(
+            "no judge came with this installation: name one with --judge NAME=RUN, where RUN is a "
+            "run folder, or serve the untrained backbone with --judge embedded"
+        )
+    return names
+
+
+def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
+    """Read ``NAME=RUN`` and ``RUN`` options; a bare run is named after the last part of its path.
+
+    With the engine ``openai`` the name is the model's on the server, and the option stays whole.
+
+    Raises:
+        CustosError: If a name or source is empty, or a name is given twice.
+    """
+    from clients.remote_judge import remote_source
+
+    sources: dict[str, str] = {}
+    for text in texts:
+        name, separator, source = text.partition("=")
+        if not separator:
+            name, source = Path(text).name, text
+        if engine == "openai":
+            (name, _), source = remote_source(text), text
+        if not name or not source:
+            raise CustosError(f"--judge '{text}': expected NAME=RUN")
+        if name in sources:
+            raise CustosError(f"--judge '{text}': there is already a judge '{name}'")
+        sources[name] = source
+    return sources

@@ -1,0 +1,69 @@
+"""Progress bars on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+if TYPE_CHECKING:
+    from clients.chat import Prices, Usage
+    from clients.jobs import JobProgress, OnProgress
+
+
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """Return a bar with counts and the remaining time; further columns come before the time."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *columns,
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+
+
+@contextmanager
+def counting_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar; give a function to call with the number of things that are done."""
+    with progress_bar() as progress:
+        bar = progress.add_task(description, total=total)
+        yield lambda num_done: progress.update(bar, completed=num_done)
+
+
+@contextmanager
+def job_bar(prices: Prices | None = None) -> Iterator[OnProgress]:
+    """Show how far a job of chat requests is, with tokens, their cost and failed items.
+
+    Gives what ``clients.jobs.run_job`` calls with its progress.
+    """
+    columns = (TextColumn("{task.fields[spent]}"), TextColumn("{task.fields[failed]}"))
+    with progress_bar(*columns) as progress:
+        bar = progress.add_task("asking", total=None, spent="", failed="")
+
+        def show(now: JobProgress) -> None:
+            progress.update(
+                bar,
+                total=now.num_items,
+                completed=now.num_done,
+                spent=spent_text(now.usage, prices),
+                failed=f"{now.num_failed} failed" if now.num_failed else "",
+            )
+
+        yield show
+
+
+def spent_text(usage: Usage, prices: Prices | None) -> str:
+    """Return tokens and, with prices, their cost as a text."""
+    tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
+    return tokens if prices is None else f"{tokens}, cost {prices.cost(usage):.4f}"

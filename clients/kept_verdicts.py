@@ -1,0 +1,98 @@
+"""Verdicts on the rows of a file, kept in ``OUT.partial`` until the file is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from clients.kept_work import KeptFile, KeptLine, Origin
+from judging import CustosError, JudgeRequest, Verdict
+from judging.fingerprint import picture_sha256
+from judging.tasks import get_task
+
+NumberedRequest = tuple[int, JudgeRequest]
+"""Number of a row, and the request that it holds."""
+
+
+class Grader(Protocol):
+    """Gives verdicts: a judge of ours, a service, or a chat model as a judge."""
+
+    name: str
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Return a digest of everything that could change this request's verdict."""
+        ...
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Yield one verdict per request, in order."""
+        ...
+
+
+class KeptVerdict(KeptLine):
+    """A line of the file: a verdict, and the request that it is a verdict on."""
+
+    row: int
+    verdict: Verdict
+
+    @property
+    def origin(self) -> Origin:
+        """Return the row's number and the request's key."""
+        return self.row, self.key
+
+    @property
+    def failed(self) -> bool:
+        """Return whether the row could not be judged, and may be another time."""
+        return self.verdict.status == "judge_error"
+
+
+def partial_file(out: Path) -> KeptFile[KeptVerdict]:
+    """Return the file that keeps verdicts until an output file is complete: ``OUT.partial``."""
+    return KeptFile(out.with_name(f"{out.name}.partial"), KeptVerdict)
+
+
+def fill_verdicts(
+    file: KeptFile[KeptVerdict],
+    judge: Grader,
+    read: Callable[[], Iterable[NumberedRequest]],
+    *,
+    batch: int,
+    retry_failed: bool = False,
+) -> Iterator[int]:
+    """Grade the requests that have no verdict yet; yield the number of verdicts as it grows.
+
+    Args:
+        file: The file to fill.
+        judge: Grades the requests.
+        read: Returns row numbers and requests; starts over each time it is called.
+        batch: Requests graded between two writes.
+        retry_failed: First grade the failed rows again.
+    """
+
+    def origin(numbered: NumberedRequest) -> Origin:
+        row, request = numbered
+        return row, request_key(judge, request)
+
+    def grade(rows: Sequence[NumberedRequest]) -> Iterator[KeptVerdict]:
+        verdicts = judge.grade([request for _, request in rows])
+        for (row, request), verdict in zip(rows, verdicts, strict=True):
+            yield KeptVerdict(row=row, key=request_key(judge, request), verdict=verdict)
+
+    return file.fill(read, origin, grade, batch=batch, retry_failed=retry_failed)
+
+
+def request_key(judge: Grader, request: JudgeRequest) -> str:
+    """Return the SHA-256 of a request, its pictures' content and the judge that it is sent to."""
+    try:
+        get_task(request.task).check(request)
+        fingerprint = judge.fingerprint(request)
+    except CustosError:  # The verdict reports the same error.
+        fingerprint = ""
+    content = {
+        **request.model_dump(),
+        "images": [picture_sha256(source) for source in request.images],
+        "judge": [judge.name, fingerprint],
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
