@@ -1,0 +1,93 @@
+"""The Markdown of the documentation, taken apart: pages, links, anchors, blocks, spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from markdown import Markdown
+
+from docs.hooks.site import GENERATED
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+SITE_PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *SITE_PAGES]
+CURRENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]
+"""Pages about what is there now; the changelog also names what was there before."""
+
+FENCE = re.compile(r"^( *)```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^\1```$", re.M | re.S)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+SPAN = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of code."""
+
+    language: str
+    title: str
+    """Name of the file that the reader is to save it as; empty for most."""
+    text: str
+
+
+def name_of(page: Path) -> str:
+    """Return a page's path from the root of the repository."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page, without their indentation."""
+    return [
+        Block(language, title, re.sub(rf"^{indent}", "", text, flags=re.M))
+        for indent, language, title, text in FENCE.findall(page.read_text(encoding="utf-8"))
+    ]
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without its fenced blocks."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def spans(page: Path) -> list[str]:
+    """Return the code within the sentences and tables of a page, each span on one line."""
+    paragraphs = prose(page).split("\n\n")
+    return [" ".join(span.split()) for text in paragraphs for span in SPAN.findall(text)]
+
+
+def links(page: Path) -> Iterator[str]:
+    """Yield the targets of a page's links and pictures that lie in the repository."""
+    for target in LINK.findall(prose(page)):
+        if not re.match(r"[a-z]+://|mailto:", target):
+            yield target
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return the anchors of a page, as the site and the usual viewers of Markdown name them."""
+    if page.is_file():
+        return _anchors(page.read_text(encoding="utf-8"))
+    return _anchors(GENERATED[page.relative_to(DOCS).as_posix()]())
+
+
+def is_page(path: Path) -> bool:
+    """Return whether a path is a file, or a page that is made when the site is built."""
+    return path.exists() or (
+        path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in GENERATED
+    )
+
+
+def _anchors(text: str) -> frozenset[str]:
+    reader = Markdown(extensions=["toc", "fenced_code", "attr_list"])
+    reader.convert(text)
+    pending = list(reader.toc_tokens)
+    ids = set()
+    while pending:
+        token = pending.pop()
+        ids.add(token["id"])
+        pending += token["children"]
+    return frozenset(ids)
