@@ -10,8 +10,8 @@ from clients.messages import ChatItem, Decoding, Message
 from judging.errors import CustosError
 from judging.fingerprint import digest
 from judging.tasks import JudgeTask, get_task
-from judging.tasks.base import Ruling
 from judging.types import JudgeRequest, Verdict, score_of, type_of
+from judging.verdicts import ruled_verdict
 
 GREEDY = Decoding(temperature=0.0)
 """Graders of the published benchmarks answer at temperature 0."""
@@ -71,7 +71,7 @@ class ChatJudge:
                 verdicts[index] = Verdict.from_error(error, request)
                 continue
             if ruling := task.rule(request):
-                verdicts[index] = self._ruled(request, ruling)
+                verdicts[index] = ruled_verdict(request, ruling, self.fingerprint(request))
             elif task.num_responses == 2 and request.order == "both":
                 presented[index] = (request, task.swap(request))
             else:
@@ -117,16 +117,6 @@ class ChatJudge:
             error_type=(type_of(labels[0]) or None) if agreed else None,
             message=None if agreed else f"the orders disagree: {' and '.join(labels)}",
             needs_review=not agreed,
-            judge=self.fingerprint(request),
-        )
-
-    def _ruled(self, request: JudgeRequest, ruling: Ruling) -> Verdict:
-        return Verdict(
-            id=request.id,
-            status=ruling.status,
-            label=score_of(ruling.label) if ruling.label else None,
-            error_type=type_of(ruling.label or "") or None,
-            message=ruling.message,
             judge=self.fingerprint(request),
         )
 

@@ -57,7 +57,7 @@ def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
     settings = decoding.model_dump(exclude_none=True)
     if "max_tokens" in settings and _TAKES_COMPLETION_LIMIT.match(model):
         settings["max_completion_tokens"] = settings.pop("max_tokens")
-    messages = [{"role": said.role, "content": content(said)} for said in item.messages]
+    messages = [encode_message(message) for message in item.messages]
     return json.dumps({"model": model, "messages": messages, **settings}).encode()
 
 
@@ -93,19 +93,19 @@ def picture_url(source: str) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def content(message: Message) -> str | list[dict[str, Any]]:
-    """A turn as the API spells it: text alone, or pictures and text.
+def encode_message(message: Message) -> dict[str, Any]:
+    """Return a turn as the chat API spells it: text alone, or pictures and text.
 
     Raises:
         CustosError: If a picture cannot be read.
     """
     if not message.images:
-        return message.text
+        return {"role": message.role, "content": message.text}
     pictures = [
         {"type": "image_url", "image_url": {"url": picture_url(source)}}
         for source in message.images
     ]
-    return [*pictures, {"type": "text", "text": message.text}]
+    return {"role": message.role, "content": [*pictures, {"type": "text", "text": message.text}]}
 
 
 def _is_url(source: str) -> bool:

@@ -16,23 +16,19 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field
-
-from clients.chat import ModelServer, ReplyBody, RequestRefused, ServerConnection, ServerRefusal
-from clients.messages import Message, content
-from clients.words import Token, after, label_masses
-from judging.errors import CustosError, RowsFailed, Unparsed
+from clients.chat import ModelServer, RequestRefused, ServerConnection, ServerRefusal
+from clients.completions import ChatChoice, ChatCompletion, Completions, TextChoice, token_id
+from clients.messages import Message, encode_message
+from clients.words import Token, label_masses, tokens_after
+from judging.errors import CustosError, Unparsed
 from judging.fingerprint import digest
+from judging.scoring.engine import GeneratedText, LabelLogprobs, Sampling, TextBatch
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from judging.scoring.engine import OnTexts
-    from judging.scoring.generation import Generated, Sampling
     from judging.scoring.label_tree import LabelTree
     from judging.scoring.prompts import EncodedPrompt, Encoder
 
@@ -40,47 +36,47 @@ TOP_LOGPROBS = 20  # the most that OpenAI gives
 WORD_TOKENS = 16
 LAST_TAG = re.compile(r"<\w+>$")
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
 class RemoteEngine:
-    """Reads label trees and draws texts on a server."""
+    """Scores label trees and generates texts on a server."""
 
     server: ModelServer
     tokenizer: Any
-    """Of the model there; in an approximate engine any, to give back the text of a prompt."""
+    """Tokenizer of the model there. In an approximate engine any will do that can turn the tokens
+    of a prompt back into text."""
     posterior: Literal["exact", "approximate"]
     token_budget: int = 16384
     """Tokens worth handing over at once; the server makes its own batches."""
 
     @property
     def numerics(self) -> dict[str, str]:
-        """An exact engine reads what the tree engine reads: it shares its calibration."""
+        """Return those of the tree engine if exact, so that both share one calibration."""
         if self.posterior == "exact":
             return {"dtype": "bfloat16", "engine": "tree", "positions": "float32"}
         return {"dtype": "unknown", "engine": "words"}
 
     @property
     def location(self) -> dict[str, str]:
-        """The server, not by its address, and the model there."""
+        """Return the model and a digest of the server's address, which may be private."""
         return {"server": digest({"url": self.server.base_url}), "model": self.server.model}
 
-    def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> Tensor:
-        """Log-probability of every label for every prompt, ``[prompts, labels]`` float32.
+    def score(
+        self, prompts: Sequence[EncodedPrompt], tree: LabelTree
+    ) -> list[LabelLogprobs | CustosError]:
+        """Score every label after every prompt.
+
+        Returns:
+            For each prompt ``[labels]`` log-probabilities, or an error if the server refuses it,
+            does not answer, or answers with no label.
 
         Raises:
-            RowsFailed: If the server refuses some prompts, or answers with no label.
-            CustosError: If the server fails.
+            CustosError: If the server is down, or refuses the key or the model.
         """
-        import torch
-
-        if self.posterior == "approximate":
-            ask = self._words
-        else:
-            ask = self._slots
-        rows = self._each(prompts, lambda connection, row: ask(connection, prompts[row], tree))
-        return torch.tensor(rows).reshape(len(prompts), len(tree.labels))
+        ask = self._score_by_words if self.posterior == "approximate" else self._score_slots
+        return self._ask_each(prompts, lambda connection, row: ask(connection, prompts[row], tree))
 
     def generate(
         self,
@@ -90,84 +86,86 @@ class RemoteEngine:
         seeds: Sequence[int],
         sampling: Sampling,
         on_text: Callable[[int, str], None] | None = None,
-        on_texts: OnTexts | None = None,
-    ) -> list[Generated]:
-        """Draw a text after every prompt, up to ``stop``.
+    ) -> Iterator[TextBatch]:
+        """Generate a text after every prompt and yield all of them in one batch.
 
-        ``on_text`` gets each whole text, ``on_texts`` all of them at once.
-
-        Raises:
-            RowsFailed: If the server refuses some prompts.
-            CustosError: If the server fails.
-        """
-
-        async def draw(connection: ServerConnection, row: int) -> Generated:
-            return await self._draw(connection, prompts[row], stop, seeds[row], sampling)
-
-        texts = self._each(prompts, draw)
-        # Only now: whoever listens may ask this engine for scores, which starts an event loop.
-        for row, drawn in enumerate(texts):
-            if on_text:
-                on_text(row, drawn.text)
-        if on_texts:
-            on_texts(range(len(texts)), texts)
-        return texts
-
-    def _each(
-        self, prompts: Sequence[Any], ask: Callable[[ServerConnection, int], Awaitable[T]]
-    ) -> list[T]:
-        """Ask for every prompt.
+        Args:
+            prompts: Prompts of one rubric.
+            encoder: Encoder that made them.
+            stop: Text that ends a text and is left out of it.
+            seeds: One per prompt.
+            sampling: How tokens are drawn.
+            on_text: Called with a prompt's index and its whole text.
 
         Raises:
-            RowsFailed: If some rows got no answer; it holds those of the others.
-            CustosError: If none got one, and not because they were refused: the server is down.
+            CustosError: If the server is down, or refuses the key or the model.
         """
-        answers: dict[int, T] = {}
-        errors: dict[int, CustosError] = {}
 
-        async def one(connection: ServerConnection, row: int) -> None:
+        async def ask(connection: ServerConnection, row: int) -> GeneratedText:
+            return await self._generate(connection, prompts[row], stop, seeds[row], sampling)
+
+        texts = self._ask_each(prompts, ask)
+        # Only now: ``on_text`` may ask this engine for scores, which starts an event loop.
+        for row, text in enumerate(texts):
+            if on_text and isinstance(text, GeneratedText):
+                on_text(row, text.text)
+        yield TextBatch(self, range(len(texts)), texts)
+
+    def _ask_each(
+        self,
+        prompts: Sequence[Any],
+        ask: Callable[[ServerConnection, int], Awaitable[ResultT]],
+    ) -> list[ResultT | CustosError]:
+        """Return the result for every prompt, or why there is none.
+
+        Raises:
+            CustosError: If there is none at all, and not because the prompts were refused.
+        """
+        results: list[ResultT | CustosError] = [CustosError("not asked")] * len(prompts)
+
+        async def ask_one(connection: ServerConnection, row: int) -> None:
             try:
-                answers[row] = await ask(connection, row)
+                results[row] = await ask(connection, row)
             except ServerRefusal:
                 raise
             except CustosError as error:
-                errors[row] = error
+                results[row] = error
 
-        async def every() -> None:
+        async def ask_all() -> None:
             async with ServerConnection(self.server) as connection, asyncio.TaskGroup() as group:
                 for row in range(len(prompts)):
-                    group.create_task(one(connection, row))
+                    group.create_task(ask_one(connection, row))
 
         try:
-            asyncio.run(every())
+            asyncio.run(ask_all())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
-        faults = [e for e in errors.values() if not isinstance(e, (RequestRefused, Unparsed))]
-        if faults and not answers:
+        errors = [result for result in results if isinstance(result, CustosError)]
+        faults = [e for e in errors if not isinstance(e, (RequestRefused, Unparsed))]
+        if faults and len(errors) == len(prompts):
             raise faults[0]
-        if errors:
-            raise RowsFailed(errors, answers)
-        return [answers[row] for row in range(len(prompts))]
+        return results
 
-    async def _slots(
+    async def _score_slots(
         self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree
-    ) -> list[float]:
+    ) -> LabelLogprobs:
         nodes = [tree.ancestors(node)[::-1] for node in range(len(tree.node_tokens))]
         paths = [[], *([tree.node_tokens[node] for node in line] for line in nodes)]
-        wanted = sorted({token for path in tree.paths for _, token in path})
+        token_ids = sorted({token for path in tree.paths for _, token in path})
         settings = {
             **{"model": self.server.model, "max_tokens": 1, "temperature": 0},
-            **{"logprob_token_ids": wanted, "return_tokens_as_token_ids": True},
+            **{"logprob_token_ids": token_ids, "return_tokens_as_token_ids": True},
         }
         if prompt.vision:
-            asked = (self._picture_slot(connection, prompt, path, settings) for path in paths)
-            slots = list(await asyncio.gather(*asked))
+            slots = await asyncio.gather(
+                *(self._score_picture_slot(connection, prompt, path, settings) for path in paths)
+            )
         else:
             ids = [*prompt.prefix_ids, *prompt.suffix_ids]
             async with connection.gate:
                 body = {"prompt": [[*ids, *path] for path in paths], "logprobs": 1, **settings}
-                answer = await connection.post("completions", _json(body), Completions, "prompt")
-            slots = [choice.by_token_id() for choice in answer.choices]
+                reply = await connection.post("completions", _json(body), Completions, "prompt")
+            slots = [choice.by_token_id() for choice in reply.choices]
         try:
             return [sum(slots[slot][token] for slot, token in path) for path in tree.paths]
         except (IndexError, KeyError):
@@ -175,174 +173,89 @@ class RemoteEngine:
                 f"{self.server.base_url}: the server leaves out log-probabilities asked for"
             ) from None
 
-    async def _picture_slot(
+    async def _score_picture_slot(
         self,
         connection: ServerConnection,
         prompt: EncodedPrompt,
         path: Sequence[int],
         settings: Mapping[str, Any],
     ) -> dict[int, float]:
-        answer = await self._chat(
+        reply = await self._chat(
             connection,
             prompt.extended(path),
             {**settings, "logprobs": True, "return_token_ids": True},
         )
         expected = [*prompt.prefix_ids, *prompt.suffix_ids, *path]
-        if answer.prompt_token_ids != expected:
+        if reply.prompt_token_ids != expected:
             raise RequestRefused(
-                f"the server renders a prompt of {len(answer.prompt_token_ids or ())} tokens, "
+                f"the server renders a prompt of {len(reply.prompt_token_ids or ())} tokens, "
                 f"other than the {len(expected)} that the judge reads: its chat template or pixel "
                 "limits differ, or a text holds control tokens"
             )
-        return {_token_id(shown.token): shown.logprob for shown in answer.tokens()[0].top_logprobs}
+        return {token_id(top.token): top.logprob for top in reply.tokens()[0].top_logprobs}
 
-    async def _draw(
+    async def _generate(
         self,
         connection: ServerConnection,
         prompt: EncodedPrompt,
         stop: str,
         seed: int,
         sampling: Sampling,
-    ) -> Generated:
-        from judging.scoring.generation import Generated
-
+    ) -> GeneratedText:
         settings: dict[str, Any] = {
             **{"model": self.server.model, "max_tokens": sampling.max_new_tokens, "seed": seed},
             **{"temperature": sampling.temperature, "top_p": sampling.top_p, "stop": [stop]},
         }
         if self.posterior == "exact":
             settings["return_token_ids"] = True
-        choice: _TextChoice | _ChatChoice
+        choice: TextChoice | ChatChoice
         if self.posterior == "exact" and not prompt.vision:
             async with connection.gate:
                 body = {"prompt": [*prompt.prefix_ids, *prompt.suffix_ids], **settings}
-                written = await connection.post("completions", _json(body), Completions, "text")
-            choice = written.choices[0]
+                reply = await connection.post("completions", _json(body), Completions, "text")
+            choice = reply.choices[0]
         else:
             choice = (await self._chat(connection, prompt, settings)).choices[0]
-        text = choice.said.partition(stop)[0]
-        return Generated(tuple(choice.token_ids or ()), text, choice.finish_reason == "stop")
+        text = choice.text.partition(stop)[0]
+        return GeneratedText(tuple(choice.token_ids or ()), text, choice.finish_reason == "stop")
 
-    async def _words(
+    async def _score_by_words(
         self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree
-    ) -> list[float]:
+    ) -> LabelLogprobs:
         settings = {
             **{"model": self.server.model, "max_tokens": WORD_TOKENS, "temperature": 0},
             **{"logprobs": True, "top_logprobs": TOP_LOGPROBS},
         }
-        answer = await self._chat(connection, prompt, settings)
+        reply = await self._chat(connection, prompt, settings)
         tokens = [
-            Token(
-                one.token, one.logprob, {shown.token: shown.logprob for shown in one.top_logprobs}
-            )
-            for one in answer.tokens()
+            Token(drawn.token, drawn.logprob, {t.token: t.logprob for t in drawn.top_logprobs})
+            for drawn in reply.tokens()
         ]
         tag = LAST_TAG.search(self.tokenizer.decode(prompt.answer_ids))
-        masses = label_masses(after(tokens, tag[0] if tag else ""), tree.labels)
+        masses = label_masses(tokens_after(tokens, tag[0] if tag else ""), tree.labels)
         if not any(masses):
-            said = " ".join(answer.choices[0].said.split())
-            raise Unparsed(f"the model's answer is none of the labels: '{said:.80}'")
+            answer = " ".join(reply.choices[0].text.split())
+            raise Unparsed(f"the model's answer is none of the labels: '{answer:.80}'")
         return [math.log(mass) if mass else -math.inf for mass in masses]
 
     async def _chat(
         self, connection: ServerConnection, prompt: EncodedPrompt, settings: Mapping[str, Any]
-    ) -> ChatAnswer:
+    ) -> ChatCompletion:
         if prompt.turns is None:
             raise RequestRefused("pictures in a free conversation cannot be sent on to this server")
         turns = [
             Message(role="system", text=prompt.turns.instruction),
             Message(role="user", text=prompt.turns.text, images=prompt.turns.images),
         ]
-        begun = self.tokenizer.decode(prompt.answer_ids)
-        if begun:
-            turns.append(Message(role="assistant", text=begun))
-        if begun and self.posterior == "exact":
-            continued = {"add_generation_prompt": False, "continue_final_message": True}
-            settings = {**settings, **continued}
-        async with connection.gate:  # a body holds its pictures: only those on their way are made
-            messages = [{"role": one.role, "content": content(one)} for one in turns]
-            body = _json({"messages": messages, **settings})
-            return await connection.post("chat/completions", body, ChatAnswer, "prompt")
-
-
-class _TextLogprobs(BaseModel):
-    top_logprobs: list[dict[str, float]] = []
-
-
-class _TextChoice(BaseModel):
-    text: str
-    finish_reason: str | None = None
-    token_ids: list[int] | None = None
-    logprobs: _TextLogprobs | None = None
-
-    @property
-    def said(self) -> str:
-        return self.text
-
-    def by_token_id(self) -> dict[int, float]:
-        """Log-probabilities at the one token drawn; empty if the server gave none by id."""
-        given = self.logprobs.top_logprobs if self.logprobs else []
-        return {_token_id(token): value for token, value in (given[0] if given else {}).items()}
-
-
-class Completions(ReplyBody):
-    """``POST /completions``: one choice per prompt, in order."""
-
-    called: ClassVar[str] = "completion"
-    choices: list[_TextChoice] = Field(min_length=1)
-
-
-class _Shown(BaseModel):
-    token: str
-    logprob: float
-
-
-class _ChatToken(_Shown):
-    top_logprobs: list[_Shown] = []
-
-
-class _ChatLogprobs(BaseModel):
-    content: list[_ChatToken] | None = None
-
-
-class _ChatMessage(BaseModel):
-    content: str | None = None
-
-
-class _ChatChoice(BaseModel):
-    message: _ChatMessage
-    finish_reason: str | None = None
-    token_ids: list[int] | None = None
-    logprobs: _ChatLogprobs | None = None
-
-    @property
-    def said(self) -> str:
-        return self.message.content or ""
-
-
-class ChatAnswer(ReplyBody):
-    """``POST /chat/completions`` with log-probabilities."""
-
-    called: ClassVar[str] = "chat completion"
-    choices: list[_ChatChoice] = Field(min_length=1)
-    prompt_token_ids: list[int] | None = None
-
-    def tokens(self) -> list[_ChatToken]:
-        """Tokens drawn, with their alternatives.
-
-        Raises:
-            CustosError: If the server gave none.
-        """
-        given = self.choices[0].logprobs
-        if given is None or not given.content:
-            raise CustosError("the server gives no log-probabilities; a judge cannot do without")
-        return given.content
-
-
-def _token_id(shown: str) -> int:
-    """The id in vLLM's ``token_id:17``; -1 for a token shown as text."""
-    prefix, _, number = shown.partition(":")
-    return int(number) if prefix == "token_id" and number.isdecimal() else -1
+        answer_start = self.tokenizer.decode(prompt.answer_ids)
+        if answer_start:
+            turns.append(Message(role="assistant", text=answer_start))
+            if self.posterior == "exact":
+                continued = {"add_generation_prompt": False, "continue_final_message": True}
+                settings = {**settings, **continued}
+        async with connection.gate:  # a body holds its pictures: make only those about to be sent
+            body = _json({"messages": [encode_message(turn) for turn in turns], **settings})
+            return await connection.post("chat/completions", body, ChatCompletion, "prompt")
 
 
 def _json(body: Mapping[str, Any]) -> bytes:

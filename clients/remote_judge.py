@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clients.chat import ModelServer, RequestRefused, ServerConnection, ServerRefusal
-from clients.remote_engine import TOP_LOGPROBS, ChatAnswer, Completions, RemoteEngine
+from clients.completions import ChatCompletion, Completions
+from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
 from judging.card import check_version, read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import Judge
@@ -108,6 +109,6 @@ async def _check_chat(server: ModelServer) -> None:
     }
     async with ServerConnection(replace(server, tries=min(server.tries, 3))) as connection:
         answer = await connection.post(
-            "chat/completions", json.dumps(body).encode(), ChatAnswer, "first prompt"
+            "chat/completions", json.dumps(body).encode(), ChatCompletion, "first prompt"
         )
         answer.tokens()

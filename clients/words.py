@@ -55,13 +55,13 @@ def label_masses(tokens: Sequence[Token], labels: Sequence[str]) -> list[float]:
     return list(masses.values())
 
 
-def after(tokens: Sequence[Token], opening: str) -> Sequence[Token]:
-    """The tokens after a text that an answer repeats at its start; all if it does not."""
-    said = ""
-    for place, token in enumerate(tokens):
-        said += token.text
-        if opening and opening in said:
-            return tokens[place + 1 :]
+def tokens_after(tokens: Sequence[Token], opening: str) -> Sequence[Token]:
+    """Return the tokens after a text that an answer repeats, or all if it does not."""
+    text = ""
+    for index, token in enumerate(tokens):
+        text += token.text
+        if opening and opening in text:
+            return tokens[index + 1 :]
     return tokens
 
 

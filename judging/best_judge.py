@@ -1,39 +1,68 @@
-"""Several judges as one: each request goes to the one that knows its rubric best."""
+"""Several judges as one: each request goes to the judge that knows its rubric best."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
 
 from judging.calibration import calibration_key
 from judging.errors import CustosError, FieldError
-from judging.judge import WINDOW, Familiarity, Judge
+from judging.judge import WINDOW, Judge
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 
 
+class Familiarity(IntEnum):
+    """How well a judge knows a rubric; more is better."""
+
+    NONE = 0
+    """It does not take the task."""
+    OTHER_RUBRIC = 1
+    """It was trained for the task, under other rubrics."""
+    ZERO_SHOT = 2
+    TRAINED = 3
+    CALIBRATED = 4
+
+
+def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) -> Familiarity:
+    """Return how well a judge knows a rubric.
+
+    Args:
+        judge: Judge to choose or not.
+        task: Name of the task.
+        rubric: One of its rubrics.
+        key: Key of the judge's calibration (:func:`calibration_key`); default that of a label
+            without a critique.
+    """
+    if task not in judge.tasks:
+        return Familiarity.NONE
+    if judge.calibration and (key or f"{task}/{rubric}") in judge.calibration.rubrics:
+        return Familiarity.CALIBRATED
+    if judge.card is None:
+        return Familiarity.ZERO_SHOT
+    is_trained = rubric in judge.card.tasks[task]
+    return Familiarity.TRAINED if is_trained else Familiarity.OTHER_RUBRIC
+
+
 def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
-    """Name of the judge that knows a request's rubric best; of equals the first.
+    """Return the name of the judge that knows a request's rubric best; of equals the first.
 
     Raises:
-        CustosError: If none takes the task, or there is no such task or variant; it names the
-            field.
+        FieldError: If no judge takes the task, or there is no such task or variant.
     """
     task = get_task(request.task)
     task.check(request)
-    rubric = task.rubric(request)
-    key = calibration_key(task, request)
-    familiarities = {
-        name: judge.familiarity(task.name, rubric, key) for name, judge in judges.items()
-    }
-    best = max(familiarities, key=lambda name: familiarities[name])
-    if familiarities[best] == Familiarity.NONE:
+    rubric, key = task.rubric(request), calibration_key(task, request)
+    levels = {name: familiarity(judge, task.name, rubric, key) for name, judge in judges.items()}
+    best = max(levels, key=lambda name: levels[name])
+    if levels[best] == Familiarity.NONE:
         raise FieldError("task", f"no judge here takes '{task.name}'")
     return best
 
 
 class BestJudge:
-    """Grades each request with the best of its judges.
+    """Grades each request with the judge that knows its rubric best.
 
     Args:
         judges: At least one, by name.
@@ -44,25 +73,26 @@ class BestJudge:
         self.name = ", ".join(judges)
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """That of the judge which grades the request.
+        """Return the fingerprint of the judge that grades the request.
 
         Raises:
-            CustosError: As :func:`choose_judge`.
+            FieldError: As :func:`choose_judge`.
         """
         return self.judges[choose_judge(self.judges, request)].fingerprint(request)
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """One verdict per request, in order; as ``Judge.grade``."""
+        """Grade requests, streaming, in order, as ``Judge.grade``."""
         stream = iter(requests)
         while window := list(itertools.islice(stream, WINDOW)):
-            by_judge: dict[str, list[int]] = {}
+            indices_by_judge: dict[str, list[int]] = {}
             verdicts: dict[int, Verdict] = {}
             for index, request in enumerate(window):
                 try:
-                    by_judge.setdefault(choose_judge(self.judges, request), []).append(index)
+                    name = choose_judge(self.judges, request)
+                    indices_by_judge.setdefault(name, []).append(index)
                 except CustosError as error:
                     verdicts[index] = Verdict.from_error(error, request)
-            for name, own in by_judge.items():
-                graded = self.judges[name].grade([window[index] for index in own])
-                verdicts.update(zip(own, graded, strict=True))
+            for name, indices in indices_by_judge.items():
+                graded = self.judges[name].grade([window[index] for index in indices])
+                verdicts.update(zip(indices, graded, strict=True))
             yield from (verdicts[index] for index in range(len(window)))

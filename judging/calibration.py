@@ -7,6 +7,7 @@ shares that no selection ever saw, one per rubric, and bound to the judge it was
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from judging.types import JudgeRequest, score_of, type_of
 # Weak pull towards "no change": keeps a class that a small split hardly shows from running away.
 _RIDGE = 1e-3
 _FOLDS = 10
+SMALLEST = 1e-300
+"""Probability that stands for 0 where a logarithm is needed."""
 
 
 class Calibration(BaseModel):
@@ -97,6 +100,11 @@ class CalibrationSet(BaseModel):
                 f"the judge again, or remove the file to judge uncalibrated"
             )
         return loaded
+
+
+def log_probabilities(probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the logarithms of probabilities; one that underflowed to 0 still has one."""
+    return {label: math.log(max(p, SMALLEST)) for label, p in probabilities.items()}
 
 
 def posterior(logprobs: Mapping[str, float]) -> dict[str, float]:

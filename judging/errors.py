@@ -1,9 +1,6 @@
-"""The exception that means "the person at the keyboard can fix this", and what engines raise."""
+"""Errors that the person at the keyboard can fix."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -57,19 +54,3 @@ class Missing(CustosError):
 
 class Unparsed(CustosError):
     """A model's answer is none of the labels."""
-
-
-class RowsFailed(Exception):
-    """Some of the prompts put to an engine came to nothing.
-
-    Args:
-        errors: Why, by the prompt's index.
-        answers: What the others came to, by the prompt's index; no one need ask for it again.
-    """
-
-    def __init__(
-        self, errors: Mapping[int, CustosError], answers: Mapping[int, Any] | None = None
-    ) -> None:
-        super().__init__("; ".join(str(error) for error in errors.values()))
-        self.errors = errors
-        self.answers = answers or {}

@@ -1,15 +1,13 @@
-"""The judge: requests in, verdicts out."""
+"""The judge: it takes requests and gives verdicts."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judging.calibration import CalibrationSet, calibration_key
+from judging.calibration import CalibrationSet, calibration_key, log_probabilities
 from judging.card import (
     CARD_FILE,
     JudgeCard,
@@ -21,8 +19,8 @@ from judging.card import (
 )
 from judging.errors import CustosError, FieldError, Missing
 from judging.fingerprint import digest, file_sha256, package_versions
-from judging.models.adapters import ADAPTER_FILE, load_adapter
-from judging.models.backbones import Backbone, Dtype, load_backbone, on_device
+from judging.models.adapters import ADAPTER_FILE, load_merged
+from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.scoring.ask_model import (
     OrderedPrompt,
     ScoredPass,
@@ -30,41 +28,31 @@ from judging.scoring.ask_model import (
     make_ordered_prompts,
     score_labels,
 )
-from judging.scoring.leaving_out import LeavingOut
+from judging.scoring.engine import Engine, Sampling
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task, task_names
-from judging.tasks.base import Ruling
-from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
-from judging.verdicts import make_verdict, merged
+from judging.types import JudgeRequest, Pass, Verdict
+from judging.verdicts import make_verdict, merge_passes, ruled_verdict
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
-    from judging.scoring.engine import Engine
-    from judging.scoring.generation import Sampling
-
 CALIBRATION_FILE = "calibration.json"
-SMALLEST = 1e-300  # a probability that underflowed has a logarithm still
-WINDOW = 512  # requests read ahead, to fill batches of like length
+WINDOW = 512
+"""Requests that are read ahead, to fill batches with prompts of similar length."""
 
-
-class Familiarity(IntEnum):
-    """How well a judge knows a rubric; the more the better."""
-
-    NONE = 0
-    """It does not take the task."""
-    OTHER_RUBRIC = 1
-    """It was trained for the task, under other rubrics."""
-    ZERO_SHOT = 2
-    TRAINED = 3
-    CALIBRATED = 4
+OnText = Callable[[JudgeRequest, Pass, str], None]
+"""Gets the request, the pass so far, and a new piece of its critique."""
 
 
 class Judge:
     """Grades requests with a backbone and, unless zero-shot, an adapter and its calibration.
 
     Use :meth:`load`.
+
+    Attributes:
+        folder: Run folder that the judge was loaded from, if any.
     """
 
     def __init__(
@@ -78,7 +66,6 @@ class Judge:
     ) -> None:
         self.name = name
         self.folder: Path | None = None
-        """Run folder that it was loaded from."""
         self.backbone = backbone
         self.engine = engine
         self.card = card
@@ -94,46 +81,37 @@ class Judge:
         Args:
             source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge.
             device: Torch device; default CUDA if there is one.
-            dtype: What weights are rounded to, default bfloat16 (the paper's inference setting).
+            dtype: Format that the weights are rounded to, default bfloat16 (the paper's inference
+                setting).
 
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
         """
-        from judging.scoring.engine import TreeEngine
         from judging.scoring.tree_batch import TreeModel
+        from judging.scoring.tree_engine import TreeEngine
 
-        folder, dtype = run_folder(source), dtype or "bfloat16"
+        dtype = dtype or "bfloat16"
+        folder = run_folder(source)
         if folder is None:
-            try:
-                backbone = load_backbone(source, dtype=dtype, device=device)
-            except Missing as error:
-                raise Missing(
-                    f"judge '{source}': no run folder (it would hold {CARD_FILE}), "
-                    f"no shipped judge ({', '.join(shipped_judges())}), and as a {error}"
-                ) from None
-            model, pad_id = TreeModel(backbone.model), backbone.tokenizer.pad_token_id
-            engine = TreeEngine(model, pad_id, dtype=dtype)
-            return cls(backbone.name, backbone, engine)
-
-        # Merge in float32 and round once: merging into rounded weights would round twice. Buffers
-        # stay as they are: rounded rotary frequencies would be other positions than in training.
-        # On the CPU, as float32 would take a device twice what the judge then needs.
-        card = read_card(folder)
-        backbone = load_backbone(
-            card.backbone, dtype="float32", device="cpu", version=card.backbone_version
-        )
-        check_version(folder, card, backbone)
-        merged = load_adapter(backbone.model, folder).merge_and_unload()
-        if dtype == "bfloat16":
-            for parameter in merged.parameters():
-                parameter.data = parameter.data.bfloat16()
-        merged = on_device(merged.eval(), device)
-        engine = TreeEngine(TreeModel(merged), backbone.tokenizer.pad_token_id, dtype=dtype)
-        return cls.of_run(folder, card, backbone, engine)
+            backbone, card = _load_zero_shot(source, device, dtype), None
+            model = backbone.model
+        else:
+            card = read_card(folder)
+            # In float32, as merging into rounded weights would round twice, and on the CPU, as a
+            # device would need twice the memory that the judge needs there afterwards.
+            backbone = load_backbone(
+                card.backbone, dtype="float32", device="cpu", version=card.backbone_version
+            )
+            check_version(folder, card, backbone)
+            model = load_merged(backbone.model, folder, device=device, dtype=dtype)
+        engine = TreeEngine(TreeModel(model), backbone.tokenizer.pad_token_id, dtype=dtype)
+        if folder and card:
+            return cls.of_run(folder, card, backbone, engine)
+        return cls(backbone.name, backbone, engine)
 
     @classmethod
     def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
-        """The judge of a run folder, with the calibration that lies there.
+        """Make the judge of a run folder, with the calibration in that folder.
 
         Raises:
             CustosError: If the calibration is damaged or belongs to another judge.
@@ -146,34 +124,17 @@ class Judge:
 
     @property
     def backbone_name(self) -> str:
-        """What to load for the zero-shot comparison."""
+        """Return the backbone to load for the zero-shot comparison."""
         return self.backbone.name
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Tasks it was trained for; every task when zero-shot."""
+        """Return the tasks that the judge was trained for; all tasks if it is zero-shot."""
         return tuple(self.card.tasks) if self.card else task_names()
-
-    def familiarity(self, task: str, rubric: str, key: str | None = None) -> Familiarity:
-        """How well it knows a rubric, to choose among judges.
-
-        Args:
-            task: Name of the task.
-            rubric: Rubric of it.
-            key: What its calibration would go by (:func:`calibration_key`); default that of a
-                label read at once.
-        """
-        if task not in self.tasks:
-            return Familiarity.NONE
-        if self.calibration and (key or f"{task}/{rubric}") in self.calibration.rubrics:
-            return Familiarity.CALIBRATED
-        if self.card is None:
-            return Familiarity.ZERO_SHOT
-        return Familiarity.TRAINED if rubric in self.card.tasks[task] else Familiarity.OTHER_RUBRIC
 
     @property
     def identity(self) -> str:
-        """Digest of what a calibration is bound to: all but package versions and calibration."""
+        """Return a digest of what a calibration is bound to: neither packages nor calibration."""
         return digest(self._identity_fields())
 
     def _identity_fields(self) -> dict[str, Any]:
@@ -187,28 +148,25 @@ class Judge:
         }
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Digest of everything that could change this request's verdict."""
+        """Return a digest of everything but the request that could change its verdict."""
         task = get_task(request.task)
         key = (task.name, request.variant, task.rubric(request))
         if key not in self._fingerprints:
-            self._fingerprints[key] = self._fingerprint(task, request)
+            self._fingerprints[key] = digest(
+                {
+                    **self._identity_fields(),
+                    **self.engine.location,
+                    "task": task.name,
+                    "variant": request.variant,
+                    "instruction": instruction_hash(task, task.rubric(request)),
+                    "calibration": self.calibration.id if self.calibration else None,
+                    "packages": package_versions(),
+                }
+            )
         return self._fingerprints[key]
 
-    def _fingerprint(self, task: JudgeTask, request: JudgeRequest) -> str:
-        return digest(
-            {
-                **self._identity_fields(),
-                **self.engine.location,
-                "task": task.name,
-                "variant": request.variant,
-                "instruction": instruction_hash(task, task.rubric(request)),
-                "calibration": self.calibration.id if self.calibration else None,
-                "packages": package_versions(),
-            }
-        )
-
     def describe(self) -> dict[str, Any]:
-        """Card for listings."""
+        """Return the judge's entry in listings."""
         return {
             "name": self.name,
             "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
@@ -224,19 +182,22 @@ class Judge:
         progress: bool = False,
         calibrated: bool = True,
         sampling: Sampling | None = None,
-        on_text: Callable[[JudgeRequest, Pass, str], None] | None = None,
+        on_text: OnText | None = None,
     ) -> Iterator[Verdict]:
         """Grade requests, streaming, in order.
 
         Args:
-            requests: Any number; read ahead by a window.
+            requests: Any number; a window of them is read ahead.
             progress: Show a progress bar.
             calibrated: Apply the judge's calibration, where it has one.
             sampling: How critiques are drawn; default as :func:`critique_sampling` says.
-            on_text: Called with each new piece of a critique as it is drawn.
+            on_text: Called with each new piece of a critique.
 
         Yields:
             One verdict per request. A request this judge cannot take gives status ``judge_error``.
+
+        Raises:
+            CustosError: If the engine fails as a whole.
         """
         if progress:
             from rich.progress import track
@@ -247,122 +208,51 @@ class Judge:
         while window := list(itertools.islice(stream, WINDOW)):
             yield from self._grade_window(window, calibrated, sampling, on_text)
 
-    def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
-        """Log-posterior ``[requests, labels]`` of valid requests of one rubric and mode.
-
-        What a calibration is fitted on: normalised over the labels, of a pair over both orders.
-        """
-        import numpy as np
-
-        task = get_task(requests[0].task)
-        # Pictures are encoded here and heavy: no more of them at once than when grading.
-        size = WINDOW if any(request.images for request in requests) else len(requests)
-        rows = []
-        for start in range(0, len(requests), size):
-            presented = [
-                shown
-                for index, request in enumerate(requests[start : start + size])
-                for shown in make_ordered_prompts(index, request, task, self.encoder)
-            ]
-            rubric, drawn = task.rubric(requests[0]), critique_sampling(requests[0])
-            readings = self._read(presented, task, rubric, self.engine, drawn)
-            rows += [
-                list(_log(merged(task, [one.passed for one in own])).values())
-                for _, own in sorted(readings.items())
-            ]
-        return np.array(rows)
-
     def _grade_window(
         self,
         window: list[JudgeRequest],
         calibrated: bool,
         sampling: Sampling | None,
-        on_text: Callable[[JudgeRequest, Pass, str], None] | None,
+        on_text: OnText | None,
     ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
         groups: dict[tuple[str, str, Sampling | None], list[OrderedPrompt]] = {}
         for index, request in enumerate(window):
             try:
-                task = self._task(request)
+                task = self._task_of(request)
                 if ruling := task.rule(request):
-                    verdicts[index] = self._ruled(request, ruling)
+                    verdicts[index] = ruled_verdict(request, ruling, self.fingerprint(request))
                     continue
                 key = (task.name, task.rubric(request), critique_sampling(request, sampling))
-                groups.setdefault(key, []).extend(
-                    make_ordered_prompts(index, request, task, self.encoder)
-                )
+                prompts = make_ordered_prompts(index, request, task, self.encoder)
+                groups.setdefault(key, []).extend(prompts)
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, request)
 
-        def tell(shown: OrderedPrompt, piece: str) -> None:
+        def report(prompt: OrderedPrompt, piece: str) -> None:
             if on_text:
-                on_text(window[shown.index], Pass(order=shown.order), piece)
+                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
 
-        told = tell if on_text else None
-        for (name, rubric, drawn), asked in groups.items():
-            task = get_task(name)
-            readings, failed = self._read_or_leave_out(asked, task, rubric, drawn, told)
-            for index, fault in failed.items():
-                request = window[index]
-                verdicts[index] = Verdict.from_error(fault, request, self.fingerprint(request))
-            truncated = {shown.index for shown in asked if shown.prompt.truncated}
-            for index, own in readings.items():
-                passes = [reading.passed for reading in own]
-                verdicts[index] = make_verdict(
-                    window[index],
-                    task,
-                    passes,
-                    self._calibrated(
-                        calibration_key(task, window[index]), merged(task, passes), calibrated
-                    ),
-                    label_mass=sum(reading.label_mass for reading in own) / len(own),
-                    posterior=self.engine.posterior,
-                    truncated_input=index in truncated,
-                    judge=self.fingerprint(window[index]),
-                )
+        for (name, rubric, critique), prompts in groups.items():
+            passes_by_request = score_labels(
+                prompts,
+                get_task(name),
+                rubric,
+                self.encoder,
+                self.engine,
+                critique,
+                report if on_text else None,
+            )
+            for index, passes in passes_by_request.items():
+                verdicts[index] = self._verdict(window[index], passes, calibrated)
         return [verdicts[index] for index in range(len(window))]
 
-    def _read_or_leave_out(
-        self,
-        presented: list[OrderedPrompt],
-        task: JudgeTask,
-        rubric: str,
-        drawn: Sampling | None,
-        tell: Callable[[OrderedPrompt, str], None] | None,
-    ) -> tuple[dict[int, list[ScoredPass]], dict[int, CustosError]]:
-        """:meth:`_read`, leaving out requests that the engine cannot read.
+    def _task_of(self, request: JudgeRequest) -> JudgeTask:
+        """Return the task of a request.
 
-        Returns:
-            The readings, and the errors of the requests left out, by index.
+        Raises:
+            FieldError: If the task cannot judge the request, or the judge was not trained for it.
         """
-        engine = LeavingOut(self.engine, [shown.index for shown in presented])
-        readings = self._read(presented, task, rubric, engine, drawn, tell)
-        return {i: own for i, own in readings.items() if i not in engine.errors}, engine.errors
-
-    def _read(
-        self,
-        presented: Sequence[OrderedPrompt],
-        task: JudgeTask,
-        rubric: str,
-        engine: Engine,
-        drawn: Sampling | None,
-        tell: Callable[[OrderedPrompt, str], None] | None = None,
-    ) -> dict[int, list[ScoredPass]]:
-        """Readings of each request, by its index."""
-        read = score_labels(presented, task, rubric, self.encoder, engine, drawn, tell)
-        by_request: dict[int, list[ScoredPass]] = {}
-        for shown, reading in zip(presented, read, strict=True):
-            by_request.setdefault(shown.index, []).append(reading)
-        return by_request
-
-    def _calibrated(
-        self, key: str, probabilities: dict[str, float], wanted: bool
-    ) -> dict[str, float]:
-        if not (wanted and self.calibration and key in self.calibration.rubrics):
-            return probabilities
-        return self.calibration.posterior(key, _log(probabilities))
-
-    def _task(self, request: JudgeRequest) -> JudgeTask:
         task = get_task(request.task)
         task.check(request)
         if task.name not in self.tasks:
@@ -371,26 +261,79 @@ class Judge:
                 f"judge '{self.name}' was trained for {', '.join(self.tasks)}, not '{task.name}'",
             )
         rubric = task.rubric(request)
-        if self.card and rubric not in (known := self.card.tasks[task.name]):
-            variants = {name.partition("/")[0] for name in known}
-            field = "reference_mode" if request.variant in variants else "variant"
+        rubrics = self.card.tasks[task.name] if self.card else (rubric,)
+        if rubric not in rubrics:
+            variants = {name.partition("/")[0] for name in rubrics}
             raise FieldError(
-                field,
+                "reference_mode" if request.variant in variants else "variant",
                 f"judge '{self.name}' was trained for {task.name} under "
-                f"{', '.join(known)}, not {rubric}",
+                f"{', '.join(rubrics)}, not {rubric}",
             )
         return task
 
-    def _ruled(self, request: JudgeRequest, ruling: Ruling) -> Verdict:
-        return Verdict(
-            id=request.id,
-            status=ruling.status,
-            label=score_of(ruling.label) if ruling.label else None,
-            error_type=type_of(ruling.label or "") or None,
-            message=ruling.message,
-            judge=self.fingerprint(request),
+    def _verdict(
+        self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
+    ) -> Verdict:
+        fingerprint = self.fingerprint(request)
+        if isinstance(passes, CustosError):
+            return Verdict.from_error(passes, request, fingerprint)
+        task = get_task(request.task)
+        records = [one.record for one in passes]
+        probabilities = merge_passes(task, records)
+        key = calibration_key(task, request)
+        if calibrated and self.calibration and key in self.calibration.rubrics:
+            probabilities = self.calibration.posterior(key, log_probabilities(probabilities))
+        return make_verdict(
+            request,
+            task,
+            records,
+            probabilities,
+            label_mass=sum(one.label_mass for one in passes) / len(passes),
+            posterior=self.engine.posterior,
+            truncated_input=any(one.truncated_input for one in passes),
+            judge=fingerprint,
         )
 
+    def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
+        """Compute what a calibration is fitted on.
 
-def _log(probabilities: dict[str, float]) -> dict[str, float]:
-    return {label: math.log(max(p, SMALLEST)) for label, p in probabilities.items()}
+        Args:
+            requests: Valid requests of one rubric and mode.
+
+        Returns:
+            Log-posterior ``[requests, labels]``: normalised over the labels, of a pair over both
+            orders.
+
+        Raises:
+            CustosError: If a request cannot be scored.
+        """
+        import numpy as np
+
+        task = get_task(requests[0].task)
+        rubric, critique = task.rubric(requests[0]), critique_sampling(requests[0])
+        # Encoded pictures are heavy: hold no more of them at once than grading does.
+        size = WINDOW if any(request.images for request in requests) else len(requests)
+        rows = []
+        for start in range(0, len(requests), size):
+            prompts = [
+                prompt
+                for index, request in enumerate(requests[start : start + size])
+                for prompt in make_ordered_prompts(index, request, task, self.encoder)
+            ]
+            scored = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
+            for _, passes in sorted(scored.items()):
+                if isinstance(passes, CustosError):
+                    raise passes
+                merged = merge_passes(task, [one.record for one in passes])
+                rows.append(list(log_probabilities(merged).values()))
+        return np.array(rows)
+
+
+def _load_zero_shot(source: str, device: str | None, dtype: Dtype) -> Backbone:
+    try:
+        return load_backbone(source, dtype=dtype, device=device)
+    except Missing as error:
+        raise Missing(
+            f"judge '{source}': no run folder (it would hold {CARD_FILE}), "
+            f"no shipped judge ({', '.join(shipped_judges())}), and as a {error}"
+        ) from None

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from judging.tasks import JudgeTask, get_task
+from judging.tasks import JudgeTask, Ruling, get_task
 from judging.types import JudgeRequest, Pass, Status, Verdict, score_of, type_of
 
 
-def merged(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
-    """Mean posterior over the passes, each as if the responses had stood as given."""
-    total = dict.fromkeys(passes[0].posterior, 0.0)
-    for one in passes:
-        for label, probability in one.posterior.items():
-            meant = task.unswap(label) if one.order == "swapped" else label
-            total[meant] += probability / len(passes)
-    return total
+def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
+    """Return the mean posterior over passes, with swapped ones turned back to the given order."""
+    mean = dict.fromkeys(passes[0].posterior, 0.0)
+    for record in passes:
+        for label, probability in record.posterior.items():
+            given_label = task.unswap(label) if record.order == "swapped" else label
+            mean[given_label] += probability / len(passes)
+    return mean
 
 
 def make_verdict(
@@ -44,7 +44,7 @@ def make_verdict(
     """
     label = best_label(probabilities)
     stated = [one.stated_confidence for one in passes if one.stated_confidence is not None]
-    said = {best_label(merged(task, [one])) for one in passes}
+    said = {best_label(merge_passes(task, [one])) for one in passes}
     status: Status = "scored"
     if any(one.finish_reason == "length" for one in passes):
         status = "truncated"
@@ -70,6 +70,24 @@ def make_verdict(
     )
 
 
+def ruled_verdict(request: JudgeRequest, ruling: Ruling, judge: str) -> Verdict:
+    """Make the verdict of a request that was decided by rule.
+
+    Args:
+        request: Request that was decided.
+        ruling: The decision.
+        judge: Fingerprint.
+    """
+    return Verdict(
+        id=request.id,
+        status=ruling.status,
+        label=score_of(ruling.label) if ruling.label else None,
+        error_type=type_of(ruling.label or "") or None,
+        message=ruling.message,
+        judge=judge,
+    )
+
+
 def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
     """The verdict that the same passes give without calibration; one without passes is kept.
 
@@ -84,7 +102,7 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
         request,
         task,
         verdict.passes,
-        merged(task, verdict.passes),
+        merge_passes(task, verdict.passes),
         label_mass=verdict.label_mass,
         posterior=verdict.posterior,
         truncated_input=verdict.truncated_input,

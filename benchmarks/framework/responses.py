@@ -16,8 +16,8 @@ from clients.messages import ChatItem, Decoding, Message
 from judging.errors import CustosError
 
 if TYPE_CHECKING:
-    from judging.scoring.engine import TreeEngine
     from judging.scoring.prompts import Encoder
+    from judging.scoring.tree_engine import TreeEngine
 
 ANSWERED_AT_ONCE = 16
 MAX_NEW_TOKENS = 512  # of a local backbone that is given no limit
@@ -107,9 +107,9 @@ def ask_backbone(
         CustosError: If the backbone cannot be loaded, or another process writes these answers.
     """
     from judging.models.backbones import load_backbone
-    from judging.scoring.engine import TreeEngine
     from judging.scoring.prompts import Encoder
     from judging.scoring.tree_batch import TreeModel
+    from judging.scoring.tree_engine import TreeEngine
 
     loaded = load_backbone(backbone)
     encoder = Encoder(loaded)
@@ -127,7 +127,7 @@ def ask_backbone(
 def _answer(
     items: Sequence[ChatItem], encoder: Encoder, engine: TreeEngine, decoding: Decoding
 ) -> tuple[dict[str, Reply], list[Reject]]:
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling, texts_in_order
     from judging.scoring.prompts import END_TOKEN
 
     sampling = Sampling(
@@ -143,13 +143,13 @@ def _answer(
         except CustosError as error:
             rejects.append(Reject(id=item.id, reason=REQUEST_FAILED, detail=str(error)))
     seeds = [decoding.seed or 0] * len(prompts)
-    drawn = engine.generate(list(prompts.values()), encoder, END_TOKEN, seeds, sampling)
-    replies = {
-        key: Reply(
-            text=said.text.strip(),
-            finish_reason="stop" if said.finished else "length",
-            usage=Usage(prompt_tokens=len(prompt.suffix_ids), completion_tokens=len(said.tokens)),
-        )
-        for (key, prompt), said in zip(prompts.items(), drawn, strict=True)
-    }
+    batches = engine.generate(list(prompts.values()), encoder, END_TOKEN, seeds, sampling)
+    replies = {}
+    for (key, prompt), text in zip(prompts.items(), texts_in_order(batches), strict=True):
+        if isinstance(text, CustosError):
+            rejects.append(Reject(id=key, reason=REQUEST_FAILED, detail=str(text)))
+            continue
+        usage = Usage(prompt_tokens=len(prompt.suffix_ids), completion_tokens=len(text.tokens))
+        reason = "stop" if text.finished else "length"
+        replies[key] = Reply(text=text.text.strip(), finish_reason=reason, usage=usage)
     return replies, rejects

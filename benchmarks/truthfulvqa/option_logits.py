@@ -13,8 +13,8 @@ from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion
 from judging.errors import CustosError
 
 if TYPE_CHECKING:
-    from judging.scoring.engine import Engine
     from judging.scoring.prompts import Encoder
+    from judging.scoring.tree_engine import TreeEngine
 
 BEFORE_THE_LETTER = "("
 """How a reply begins that names its option as TruthfulVQA asks: ``(A)``."""
@@ -47,9 +47,9 @@ def option_logits(
         CustosError: If the backbone cannot be loaded.
     """
     from judging.models.backbones import load_backbone
-    from judging.scoring.engine import TreeEngine
     from judging.scoring.prompts import Encoder
     from judging.scoring.tree_batch import TreeModel
+    from judging.scoring.tree_engine import TreeEngine
 
     loaded = load_backbone(backbone)
     encoder = Encoder(loaded)
@@ -79,7 +79,7 @@ def _score(
     items: Sequence[tuple[ItemQuestion, dict[str, Any]]],
     letters: str,
     encoder: Encoder,
-    engine: Engine,
+    engine: TreeEngine,
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     opening = encoder.text(BEFORE_THE_LETTER)
     prompts, cases, problems = [], [], {}
@@ -92,7 +92,7 @@ def _score(
             continue
         prompts.append(prompt.extended(opening))
         cases.append(case)
-    scores = engine.score(prompts, encoder.tree(letters, end="")).tolist() if prompts else []
+    scores = engine.score(prompts, encoder.tree(letters, end="")) if prompts else []
     return [
         {"case": case, "result": {"option_logits": dict(zip(letters, row, strict=True))}}
         for case, row in zip(cases, scores, strict=True)

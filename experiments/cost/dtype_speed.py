@@ -23,8 +23,8 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.backbones import Dtype
 from judging.records import read_records, write_json
-from judging.scoring.engine import TreeEngine
 from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_engine import TreeEngine
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 PART = 64

@@ -25,7 +25,7 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.backbones import load_backbone
 from judging.records import read_records, write_json
-from judging.scoring.engine import TreeEngine
+from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict
 

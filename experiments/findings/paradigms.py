@@ -34,7 +34,7 @@ from judging.records import atomic_write, read_records, write_json
 from judging.types import LabelledExample
 
 if TYPE_CHECKING:
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
 
 CELL, PARTIAL = "cell.json", "partial.json"
 PAIRS_AT_ONCE = 100
@@ -283,7 +283,7 @@ def _judged(
     key: str,
 ) -> tuple[list[Verdict], float]:
     """Verdicts and the seconds they took, going on from where an earlier run was cut off."""
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
 
     partial = _read_done(cell / PARTIAL, key) or {"key": key, "seconds": 0.0, "verdicts": []}
     while left := examples[len(partial["verdicts"]) :]:
@@ -316,7 +316,7 @@ def _consistency(
     critique_tokens: int,
 ) -> dict[str, Any]:
     """Entropy of sampled labels, of one order; critique and label are both drawn anew."""
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
 
     key = _key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=SAMPLED_RUNS)
     done = _read_done(cell / "sampled.json", key)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judging.errors import CustosError
+from judging.models.backbones import Dtype, on_device
 
 # The text tower only: "all-linear" would adapt the vision tower too.
 _TARGETS = r".*language_model.*\.({})_proj"
@@ -67,6 +68,27 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
         reason = str(error).strip().splitlines()[0]
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
     return _mixed_precision(adapted)
+
+
+def load_merged(model: Any, folder: Path, *, device: str | None, dtype: Dtype) -> Any:
+    """Merge a saved adapter into a float32 backbone and round the result once.
+
+    Buffers stay in float32: with rounded rotary frequencies, positions would differ from training.
+
+    Args:
+        model: Backbone with float32 weights, on the CPU.
+        folder: Run folder with the adapter.
+        device: Device for the result; default CUDA if there is one.
+        dtype: Format that the weights are rounded to.
+
+    Raises:
+        CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
+    """
+    merged = load_adapter(model, folder).merge_and_unload()
+    if dtype == "bfloat16":
+        for parameter in merged.parameters():
+            parameter.data = parameter.data.bfloat16()
+    return on_device(merged.eval(), device)
 
 
 def _mixed_precision(model: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is put before the model for a request, and how labels are read after it."""
+"""From a request to scored labels: its prompts, a critique where one is wanted, the label tree."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from judging.calibration import posterior
+from judging.errors import CustosError
+from judging.scoring.engine import (
+    Engine,
+    GeneratedText,
+    LabelLogprobs,
+    Sampling,
+    TextBatch,
+    texts_in_order,
+)
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
+from judging.tasks.base import CritiqueFormat
 from judging.types import JudgeRequest, Pass
 from judging.verdicts import best_label
 
 if TYPE_CHECKING:
-    from judging.scoring.engine import Engine
-    from judging.scoring.generation import Generated, Sampling
+    from judging.scoring.label_tree import LabelTree
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 """Stated with two decimals, as in training."""
@@ -24,13 +33,17 @@ CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 CONFIDENCE_TOKENS = 16
 """Room for a confidence in words, a repeated tag included."""
 
+Scorer = Callable[[Sequence[EncodedPrompt], "LabelTree"], Sequence["LabelLogprobs | CustosError"]]
+"""``Engine.score``, or ``TextBatch.score`` for prompts that continue its texts."""
+
+ResultT = TypeVar("ResultT")
+
 
 @dataclass(frozen=True)
 class OrderedPrompt:
-    """A request in one order of its responses."""
+    """The prompt of a request with its responses in one order."""
 
-    index: int
-    """Which request of a window it belongs to."""
+    request_index: int
     order: Literal["given", "swapped"]
     prompt: EncodedPrompt
     seed: int
@@ -38,159 +51,238 @@ class OrderedPrompt:
 
 @dataclass(frozen=True)
 class ScoredPass:
-    """What one presentation came to."""
+    """A pass with the posterior over the labels."""
 
-    passed: Pass
+    record: Pass
     label_mass: float
     """Probability inside the label tree, before renormalisation."""
+    truncated_input: bool
+    """Text was cut from the middle of a response."""
 
 
 def make_ordered_prompts(
-    index: int, request: JudgeRequest, task: JudgeTask, encoder: Encoder
+    request_index: int, request: JudgeRequest, task: JudgeTask, encoder: Encoder
 ) -> list[OrderedPrompt]:
-    """Present a request: a pair in both orders unless only the given one is wanted."""
+    """Encode a request: a pair in both orders, unless only the given one is wanted.
+
+    Raises:
+        CustosError: As :meth:`Encoder.encode`.
+    """
     orders: list[tuple[Literal["given", "swapped"], JudgeRequest]] = [("given", request)]
     if task.num_responses == 2 and request.order == "both":
         orders.append(("swapped", task.swap(request)))
-    prompts = encoder.encode([(task, shown) for _, shown in orders])
+    prompts = encoder.encode([(task, ordered) for _, ordered in orders])
     return [
-        OrderedPrompt(index, order, prompt, request.seed)
+        OrderedPrompt(request_index, order, prompt, request.seed)
         for (order, _), prompt in zip(orders, prompts, strict=True)
     ]
 
 
 def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -> Sampling | None:
-    """How a request's critique is drawn, by default as published and within its own budget.
+    """Return how a request's critique is drawn, ``None`` if it wants none.
 
-    ``None`` if it wants none.
+    Args:
+        request: Request to judge.
+        sampling: Setting for all critiques; default as published, within the request's own budget.
     """
-    from judging.scoring.generation import Sampling
-
     if request.mode != "critique":
         return None
     return sampling or Sampling(max_new_tokens=request.critique_tokens)
 
 
 def score_labels(
-    presented: Sequence[OrderedPrompt],
+    prompts: Sequence[OrderedPrompt],
     task: JudgeTask,
     rubric: str,
     encoder: Encoder,
     engine: Engine,
     sampling: Sampling | None,
     on_text: Callable[[OrderedPrompt, str], None] | None = None,
-) -> list[ScoredPass]:
-    """Read the label tree after every presentation, after a critique where one is wanted.
+) -> dict[int, list[ScoredPass] | CustosError]:
+    """Score the labels after every prompt, after a critique where one is wanted.
 
     Args:
-        presented: Presentations of one rubric.
+        prompts: Prompts of one rubric.
         task: Their task.
         rubric: Their rubric.
-        encoder: Encoder they were made with.
+        encoder: Encoder that made them.
         engine: Runs the model.
-        sampling: How critiques are drawn; ``None`` reads the label without one.
+        sampling: How critiques are drawn; ``None`` scores the labels without one.
         on_text: Called with each new piece of a critique.
+
+    Returns:
+        For every request index its passes, in the order of the prompts, or why a prompt failed.
+
+    Raises:
+        CustosError: If the engine fails as a whole.
     """
-    form = task.critique
-    if not (form and sampling):
-        prompts = [shown.prompt for shown in presented]
-        passes = [Pass(order=shown.order) for shown in presented]
-        return _read_trees(passes, prompts, task, rubric, encoder, engine)
-    opened = [shown.prompt.extended(encoder.text(form.opening)) for shown in presented]
-    closing = encoder.text(form.closing)
-    found: dict[int, ScoredPass] = {}
-
-    def read(rows: Sequence[int], texts: Sequence[Generated]) -> None:
-        prompts = [
-            opened[row].extended([*encoder.data(text.text), *closing])
-            for row, text in zip(rows, texts, strict=True)
-        ]
-        passes = [
-            Pass(
-                order=presented[row].order,
-                critique=text.text,
-                finish_reason="stop" if text.finished else "length",
-            )
-            for row, text in zip(rows, texts, strict=True)
-        ]
-        readings = _read_trees(passes, prompts, task, rubric, encoder, engine)
-        if form.states_confidence:
-            readings = _with_stated_confidence(readings, prompts, task, encoder, engine)
-        found.update(zip(rows, readings, strict=True))
-
-    engine.generate(
-        opened,
-        encoder,
-        form.closing,
-        [shown.seed for shown in presented],
-        sampling,
-        on_text=(lambda row, piece: on_text(presented[row], piece)) if on_text else None,
-        on_texts=read,
-    )
-    return [found[row] for row in range(len(presented))]
-
-
-def _read_trees(
-    passes: Sequence[Pass],
-    prompts: Sequence[EncodedPrompt],
-    task: JudgeTask,
-    rubric: str,
-    encoder: Encoder,
-    engine: Engine,
-) -> list[ScoredPass]:
-    """Passes with the posterior over the labels, read after prompts that end before one."""
-    form = task.critique
-    tree = encoder.tree(task.labels(rubric), form.label_closing if form else END_TOKEN)
-    if form:
-        prompts = [prompt.extended(encoder.text(form.label_opening)) for prompt in prompts]
-    readings = []
-    for one, row in zip(passes, engine.score(prompts, tree).double().tolist(), strict=True):
-        logprobs = dict(zip(tree.labels, row, strict=True))
-        mass = math.fsum(math.exp(value) for value in row)
-        passed = one.model_copy(update={"posterior": posterior(logprobs)})
-        readings.append(ScoredPass(passed, mass))
-    return readings
-
-
-def _with_stated_confidence(
-    readings: Sequence[ScoredPass],
-    prompts: Sequence[EncodedPrompt],
-    task: JudgeTask,
-    encoder: Encoder,
-    engine: Engine,
-) -> list[ScoredPass]:
-    """Read the likeliest stated confidence after each pass's own likeliest label.
-
-    Where labels are read in words, a confidence is what the words say; none if they say no number.
-    """
-    from judging.scoring.generation import Sampling
-
-    form = task.critique
-    assert form
-    opening = encoder.text(form.label_opening)
-    after = [*encoder.text(form.label_closing), *encoder.text(form.confidence_opening)]
-    chosen = [best_label(reading.passed.posterior) for reading in readings]
-    labelled = [
-        prompt.extended([*opening, *encoder.text(label), *after])
-        for prompt, label in zip(prompts, chosen, strict=True)
-    ]
-    if engine.posterior == "exact":
-        # All are equally long: what follows them tells none apart, and would cost a node for each.
-        tree = encoder.tree(CONFIDENCES, end="")
-        best = engine.score(labelled, tree).argmax(-1).tolist()
-        stated: list[float | None] = [float(CONFIDENCES[place]) for place in best]
+    scoring = _Scoring(task, rubric, encoder, engine)
+    rows = [_Row(i, one, one.prompt, Pass(order=one.order)) for i, one in enumerate(prompts)]
+    if task.critique and sampling:
+        rows = scoring.add_critiques(rows, task.critique, sampling, on_text)
     else:
-        greedy, seeds = Sampling(CONFIDENCE_TOKENS, temperature=0), [0] * len(labelled)
-        texts = engine.generate(labelled, encoder, form.confidence_closing, seeds, greedy)
-        stated = [confidence_in(text.text) for text in texts]
-    return [
-        replace(reading, passed=reading.passed.model_copy(update={"stated_confidence": value}))
-        for reading, value in zip(readings, stated, strict=True)
-    ]
+        rows = scoring.add_posteriors(rows, engine.score)
+    results: dict[int, list[ScoredPass] | CustosError] = dict(scoring.errors)
+    for row in sorted(rows, key=lambda row: row.position):
+        passes = results.setdefault(row.request_index, [])
+        if isinstance(passes, list):
+            passes.append(ScoredPass(row.record, row.label_mass, row.prompt.truncated))
+    return results
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A prompt on its way to a scored pass."""
+
+    position: int
+    source: OrderedPrompt
+    prompt: EncodedPrompt
+    """Source prompt and what has been written after it."""
+    record: Pass
+    label_mass: float = math.nan
+
+    @property
+    def request_index(self) -> int:
+        return self.source.request_index
+
+    def updated(self, **fields: object) -> Pass:
+        return self.record.model_copy(update=fields)
+
+
+class _Scoring:
+    """The steps from prompts to scored passes.
+
+    Once a prompt fails, its request is dropped: no later step asks anything for it.
+
+    Attributes:
+        errors: Why requests were dropped, by request index.
+    """
+
+    def __init__(self, task: JudgeTask, rubric: str, encoder: Encoder, engine: Engine) -> None:
+        self.task = task
+        self.rubric = rubric
+        self.encoder = encoder
+        self.engine = engine
+        self.errors: dict[int, CustosError] = {}
+
+    def add_critiques(
+        self,
+        rows: Sequence[_Row],
+        form: CritiqueFormat,
+        sampling: Sampling,
+        on_text: Callable[[OrderedPrompt, str], None] | None,
+    ) -> list[_Row]:
+        """Write a critique for every row, then add posteriors and stated confidences."""
+        opening = self.encoder.text(form.opening)
+        rows = [replace(row, prompt=row.prompt.extended(opening)) for row in rows]
+        batches = self.engine.generate(
+            [row.prompt for row in rows],
+            self.encoder,
+            form.closing,
+            [row.source.seed for row in rows],
+            sampling,
+            (lambda index, piece: on_text(rows[index].source, piece)) if on_text else None,
+        )
+        finished = []
+        for batch in batches:
+            finished += self._score_batch([rows[index] for index in batch.indices], form, batch)
+        return finished
+
+    def _score_batch(
+        self, rows: Sequence[_Row], form: CritiqueFormat, batch: TextBatch
+    ) -> list[_Row]:
+        closing = self.encoder.text(form.closing)
+        critiqued = [
+            replace(
+                row,
+                prompt=row.prompt.extended([*self.encoder.data(text.text), *closing]),
+                record=row.updated(
+                    critique=text.text, finish_reason="stop" if text.finished else "length"
+                ),
+            )
+            for row, text in self._successes(rows, batch.texts)
+        ]
+        scored = self.add_posteriors(critiqued, batch.score)
+        return self._add_confidences(scored, form, batch) if form.states_confidence else scored
+
+    def add_posteriors(self, rows: Sequence[_Row], score: Scorer) -> list[_Row]:
+        """Add the posterior over the labels, read after prompts that end before a label."""
+        form = self.task.critique
+        closing = form.label_closing if form else END_TOKEN
+        tree = self.encoder.tree(self.task.labels(self.rubric), closing)
+        opening = self.encoder.text(form.label_opening) if form else []
+        scores = score([row.prompt.extended(opening) for row in rows], tree) if rows else []
+        scored = []
+        for row, values in self._successes(rows, scores):
+            logprobs = dict(zip(tree.labels, values, strict=True))
+            record = row.updated(posterior=posterior(logprobs))
+            scored.append(replace(row, record=record, label_mass=math.fsum(map(math.exp, values))))
+        return scored
+
+    def _add_confidences(
+        self, rows: Sequence[_Row], form: CritiqueFormat, batch: TextBatch
+    ) -> list[_Row]:
+        """Add the likeliest stated confidence after each pass's own likeliest label.
+
+        Where labels are read in words, the confidence is what the words say; none if they say no
+        number.
+        """
+        between = self.encoder.text(form.label_closing) + self.encoder.text(form.confidence_opening)
+        opening = self.encoder.text(form.label_opening)
+        prompts = [
+            row.prompt.extended(
+                [*opening, *self.encoder.text(best_label(row.record.posterior)), *between]
+            )
+            for row in rows
+        ]
+        confidences: Sequence[float | None | CustosError]
+        if self.engine.posterior == "exact":
+            confidences = self._score_confidences(prompts, batch)
+        else:
+            confidences = self._read_confidences(prompts, form)
+        return [
+            replace(row, record=row.updated(stated_confidence=confidence))
+            for row, confidence in self._successes(rows, confidences)
+        ]
+
+    def _score_confidences(
+        self, prompts: Sequence[EncodedPrompt], batch: TextBatch
+    ) -> list[float | CustosError]:
+        # All have two decimals, so an end token would tell none apart and cost a node for each.
+        tree = self.encoder.tree(CONFIDENCES, end="")
+        scores = batch.score(prompts, tree) if prompts else []
+        return [
+            one if isinstance(one, CustosError) else float(CONFIDENCES[one.index(max(one))])
+            for one in scores
+        ]
+
+    def _read_confidences(
+        self, prompts: Sequence[EncodedPrompt], form: CritiqueFormat
+    ) -> list[float | None | CustosError]:
+        greedy, seeds = Sampling(CONFIDENCE_TOKENS, temperature=0), [0] * len(prompts)
+        texts = texts_in_order(
+            self.engine.generate(prompts, self.encoder, form.confidence_closing, seeds, greedy)
+        )
+        return [
+            confidence_in(text.text) if isinstance(text, GeneratedText) else text for text in texts
+        ]
+
+    def _successes(
+        self, rows: Sequence[_Row], results: Sequence[ResultT | CustosError]
+    ) -> list[tuple[_Row, ResultT]]:
+        """Pair rows with their results, without the requests of which a prompt has failed."""
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, CustosError):
+                self.errors.setdefault(row.request_index, result)
+        return [
+            (row, result)
+            for row, result in zip(rows, results, strict=True)
+            if not isinstance(result, CustosError) and row.request_index not in self.errors
+        ]
 
 
 def confidence_in(text: str) -> float | None:
-    """The first number in a text if that is a confidence: ``0.9``, ``.9``, ``90%``; else none."""
+    """Return the first number of a text if it is a confidence (``0.9``, ``.9``, ``90%``)."""
     number = re.search(r"(?<![-\d.])(\d*\.\d+|\d+)(\s*%)?", text)
     if number is None:
         return None

@@ -1,148 +1,102 @@
-"""Engines: label log-probabilities and texts for many prompts; ours needs few forward passes."""
+"""The contract of an engine, which runs a model on many prompts: it scores labels, generates texts.
+
+:class:`judging.scoring.tree_engine.TreeEngine` runs the model in this process; another engine may
+ask a server. A prompt that fails gets an error in place of its result, and the others go on.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import torch
-from torch import Tensor
+from judging.errors import CustosError
 
-from judging.models.device_dtype import computed_in
-from judging.scoring.generation import Generated, Sampling, TextMemory, generate
-from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import pack
-from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
-from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs, make_tree_batch
+if TYPE_CHECKING:
+    from judging.scoring.label_tree import LabelTree
+    from judging.scoring.prompts import EncodedPrompt, Encoder
 
-MAX_PREFIXES = 16
-GENERATED_ROWS = 16
-TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
-"""A CPU is fastest while activations stay in its cache (512 against 2048: 1.4 times the rows)."""
+LabelLogprobs = list[float]
+"""Log-probability of every label of a tree, in the order of ``tree.labels``."""
 
 
-OnTexts = Callable[[Sequence[int], Sequence[Generated]], None]
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn; temperature 0 takes the likeliest one.
+
+    The defaults of temperature and top_p are TruthfulJudge's. It allows 2,048 new tokens; judges
+    trained on critiques need far fewer.
+    """
+
+    max_new_tokens: int
+    temperature: float = 0.1
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """Text generated after one prompt, without what ended it."""
+
+    tokens: tuple[int, ...]
+    text: str
+    finished: bool
+    """False when the token budget ended it."""
+
+
+@dataclass
+class TextBatch:
+    """Texts that an engine has generated together."""
+
+    engine: Engine
+    indices: Sequence[int]
+    """Which of the prompts the texts follow."""
+    texts: Sequence[GeneratedText | CustosError]
+    """One text per index, or why there is none."""
+
+    def score(
+        self, prompts: Sequence[EncodedPrompt], tree: LabelTree
+    ) -> Sequence[LabelLogprobs | CustosError]:
+        """Score prompts that continue the texts of this batch, as :meth:`Engine.score` does.
+
+        An engine that still remembers the texts may read only what follows them.
+        """
+        return self.engine.score(prompts, tree)
 
 
 class Engine(Protocol):
-    """What runs the model: :class:`TreeEngine` here, or a server elsewhere."""
+    """What runs the model."""
 
     @property
     def posterior(self) -> Literal["exact", "approximate"]:
-        """Whether :meth:`score` gives the probability of every label, whatever it is."""
+        """Return ``exact`` if :meth:`score` gives the probability of every label."""
         ...
 
     @property
     def numerics(self) -> Mapping[str, str]:
-        """What a calibration is bound to: ``dtype`` and ``engine``."""
+        """Return what a calibration depends on: ``dtype``, ``engine`` and the like."""
         ...
 
     @property
     def location(self) -> Mapping[str, str]:
-        """What else could change a verdict: which server, which model there."""
+        """Return what else could change a verdict: which server, which model there."""
         ...
 
-    def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> Tensor:
-        """Log-probability of every label for every prompt, ``[prompts, labels]`` float32.
-
-        Raises:
-            RowsFailed: If some prompts have none.
-        """
-        ...
-
-    def generate(
-        self,
-        prompts: Sequence[EncodedPrompt],
-        encoder: Encoder,
-        stop: str,
-        seeds: Sequence[int],
-        sampling: Sampling,
-        on_text: Callable[[int, str], None] | None = None,
-        on_texts: OnTexts | None = None,
-    ) -> list[Generated]:
-        """Draw a text after every prompt, up to ``stop``.
-
-        ``on_texts`` is called with prompts' indices and texts, each once, while scores of what
-        continues these texts are cheapest.
-
-        Raises:
-            RowsFailed: If some prompts have none.
-        """
-        ...
-
-
-class TreeEngine:
-    """Scores label trees with one forward pass per batch over a shared, prefilled instruction.
-
-    Instructions stay prefilled: make a new engine after the weights have changed.
-
-    Args:
-        model: Backbone in a :class:`~judging.scoring.tree_batch.TreeModel`, in eval mode.
-        pad_id: Padding token.
-        token_budget: Most item tokens (padding included) in one pass; default by device.
-        dtype: What the weights were rounded to; default what they are in.
-    """
-
-    def __init__(
-        self,
-        model: TreeModel,
-        pad_id: int,
-        token_budget: int | None = None,
-        dtype: str | None = None,
-    ) -> None:
-        self.model = model
-        self.dtype = dtype or computed_in(model.backbone)
-        self.pad_id = pad_id
-        self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
-        self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
-        self._written: TextMemory | None = None
-
-    @property
-    def posterior(self) -> Literal["exact"]:
-        """Always exact."""
-        return "exact"
-
-    @property
-    def numerics(self) -> dict[str, str]:
-        """The tree, with weights rounded to a dtype, positions exact."""
-        return {"dtype": self.dtype, "engine": "tree", "positions": "float32"}
-
-    @property
-    def location(self) -> dict[str, str]:
-        """What is computed in, where the weights were rounded to something else."""
-        computed = computed_in(self.model.backbone)
-        return {} if computed == self.dtype else {"arithmetic": computed}
-
-    @torch.inference_mode()
-    def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> Tensor:
-        """Log-probability of every label for every prompt.
+    def score(
+        self, prompts: Sequence[EncodedPrompt], tree: LabelTree
+    ) -> Sequence[LabelLogprobs | CustosError]:
+        """Score every label after every prompt.
 
         Args:
             prompts: Prompts of one rubric.
             tree: Its label tree.
 
         Returns:
-            ``[prompts, labels]`` float32 on the CPU, in the order given.
+            For each prompt the log-probabilities of the labels, or why there are none.
+
+        Raises:
+            CustosError: If the engine fails as a whole.
         """
-        if self._written and self._written.begins(prompts):
-            logits = self._written.score(self.model, prompts, tree, self.pad_id)
-            return label_logprobs(logits, tree).cpu()
-        result = torch.empty(len(prompts), len(tree.labels))
-        device = self.model.device
-        for rows in pack(prompts, len(tree.node_tokens), self.token_budget):
-            chosen = [i for row in rows for i in row]
-            places = iter(range(len(chosen)))
-            batch = make_tree_batch(
-                [prompts[i] for i in chosen],
-                [tree] * len(chosen),
-                self.pad_id,
-                rows=[[next(places) for _ in row] for row in rows],
-            )
-            prefix = self._prefix(prompts[chosen[0]].prefix_ids, device)
-            logits = self.model(batch.to(device), prefix)
-            result[chosen] = label_logprobs(logits, tree).cpu()
-        return result
+        ...
 
     def generate(
         self,
@@ -152,58 +106,28 @@ class TreeEngine:
         seeds: Sequence[int],
         sampling: Sampling,
         on_text: Callable[[int, str], None] | None = None,
-        on_texts: OnTexts | None = None,
-    ) -> list[Generated]:
-        """Draw a text after every prompt (:func:`judging.scoring.generation.generate`), in batches.
+    ) -> Iterator[TextBatch]:
+        """Generate a text after every prompt and yield the texts in finished batches.
+
+        Scoring what continues a batch is cheapest before the next batch is asked for.
 
         Args:
             prompts: Prompts of one rubric.
-            encoder: Encoder they were made with.
-            stop: Text that ends a text.
+            encoder: Encoder that made them.
+            stop: Text that ends a text and is left out of it.
             seeds: One per prompt.
             sampling: How tokens are drawn.
             on_text: Called with a prompt's index and each new piece of its text.
-            on_texts: Called with each batch's indices and texts. Until it returns, :meth:`score`
-                reads prompts that begin with them from where the texts ended.
+
+        Raises:
+            CustosError: If the engine fails as a whole.
         """
-        found: dict[int, Generated] = {}
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i].suffix_ids))
-        tokenizer = encoder.backbone.tokenizer
-        for start in range(0, len(order), GENERATED_ROWS):
-            rows = order[start : start + GENERATED_ROWS]
+        ...
 
-            def tell(row: int, piece: str, rows: list[int] = rows) -> None:
-                if on_text:
-                    on_text(rows[row], piece)
 
-            texts, written = generate(
-                self.model,
-                [prompts[i] for i in rows],
-                self._prefix(prompts[rows[0]].prefix_ids, self.model.device),
-                tokenizer.decode,
-                pad_id=self.pad_id,
-                end_id=tokenizer.convert_tokens_to_ids(END_TOKEN),
-                stop=stop,
-                seeds=[seeds[i] for i in rows],
-                sampling=sampling,
-                on_text=tell if on_text else None,
-            )
-            found |= dict(zip(rows, texts, strict=True))
-            if on_texts:
-                self._written = written
-                try:
-                    on_texts(rows, texts)
-                finally:
-                    self._written = None
-        return [found[i] for i in range(len(prompts))]
-
-    @torch.inference_mode()
-    def _prefix(self, ids: tuple[int, ...], device: torch.device) -> Prefix | None:
-        if not ids:
-            return None
-        if ids not in self._prefixes:
-            self._prefixes[ids] = self.model.prefill(torch.tensor(ids, device=device))
-            if len(self._prefixes) > MAX_PREFIXES:
-                self._prefixes.popitem(last=False)
-        self._prefixes.move_to_end(ids)
-        return self._prefixes[ids]
+def texts_in_order(batches: Iterable[TextBatch]) -> list[GeneratedText | CustosError]:
+    """Return all texts of :meth:`Engine.generate`, in the order of the prompts."""
+    texts: dict[int, GeneratedText | CustosError] = {}
+    for batch in batches:
+        texts.update(zip(batch.indices, batch.texts, strict=True))
+    return [texts[index] for index in range(len(texts))]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging import Judge
+from judging import CustosError, Judge
 from serve.errors import ApiError
 
 if TYPE_CHECKING:
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
     from judging.scoring.prompts import EncodedPrompt, Encoder
 
 
@@ -54,7 +54,10 @@ def complete(
 
     Raises:
         ApiError: 422 if the conversation is longer than the model reads.
+        RequestRefused: If the model's server cannot read the conversation.
+        CustosError: If the model's server fails.
     """
+    from judging.scoring.engine import texts_in_order
     from judging.scoring.prompts import END_TOKEN
 
     prompt = encode_messages(judge.encoder, messages)
@@ -66,7 +69,7 @@ def complete(
             "messages",
         )
     sampling = replace(sampling, max_new_tokens=min(sampling.max_new_tokens, room))
-    (drawn,) = judge.engine.generate(
+    batches = judge.engine.generate(
         [prompt],
         judge.encoder,
         stop or END_TOKEN,
@@ -74,11 +77,14 @@ def complete(
         sampling,
         lambda _, piece: on_text(piece),
     )
+    [text] = texts_in_order(batches)
+    if isinstance(text, CustosError):
+        raise text
     return Completion(
-        drawn.text,
+        text.text,
         len(prompt.suffix_ids),
-        len(drawn.tokens),
-        "stop" if drawn.finished else "length",
+        len(text.tokens),
+        "stop" if text.finished else "length",
     )
 
 

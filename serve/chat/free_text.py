@@ -13,7 +13,7 @@ from serve.limits import MAX_SEED
 from serve.queue.service import Service
 
 if TYPE_CHECKING:
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
 
 MAX_NEW_TOKENS = 4096
 """A larger ``max_tokens`` is taken as this; a reply that reaches it says ``length``."""
@@ -26,7 +26,7 @@ def sampling_of(asked: ChatRequest) -> tuple[Sampling, str | None]:
     Raises:
         ApiError: 422 for what would change the text and cannot be done.
     """
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
 
     if asked.wants_json:
         raise ApiError(422, "this model cannot promise a JSON object", "response_format")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from judging import CustosError, Judge
-from judging.judge import Familiarity
+from judging.best_judge import Familiarity, familiarity
 from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.errors import ApiError
 from serve.queue.service import Service
@@ -102,7 +102,7 @@ def _can_write(judge: Judge) -> bool:
 def _able_judges(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
     """Return the judges that know a rubric of the contract; first the one that knows most."""
     familiarities = {
-        name: [judge.familiarity(contract.task, rubric) for rubric in contract.rubrics]
+        name: [familiarity(judge, contract.task, rubric) for rubric in contract.rubrics]
         for name, judge in judges.items()
     }
     able = [name for name, known in familiarities.items() if max(known) >= Familiarity.ZERO_SHOT]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 
+from clients.chat import RequestRefused
 from judging import CustosError, Verdict
-from judging.errors import FieldError, RowsFailed
+from judging.errors import FieldError
 from serve.chat.completion import Completion
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.worker import Job
@@ -53,7 +54,7 @@ def completion_of(job: Job) -> Completion:
         return written
     if isinstance(error, ApiError):
         raise error
-    if isinstance(error, RowsFailed):
+    if isinstance(error, RequestRefused):
         raise ApiError(422, f"the model cannot read this; {_logged(job)}", "messages")
     if isinstance(error, FieldError):
         raise ApiError(422, f"{error.field}: {error.message}", "messages")

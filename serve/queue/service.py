@@ -23,7 +23,7 @@ from serve.requests.checks import estimated_tokens
 from serve.requests.remote_images import RemoteImages
 
 if TYPE_CHECKING:
-    from judging.scoring.generation import Sampling
+    from judging.scoring.engine import Sampling
 
 State = Literal["starting", "ready", "draining"]
 OUTCOMES = ("accepted", "answered", "cached", "rejected", "expired", "abandoned")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from clients.words import Token, after, label_masses
+from clients.words import Token, label_masses, tokens_after
 
 
 def token(text: str, p: float, **others: float) -> Token:
@@ -28,5 +28,5 @@ def test_label_masses_by_hand() -> None:
     assert label_masses([token(" ", 1.0)], ("A", "B")) == [0, 0]
     assert label_masses([token("Wrong", 0.5)], labels) == [0.25, 0.25, 0]
     tagged = [token("<label", 1.0), token(">", 1.0), token("B", 0.7, A=0.2)]
-    assert label_masses(after(tagged, "<label>"), ("A", "B")) == pytest.approx([0.2, 0.7])
-    assert after(tagged, "<other>") == tagged
+    assert label_masses(tokens_after(tagged, "<label>"), ("A", "B")) == pytest.approx([0.2, 0.7])
+    assert tokens_after(tagged, "<other>") == tagged

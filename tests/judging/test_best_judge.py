@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from judging import CustosError, Judge, JudgeRequest
-from judging.best_judge import choose_judge
+from judging.best_judge import Familiarity, choose_judge, familiarity
 from judging.card import JudgeCard
-from judging.judge import Familiarity
 
 
 class Known(Judge):
@@ -41,10 +40,10 @@ def asked(**fields: Any) -> JudgeRequest:
     return JudgeRequest.model_validate(given | fields)
 
 
-def test_standings() -> None:
+def test_familiarity() -> None:
     judges = (PAIRS, OTHER, ZERO_SHOT, TRAINED, CALIBRATED)
-    assert [one.familiarity("hieval-qs", "plain/any") for one in judges] == list(Familiarity)
-    assert EA.familiarity("hieval-qs", "plain/any") == Familiarity.TRAINED
+    assert [familiarity(one, "hieval-qs", "plain/any") for one in judges] == list(Familiarity)
+    assert familiarity(EA, "hieval-qs", "plain/any") == Familiarity.TRAINED
 
 
 def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None:

@@ -112,8 +112,9 @@ def test_a_scored_verdict_is_complete(judge: Judge) -> None:
     assert verdict.confidence == max(verdict.probabilities.values())
     assert verdict.passes[0].posterior == verdict.probabilities
     tree = judge.encoder.tree(list(verdict.probabilities))
-    scores = judge.engine.score(judge.encoder.encode([(get_task("hieval-qs"), ask())]), tree)
-    assert verdict.label_mass == pytest.approx(scores.exp().sum().item(), rel=1e-4)
+    prompts = judge.encoder.encode([(get_task("hieval-qs"), ask())])
+    [scores] = np.exp(np.array(judge.engine.score(prompts, tree)))
+    assert verdict.label_mass == pytest.approx(scores.sum(), rel=1e-4)
     [logprobs] = judge.logprobs([ask()])
     assert np.exp(logprobs).tolist() == pytest.approx(list(verdict.probabilities.values()))
     assert verdict.message is None
@@ -152,7 +153,7 @@ def test_merging_keeps_the_adapters_scores(run_folder: Path, judge: Judge) -> No
         bare = label_logprobs(TreeModel(backbone.model)(batch), tree)
         adapted = load_adapter(backbone.model, run_folder).eval()
         expected = label_logprobs(TreeModel(adapted)(batch), tree)
-    found = judge.engine.score(prompts, tree)
+    found = torch.tensor(judge.engine.score(prompts, tree))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
     assert (expected - bare).abs().max() > 0.1
 

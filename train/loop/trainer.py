@@ -23,9 +23,9 @@ from torch.utils.tensorboard import SummaryWriter
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computes_bfloat16
-from judging.scoring.engine import TreeEngine
 from judging.scoring.packing import shared_rows
 from judging.scoring.tree_batch import TreeModel, make_tree_batch
+from judging.scoring.tree_engine import TreeEngine
 from train.loop.batches import Row, Rows
 from train.loop.checkpoint import (
     best_folder,
@@ -276,9 +276,9 @@ class Trainer:
                 some = indices[start : start + size]
                 prompts = rows.prompts([rows.rows[i] for i in some])
                 with accelerator.autocast():
-                    scores = engine.score(prompts, rows.rows[some[0]].tree)
+                    scores = np.array(engine.score(prompts, rows.rows[some[0]].tree))
                 if len(prompts) > len(some):
-                    scores = scores.view(len(some), -1, scores.shape[1])
+                    scores = scores.reshape(len(some), -1, scores.shape[1])
                 found += zip(some, scores.tolist(), strict=True)
         if accelerator.num_processes > 1:
             found = gather_object(found)

@@ -24,7 +24,7 @@ from experiments.findings.paradigms import (
     ordered,
 )
 from judging import CustosError, Judge, Verdict
-from judging.scoring.generation import Sampling
+from judging.scoring.engine import Sampling
 from judging.tasks.truthful import TruthfulPureLabel
 from judging.types import LabelledExample
 from tests.conftest import Folders

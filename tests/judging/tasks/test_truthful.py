@@ -11,10 +11,10 @@ from judging.calibration import Calibration, CalibrationSet, calibration_key
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.scoring.ask_model import confidence_in
-from judging.scoring.generation import Sampling
+from judging.scoring.engine import Sampling
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
-from judging.verdicts import before_calibration, merged
+from judging.verdicts import before_calibration, merge_passes
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 
@@ -85,7 +85,7 @@ def test_preferring_the_first_shown_cancels_out() -> None:
     task = get_task("truthful-pair")
     first = {"A": 0.6, "B": 0.3, "None": 0.1}
     always_first = [Pass(order="given", posterior=first), Pass(order="swapped", posterior=first)]
-    assert merged(task, always_first) == pytest.approx({"A": 0.45, "B": 0.45, "None": 0.1})
+    assert merge_passes(task, always_first) == pytest.approx({"A": 0.45, "B": 0.45, "None": 0.1})
 
 
 def test_a_flip_is_marked(judge: Judge) -> None:
@@ -177,7 +177,7 @@ def test_a_calibration_belongs_to_a_way_of_reading(
     monkeypatch.setattr(judge, "calibration", only)
     for key, fields in keys.items():
         verdict = _only(judge, pair(**fields), sampling=SHORT)
-        moved = verdict.probabilities != pytest.approx(merged(task, verdict.passes))
+        moved = verdict.probabilities != pytest.approx(merge_passes(task, verdict.passes))
         assert moved == (key == "truthful-pair/plain/critique")
 
 

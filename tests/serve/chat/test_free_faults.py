@@ -10,7 +10,7 @@ import pytest
 
 from clients.chat import RequestRefused
 from judging import CustosError
-from judging.errors import FieldError, RowsFailed
+from judging.errors import FieldError
 from tests.serve.chat.made_up import user
 from tests.serve.chat.serving import serving
 from tests.serve.made_up import FakeJudge
@@ -18,7 +18,7 @@ from tests.serve.made_up import FakeJudge
 URL = "/v1/chat/completions"
 FAULTS = [
     (FieldError("images", "data URL is not a readable picture"), 422, "images: data URL"),
-    (RowsFailed({0: RequestRefused("text: the server answered 400: secret")}), 422, "cannot read"),
+    (RequestRefused("text: the server answered 400: secret"), 422, "cannot read"),
     (CustosError("text: the server answered 503: secret (2 tries)"), 503, "server fails"),
     (RuntimeError("secret of /root/.ssh"), 500, "internal error"),
 ]

@@ -7,8 +7,8 @@ import time
 
 from judging import Judge
 from judging.models.backbones import load_backbone
-from judging.scoring.engine import TreeEngine
 from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_engine import TreeEngine
 from serve.queue.service import Service
 from tests.conftest import Folders
 

@@ -28,17 +28,17 @@ def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
     judge = Judge.load(small, device="cpu", dtype="float32")
     rows = [example(i, images=(picture,) if i == 4 else ()) for i in range(7)]
     expected = judge.logprobs(rows)
-    held: list[int] = []
-    read = judge._read
+    sizes: list[int] = []
+    score = judge.engine.score
 
-    def count(presented: Any, *given: Any) -> Any:
-        held.append(len(presented))
-        return read(presented, *given)
+    def count(prompts: Any, tree: Any) -> Any:
+        sizes.append(len(prompts))
+        return score(prompts, tree)
 
-    monkeypatch.setattr(judge, "_read", count)
+    monkeypatch.setattr(judge.engine, "score", count)
     monkeypatch.setattr(judging.judge, "WINDOW", 3)
     np.testing.assert_allclose(judge.logprobs(rows), expected, rtol=1e-5, atol=1e-5)
-    assert held == [3, 3, 1]
+    assert sizes == [3, 3, 1]
 
 
 def test_scores_are_calibrated_where_a_type_is_missing(

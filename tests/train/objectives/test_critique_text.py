@@ -14,7 +14,7 @@ from judging import Judge
 from judging.errors import CustosError
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
-from judging.scoring.generation import Sampling
+from judging.scoring.engine import Sampling
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import make_tree_batch
 from judging.tasks import get_task

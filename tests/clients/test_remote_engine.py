@@ -1,0 +1,159 @@
+"""The engine on a server keeps the contract of engines, and gives what the tree engine gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clients.chat import RequestRefused
+from clients.remote_judge import remote_judge
+from judging import CustosError, Judge
+from judging.models.backbones import Backbone
+from judging.scoring.engine import Engine, GeneratedText, texts_in_order
+from judging.scoring.prompts import EncodedPrompt
+from judging.tasks import get_task
+from tests.clients.fake_server import RESET, FakeServer, Say, Seen
+from tests.clients.made_up import SHORT, pair, server
+from tests.clients.vllm_replies import VllmReplies
+
+LABELS = ("A", "B")
+
+
+@pytest.fixture
+def there(fake: FakeServer, backbone: Backbone) -> Judge:
+    fake.answer = VllmReplies(backbone)
+    return remote_judge(server(fake), backbone.name)
+
+
+@pytest.fixture
+def prompts(here: Judge) -> list[EncodedPrompt]:
+    """Three prompts; the second is the longest."""
+    task = get_task("truthful-pair")
+    requests = [pair(), pair(question="Is it green, as they say?"), pair(question="Is it?")]
+    return here.encoder.encode([(task, request) for request in requests])
+
+
+def fail_long_prompts(fake: FakeServer, prompts: list[EncodedPrompt], fault: Say | str) -> None:
+    """Let requests with the second prompt fail."""
+    answer, start = fake.answer, list(prompts[1].prefix_ids + prompts[1].suffix_ids)
+
+    def fail(seen: Seen) -> Say | str:
+        rows = seen.body["prompt"]
+        first = rows[0] if isinstance(rows[0], list) else rows
+        return fault if first[: len(start)] == start else answer(seen)
+
+    fake.answer = fail
+
+
+def is_close(found: object, expected: object) -> bool:
+    return bool(np.array(found) == pytest.approx(np.array(expected), abs=1e-3))
+
+
+@pytest.mark.parametrize("fault", [Say(400, "no"), RESET], ids=["refused", "hung up"])
+def test_a_failing_prompt_has_an_error_in_place_of_its_scores(
+    fake: FakeServer, there: Judge, here: Judge, prompts: list[EncodedPrompt], fault: Say | str
+) -> None:
+    fail_long_prompts(fake, prompts, fault)
+    tree = there.encoder.tree(LABELS)
+    first, failed, last = there.engine.score(prompts, tree)
+    assert isinstance(failed, CustosError)
+    assert isinstance(failed, RequestRefused) == isinstance(fault, Say)
+    expected = here.engine.score(prompts, tree)
+    assert is_close(first, expected[0])
+    assert is_close(last, expected[2])
+
+
+@pytest.mark.parametrize("fault", [Say(400, "no"), RESET], ids=["refused", "hung up"])
+def test_a_failing_prompt_has_an_error_in_place_of_its_text(
+    fake: FakeServer, there: Judge, here: Judge, prompts: list[EncodedPrompt], fault: Say | str
+) -> None:
+    fail_long_prompts(fake, prompts, fault)
+    reported: list[int] = []
+    [batch] = there.engine.generate(
+        *(prompts, there.encoder, "</critique>", [0, 1, 2], SHORT),
+        on_text=lambda index, text: reported.append(index),
+    )
+    first, failed, last = batch.texts
+    assert list(batch.indices) == [0, 1, 2]
+    assert reported == [0, 2]
+    assert isinstance(failed, CustosError)
+    expected = texts_in_order(
+        here.engine.generate(prompts, here.encoder, "</critique>", [0, 1, 2], SHORT)
+    )
+    for found, other in ((first, expected[0]), (last, expected[2])):
+        assert isinstance(found, GeneratedText) and isinstance(other, GeneratedText)
+        assert (found.text, found.finished) == (other.text, other.finished)
+
+
+def test_a_server_that_refuses_everything_is_not_down(
+    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
+) -> None:
+    fake.answer = lambda seen: Say(400, "no")
+    scores = there.engine.score(prompts, there.encoder.tree(LABELS))
+    assert [type(one) for one in scores] == [RequestRefused] * 3
+
+
+def test_a_server_that_is_down_is_one_error(
+    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
+) -> None:
+    fake.answer = lambda seen: RESET
+    with pytest.raises(CustosError, match="2 tries"):
+        there.engine.score(prompts, there.encoder.tree(LABELS))
+    with pytest.raises(CustosError, match="2 tries"):
+        list(there.engine.generate(prompts, there.encoder, "</critique>", [0, 1, 2], SHORT))
+
+
+@pytest.mark.parametrize("place", ["here", "there"])
+def test_batches_score_what_continues_them(
+    there: Judge, here: Judge, prompts: list[EncodedPrompt], place: str
+) -> None:
+    engine: Engine = here.engine if place == "here" else there.engine
+    encoder, tree = here.encoder, here.encoder.tree(LABELS)
+    scored: list[int] = []
+    for batch in engine.generate(prompts, encoder, "</critique>", [0, 1, 2], SHORT):
+        continued = [
+            prompts[index].extended([*encoder.data(text.text), *encoder.text("</critique>")])
+            for index, text in zip(batch.indices, batch.texts, strict=True)
+            if isinstance(text, GeneratedText)
+        ]
+        assert is_close(batch.score(continued, tree), here.engine.score(continued, tree))
+        scored += batch.indices
+    assert sorted(scored) == [0, 1, 2]
+
+
+def test_texts_are_reported_and_counted(
+    fake: FakeServer, backbone: Backbone, here: Judge, picture: str
+) -> None:
+    fake.answer = VllmReplies(backbone)
+    there = remote_judge(server(fake), backbone.name)
+    task = get_task("truthful-pair")
+    for images in ((), (picture,)):
+        prompts = there.encoder.encode([(task, pair(images=images))])
+        opened = [one.extended(there.encoder.text("<critique>")) for one in prompts]
+        given = (opened, there.encoder, "</critique>", [0], SHORT)
+        reported: dict[int, str] = {}
+        [found] = texts_in_order(there.engine.generate(*given, on_text=reported.__setitem__))
+        [expected] = texts_in_order(here.engine.generate(*given))
+        assert isinstance(found, GeneratedText) and isinstance(expected, GeneratedText)
+        assert (found.text, found.finished) == (expected.text, expected.finished)
+        assert reported == {0: expected.text}
+        assert len(found.tokens) == SHORT.max_new_tokens
+
+
+def test_a_listener_may_ask_for_scores_while_texts_are_reported(
+    fake: FakeServer, backbone: Backbone, here: Judge
+) -> None:
+    fake.answer = VllmReplies(backbone)
+    there = remote_judge(server(fake), backbone.name)
+    given = there.encoder.encode([(get_task("truthful-pair"), pair())] * 2)
+    tree = there.encoder.tree(("A", "B"))
+    heard = []
+    batches = there.engine.generate(
+        *(given, there.encoder, "</critique>", [0, 1], SHORT),
+        on_text=lambda row, text: heard.append((row, text, there.engine.score(given, tree))),
+    )
+    texts = [text for text in texts_in_order(batches) if isinstance(text, GeneratedText)]
+    assert [(row, text) for row, text, _ in heard] == [(0, texts[0].text), (1, texts[1].text)]
+    expected = np.array(here.engine.score(given, tree))
+    for _, _, scores in heard:
+        assert np.array(scores) == pytest.approx(expected, abs=1e-3)
