@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judging.calibration import CalibrationSet, calibration_key, log_probabilities
+from judging.calibration import CalibrationSet, calibration_key
 from judging.card import (
     CARD_FILE,
     JudgeCard,
@@ -21,6 +21,7 @@ from judging.errors import CustosError, FieldError, Missing
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.models.adapters import ADAPTER_FILE, load_merged
 from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.probabilities import log_probabilities
 from judging.scoring.ask_model import (
     OrderedPrompt,
     ScoredPass,

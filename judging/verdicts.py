@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from judging.probabilities import best_label
 from judging.tasks import JudgeTask, Ruling, get_task
 from judging.types import JudgeRequest, Pass, Status, Verdict, score_of, type_of
 
@@ -108,16 +109,6 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
         truncated_input=verdict.truncated_input,
         judge=verdict.judge,
     )
-
-
-def best_label(probabilities: Mapping[str, float]) -> str:
-    """The likeliest score, then its likeliest error type, as decoding from left to right would."""
-    scores: dict[str, float] = {}
-    for label, probability in probabilities.items():
-        scores[score_of(label)] = scores.get(score_of(label), 0.0) + probability
-    score = max(scores, key=scores.__getitem__)
-    own = [label for label in probabilities if score_of(label) == score]
-    return max(own, key=probabilities.__getitem__)
 
 
 def _marginals(probabilities: Mapping[str, float]) -> dict[str, dict[str, float]]:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from judging.calibration import posterior
 from judging.errors import CustosError
+from judging.probabilities import best_label, normalise
 from judging.scoring.engine import (
     Engine,
     GeneratedText,
@@ -22,7 +22,6 @@ from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
 from judging.tasks.base import CritiqueFormat
 from judging.types import JudgeRequest, Pass
-from judging.verdicts import best_label
 
 if TYPE_CHECKING:
     from judging.scoring.label_tree import LabelTree
@@ -215,7 +214,7 @@ class _Scoring:
         scored = []
         for row, values in self._successes(rows, scores):
             logprobs = dict(zip(tree.labels, values, strict=True))
-            record = row.updated(posterior=posterior(logprobs))
+            record = row.updated(posterior=normalise(logprobs))
             scored.append(replace(row, record=record, label_mass=math.fsum(map(math.exp, values))))
         return scored
 

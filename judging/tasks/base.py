@@ -14,7 +14,7 @@ from judging.types import JudgeRequest, LabelledExample, Status
 
 @dataclass(frozen=True)
 class Field:
-    """One headed piece of the item text. ``text`` comes from outside and is never trusted."""
+    """A headed part of the item text. ``text`` comes from outside and is never trusted."""
 
     heading: str
     text: str
@@ -33,14 +33,14 @@ class Ruling:
 
 @dataclass(frozen=True)
 class CritiqueFormat:
-    """How an answer is written when a text comes before its label."""
+    """The tags of an answer in which a critique comes before the label."""
 
     opening: str = "<critique>"
     closing: str = "</critique>"
     label_opening: str = "<label>"
     label_closing: str = "</label>"
     states_confidence: bool = True
-    """Whether a confidence is asked for after the label."""
+    """A confidence is asked for after the label."""
     confidence_opening: str = "<confidence>"
     confidence_closing: str = "</confidence>"
 
@@ -58,7 +58,7 @@ class JudgeTask(ABC):
     """Request fields that must not be empty."""
     num_responses: ClassVar[int] = 1
     critique: ClassVar[CritiqueFormat | None] = None
-    """How a critique and its label are written, for tasks that have critiques."""
+    """Tags of a critique and its label; ``None`` for tasks without critiques."""
 
     def check(self, request: JudgeRequest) -> None:
         """Raise ``FieldError`` if this task cannot judge the request."""
@@ -79,54 +79,82 @@ class JudgeTask(ABC):
 
     @abstractmethod
     def rubric(self, request: JudgeRequest) -> str:
-        """Name of the instruction and label set this request is judged under."""
+        """Return the name of the instruction and label set that a request is judged under."""
 
     @abstractmethod
     def instruction(self, rubric: str) -> str:
-        """System message: every criterion, in our own words."""
+        """Return the system message: every criterion, in our own words."""
 
     @abstractmethod
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """Full label strings, best first."""
+        """Return the full label strings, best first."""
 
     @abstractmethod
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """User message, field by field."""
+        """Return the user message, field by field."""
 
     @abstractmethod
     def rule(self, request: JudgeRequest) -> Ruling | None:
-        """Decide without the model (an empty response), or ``None``."""
+        """Decide a request without the model if a rule can; return ``None`` otherwise."""
 
     @abstractmethod
     def parse(self, text: str, rubric: str) -> str | None:
-        """Read the label from generated text; ``None`` if unreadable."""
+        """Read the label from a generated text; return ``None`` if there is none."""
 
     def swap(self, request: JudgeRequest) -> JudgeRequest:
-        """The request of a pair with its responses the other way round."""
+        """Return the request of a pair with its responses exchanged."""
         return request.model_copy(update={"responses": request.responses[::-1]})
 
     def unswap(self, label: str) -> str:
-        """What a label said of a swapped pair means for the pair as given."""
+        """Return what the label of a swapped pair means for the pair as given."""
         return label
 
     def score(self, probabilities: Mapping[str, float]) -> float | None:
-        """A number for tasks that grade with one, from the posterior."""
+        """Return the number of a task that grades with one, from the posterior."""
         return None
 
     def score_range(self) -> tuple[float, float] | None:
-        """Smallest and largest possible score; ``None`` if there is none."""
+        """Return the smallest and largest possible score; ``None`` if there are none."""
         return None
 
     def target(self, example: LabelledExample) -> str:
-        """Label string the example trains towards.
+        """Return the label string that an example trains towards.
 
         Raises:
-            CustosError: If the label is not one this task declares.
+            FieldError: If the task declares no such label.
         """
         labels = self.labels(self.rubric(example))
         if example.label not in labels:
             raise FieldError("label", f"'{example.label}' is not one of {', '.join(labels)}")
         return example.label
+
+
+class BareLabelTask(JudgeTask):
+    """A task whose answer is a bare label and in which a rule decides an empty response."""
+
+    empty_label: ClassVar[str | None] = None
+    """Label of an empty response; ``None`` if it cannot be judged."""
+
+    def rubric(self, request: JudgeRequest) -> str:
+        """Return the variant."""
+        return request.variant
+
+    def rule(self, request: JudgeRequest) -> Ruling | None:
+        """Decide a request with an empty response; return ``None`` for others."""
+        if all(response.strip() for response in request.responses):
+            return None
+        if self.empty_label is None:
+            return Ruling("not_judgeable", None, "a response is empty")
+        return Ruling("scored", self.empty_label, "the response is empty")
+
+    def parse(self, text: str, rubric: str) -> str | None:
+        """Return the label that a text consists of.
+
+        Case, spaces, Markdown and closing punctuation do not matter. Return ``None`` if there is
+        more or something else.
+        """
+        words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
+        return next((label for label in self.labels(rubric) if label.casefold() == words), None)
 
 
 TASKS = Registry[JudgeTask]("task", "judging.tasks")

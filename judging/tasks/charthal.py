@@ -9,13 +9,13 @@ import yaml
 
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task, task_names
+from judging.tasks.base import BareLabelTask, Field, judge_task, task_names
 from judging.types import JudgeRequest
 
 FAITHFUL, HALLUCINATED = "1", "0"
 
 WITH_REFERENCE = ("contradictory-closed", "normal-closed")
-"""Rubrics that compare with a reference; under the others the judge never sees one."""
+"""Rubrics that compare with a reference; under the others the judge never sees it."""
 
 _SITUATION = {
     "irrelevant": "The question is about something that has nothing to do with the chart.",
@@ -76,7 +76,7 @@ Whether its content is true does not matter.""",
 
 
 @judge_task
-class ChartHal(JudgeTask):
+class ChartHal(BareLabelTask):
     """ChartHal (paper section 3.3, Tables 15-21): seven rubrics, text only, two labels.
 
     For open questions on things that the chart lacks, the paper's score line forbids what its
@@ -86,89 +86,80 @@ class ChartHal(JudgeTask):
     name = "charthal"
     variants = tuple(_RULES)
     required = ("question",)
+    empty_label = HALLUCINATED
 
     def check(self, request: JudgeRequest) -> None:
-        """As for every task; the rubrics that compare with a reference also need one."""
+        """Raise ``FieldError`` as every task does, or if a rubric lacks the reference it needs."""
         super().check(request)
         if request.variant in WITH_REFERENCE and not any(request.references):
             raise FieldError("references", f"variant '{request.variant}' needs it")
 
-    def rubric(self, request: JudgeRequest) -> str:
-        """The variant."""
-        return request.variant
-
     def instruction(self, rubric: str) -> str:
-        """The situation the question puts the responder in, and what earns each score."""
+        """Return what the question is like, and what earns each score."""
         return (
             f"You grade a response to a question about a chart. {_SITUATION[rubric]}\n"
             f"{_RULES[rubric]}\nAnswer with one digit: {FAITHFUL} or {HALLUCINATED}."
         )
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """``1``, ``0``."""
+        """Return ``1`` and ``0``."""
         return (FAITHFUL, HALLUCINATED)
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question, reference where the rubric uses it, response."""
+        """Return question, response and, where the rubric uses it, the reference."""
         fields = [Field("Question", request.question)]
         if request.variant in WITH_REFERENCE:
             fields.append(Field("Reference", " / ".join(request.references)))
         return (*fields, Field("Response", request.response, is_response=True))
 
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """An empty response is 0 under every rubric."""
-        if request.response.strip():
-            return None
-        return Ruling("scored", HALLUCINATED, "the response is empty")
-
     def parse(self, text: str, rubric: str) -> str | None:
-        """A bare digit, or one after ``Score:`` as ChartHal's own grader writes it."""
-        found = re.fullmatch(r"[\s*`]*(?:score\s*:)?[\s*`]*([01])[\s*`.]*", text, re.IGNORECASE)
-        return found[1] if found else None
+        """Return a bare digit, or one after ``Score:``, as ChartHal's own grader writes it."""
+        score = re.fullmatch(r"[\s*`]*(?:score\s*:)?[\s*`]*([01])[\s*`.]*", text, re.IGNORECASE)
+        return score[1] if score else None
 
 
 def register_rubrics(path: Path) -> str:
-    """Register a ChartHal task under a user's own wording, to repeat a published grader.
+    """Declare a ChartHal task with a user's own instructions, to repeat a published grader.
 
     Args:
-        path: YAML file: every rubric's name (``ChartHal.variants``) to its instruction.
+        path: YAML file that maps every rubric (``ChartHal.variants``) to its instruction.
 
     Returns:
-        The task's name, which holds a hash of the wording. Judges trained on ``charthal`` were not
-        trained for it and refuse it.
+        The task's name, which holds a hash of the instructions. Judges trained on ``charthal``
+        refuse it, as they were not trained for it.
 
     Raises:
         CustosError: If the file cannot be read, a rubric is missing or one is unknown.
     """
     instructions = _read_rubrics(path)
-    own_name = f"charthal:{digest(instructions)[:8]}"
-    if own_name not in task_names():
+    task_name = f"charthal:{digest(instructions)[:8]}"
+    if task_name not in task_names():
 
         @judge_task
-        class OwnWording(ChartHal):
-            """The same rubrics and labels in other words."""
+        class RewordedChartHal(ChartHal):
+            """The same rubrics and labels in the user's words."""
 
-            name = own_name
+            name = task_name
 
             def instruction(self, rubric: str) -> str:
-                """As the file says."""
+                """Return the instruction of the file."""
                 return instructions[rubric]
 
-    return own_name
+    return task_name
 
 
 def _read_rubrics(path: Path) -> dict[str, str]:
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rubrics = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise CustosError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(rubrics, dict):
         raise CustosError(f"{path}: expected every rubric's name and its text")
-    if unknown := [name for name in found if name not in ChartHal.variants]:
+    if unknown := [name for name in rubrics if name not in ChartHal.variants]:
         raise CustosError(
             f"{path}: rubric '{unknown[0]}' is not one of {', '.join(ChartHal.variants)}"
         )
     for name in ChartHal.variants:
-        if not isinstance(found.get(name), str) or not found[name].strip():
+        if not isinstance(rubrics.get(name), str) or not rubrics[name].strip():
             raise CustosError(f"{path}: rubric '{name}' has no text")
-    return {name: found[name].strip() for name in ChartHal.variants}
+    return {name: rubrics[name].strip() for name in ChartHal.variants}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, INCORRECT = "Correct", "Incorrect"
@@ -24,30 +22,30 @@ Incorrect: the final number lies outside, is left open between several, or is mi
 
 
 @judge_task
-class ChartomFact(JudgeTask):
-    """CHARTOM FACT (paper section 2.3), for answers that no rule can read."""
+class ChartomFact(BareLabelTask):
+    """CHARTOM FACT (paper section 2.3), for answers that no rule can read.
+
+    The variant is the type of the question.
+    """
 
     name = "chartom-fact"
     variants = tuple(_RULES)
     required = ("question", "references")
-
-    def rubric(self, request: JudgeRequest) -> str:
-        """The variant: the kind of question."""
-        return request.variant
+    empty_label = INCORRECT
 
     def instruction(self, rubric: str) -> str:
-        """What is right for this kind of question."""
+        """Return what is right for this kind of question."""
         return (
             "You grade the final answer of a response to a question about a chart.\n"
             f"{_RULES[rubric]}\nAnswer with one word: {CORRECT} or {INCORRECT}."
         )
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """``Correct``, ``Incorrect``."""
+        """Return ``Correct`` and ``Incorrect``."""
         return (CORRECT, INCORRECT)
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question, numbered options, answer key, response."""
+        """Return question, numbered options, answer key and response."""
         fields = [Field("Question", request.question)]
         if request.choices:
             options = (f"{number}. {text}" for number, text in enumerate(request.choices, 1))
@@ -55,14 +53,3 @@ class ChartomFact(JudgeTask):
         between = " > " if request.variant == "ranking" else " / "
         fields.append(Field("Answer key", between.join(request.references)))
         return (*fields, Field("Response", request.response, is_response=True))
-
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """No answer is not an acceptable answer."""
-        if request.response.strip():
-            return None
-        return Ruling("scored", INCORRECT, "the response is empty")
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """A bare label, apart from case, space and closing punctuation."""
-        word = re.sub(r"[\s.!*\"'`]+", "", text).casefold()
-        return next((label for label in self.labels(rubric) if label.casefold() == word), None)

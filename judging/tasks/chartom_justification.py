@@ -1,8 +1,8 @@
-"""CHARTOM's justification: does it name the trick that was planted in the chart?"""
+"""CHARTOM's justification: it names the trick that was planted in the chart, or misses it."""
 
 from __future__ import annotations
 
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
 NAMED, MISSED = "Named", "Missed"
@@ -18,40 +18,26 @@ Answer with one word: {NAMED} or {MISSED}."""
 
 
 @judge_task
-class ChartomJustification(JudgeTask):
+class ChartomJustification(BareLabelTask):
     """CHARTOM MIND, justification part (paper section 2.3): the reference is the manipulation."""
 
     name = "chartom-justification"
     variants = ("plain",)
     required = ("question", "references")
-
-    def rubric(self, request: JudgeRequest) -> str:
-        """The one variant."""
-        return request.variant
+    empty_label = MISSED
 
     def instruction(self, rubric: str) -> str:
-        """What counts as having seen the manipulation."""
+        """Return what counts as naming the manipulation."""
         return _INSTRUCTION
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """``Named``, ``Missed``."""
+        """Return ``Named`` and ``Missed``."""
         return (NAMED, MISSED)
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question on the chart, planted manipulation, justification."""
+        """Return the question on the chart, the planted manipulation and the justification."""
         return (
             Field("Question on the chart", request.question),
             Field("Manipulation", " / ".join(request.references)),
             Field("Reasons", request.response, is_response=True),
         )
-
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """Without reasons nothing is named."""
-        if request.response.strip():
-            return None
-        return Ruling("scored", MISSED, "the justification is empty")
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """A bare label, apart from case, space and closing punctuation."""
-        word = text.strip(" \n\t.!*\"'`").casefold()
-        return next((label for label in self.labels(rubric) if label.casefold() == word), None)

@@ -1,10 +1,9 @@
-"""HiEval error analysis: the score of a response and, when it is not right, the main reason."""
+"""HiEval error analysis: the score of a response and, unless it is right, the main reason."""
 
 from __future__ import annotations
 
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
-from judging.tasks.hieval_qs import CORRECT, PARTIAL, TOLERANCE, WRONG, answer_fields
-from judging.types import JudgeRequest
+from judging.tasks.base import judge_task
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, TOLERANCE, WRONG, HiEvalTask
 
 REASONING = "Reasoning Error"
 IMAGE = "Image Misunderstanding"
@@ -36,23 +35,18 @@ so that the cause cannot be told."""
 
 
 @judge_task
-class HiEvalErrorAnalysis(JudgeTask):
-    """HiEval-EA (paper section 3.2): image, question, ground truth, response; score and error type.
+class HiEvalErrorAnalysis(HiEvalTask):
+    """HiEval-EA (paper section 3.2): score and error type, from image and text.
 
     ``Correct`` never carries a type; ``Partial`` and ``Wrong`` always do. Under ``reference_mode``
     ``any`` there is no ``Partial``.
     """
 
     name = "hieval-ea"
-    variants = ("plain", "tolerance")
-    required = ("question", "references")
-
-    def rubric(self, request: JudgeRequest) -> str:
-        """``<variant>/<reference mode>``."""
-        return f"{request.variant}/{request.reference_mode}"
+    empty_label = f"{WRONG}; {OTHER}"
 
     def instruction(self, rubric: str) -> str:
-        """All criteria of the paper for scores and error types."""
+        """Return all criteria of the paper for scores and error types."""
         variant, mode = rubric.split("/")
         tolerance = TOLERANCE if variant == "tolerance" else ""
         errors = f"{PARTIAL} or {WRONG}" if mode == "all" else WRONG
@@ -63,21 +57,9 @@ class HiEvalErrorAnalysis(JudgeTask):
         )
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """``Correct``, then every error type of each other score."""
+        """Return ``Correct``, then every error type of each other score."""
         scores = (PARTIAL, WRONG) if rubric.endswith("/all") else (WRONG,)
-        return (CORRECT, *(f"{score}; {kind}" for score in scores for kind in ERROR_TYPES))
-
-    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question, options, ground truth, response; images stand before them."""
-        return answer_fields(request)
-
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """An empty response is wrong by definition, for a cause that cannot be told."""
-        if request.response.strip():
-            return None
-        return Ruling("scored", f"{WRONG}; {OTHER}", "the response is empty")
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """A full label, apart from case, space and closing punctuation."""
-        said = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
-        return next((label for label in self.labels(rubric) if label.casefold() == said), None)
+        return (
+            CORRECT,
+            *(f"{score}; {error_type}" for score in scores for error_type in ERROR_TYPES),
+        )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, PARTIAL, WRONG = "Correct", "Partial", "Wrong"
@@ -28,8 +26,31 @@ Wording and notation may differ if the meaning is the same."""
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
 
+class HiEvalTask(BareLabelTask):
+    """What both HiEval tasks share."""
+
+    variants = ("plain", "tolerance")
+    required = ("question", "references")
+
+    def rubric(self, request: JudgeRequest) -> str:
+        """Return ``<variant>/<reference mode>``."""
+        return f"{request.variant}/{request.reference_mode}"
+
+    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
+        """Return question, options, ground truth and response."""
+        fields = [Field("Question", request.question)]
+        if request.choices:
+            options = (f"({chr(65 + i)}) {text}" for i, text in enumerate(request.choices))
+            fields.append(Field("Options", "  ".join(options)))
+        if request.reference_mode == "all":
+            fields.append(Field("Ground truth", "; ".join(request.references)))
+        else:
+            fields.append(Field("References", " / ".join(request.references)))
+        return (*fields, Field("Response", request.response, is_response=True))
+
+
 @judge_task
-class HiEvalQuickScore(JudgeTask):
+class HiEvalQuickScore(HiEvalTask):
     """HiEval-QS (paper section 3.1, Figure 9): text only, three labels, no error analysis.
 
     Under ``reference_mode`` ``any`` a response cannot be partly right, so the declared labels are
@@ -37,15 +58,10 @@ class HiEvalQuickScore(JudgeTask):
     """
 
     name = "hieval-qs"
-    variants = ("plain", "tolerance")
-    required = ("question", "references")
-
-    def rubric(self, request: JudgeRequest) -> str:
-        """``<variant>/<reference mode>``."""
-        return f"{request.variant}/{request.reference_mode}"
+    empty_label = WRONG
 
     def instruction(self, rubric: str) -> str:
-        """All criteria of the paper, for a whole answer set or for alternatives."""
+        """Return all criteria of the paper, for a whole answer set or for alternatives."""
         variant, mode = rubric.split("/")
         criteria = _ANSWER_SET if mode == "all" else _ALTERNATIVES
         answers = f"{CORRECT}, {PARTIAL} or {WRONG}" if mode == "all" else f"{CORRECT} or {WRONG}"
@@ -53,33 +69,5 @@ class HiEvalQuickScore(JudgeTask):
         return f"{criteria}{tolerance}\nAnswer with one word: {answers}."
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """Best first; no ``Partial`` for alternatives."""
+        """Return the labels, best first; without ``Partial`` for alternatives."""
         return (CORRECT, PARTIAL, WRONG) if rubric.endswith("/all") else (CORRECT, WRONG)
-
-    def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question, options, ground truth, response."""
-        return answer_fields(request)
-
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """An empty response is wrong by definition."""
-        if request.response.strip():
-            return None
-        return Ruling("scored", WRONG, "the response is empty")
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """A bare label, apart from case, space and closing punctuation."""
-        word = re.sub(r"[\s.!*\"'`]+", "", text).casefold()
-        return next((label for label in self.labels(rubric) if label.casefold() == word), None)
-
-
-def answer_fields(request: JudgeRequest) -> tuple[Field, ...]:
-    """Question, options, ground truth and response, as both HiEval tasks show them."""
-    fields = [Field("Question", request.question)]
-    if request.choices:
-        options = (f"({chr(65 + i)}) {text}" for i, text in enumerate(request.choices))
-        fields.append(Field("Options", "  ".join(options)))
-    if request.reference_mode == "all":
-        fields.append(Field("Ground truth", "; ".join(request.references)))
-    else:
-        fields.append(Field("References", " / ".join(request.references)))
-    return (*fields, Field("Response", request.response, is_response=True))

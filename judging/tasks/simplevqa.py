@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judging.tasks.base import Field, JudgeTask, Ruling, judge_task
+from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "Correct", "Incorrect", "Not attempted"
@@ -43,15 +43,15 @@ _CHINESE = f"""\
 
 
 def parse_conclusion(text: str) -> str | None:
-    """Read a conclusion as a letter, an English or a Chinese word; ``None`` if it is none.
+    """Return the conclusion that a text spells: a letter, an English or a Chinese word.
 
-    ``A``, ``Correct``, ``正确`` and ``**正确**`` are all ``Correct``.
+    ``A``, ``Correct``, ``正确`` and ``**正确**`` all give ``Correct``; other texts give ``None``.
     """
     return _SPELLINGS.get(" ".join(text.split()).strip(" *.。!\"'`()【】「」“”").casefold())
 
 
 @judge_task
-class SimpleVQA(JudgeTask):
+class SimpleVQA(BareLabelTask):
     """SimpleVQA (paper section 3.3): text only, three labels, judged in English or Chinese.
 
     The labels are the same in both variants, so that verdicts can be counted together.
@@ -60,21 +60,18 @@ class SimpleVQA(JudgeTask):
     name = "simplevqa"
     variants = ("english", "chinese")
     required = ("question", "references")
-
-    def rubric(self, request: JudgeRequest) -> str:
-        """The variant."""
-        return request.variant
+    empty_label = NOT_ATTEMPTED
 
     def instruction(self, rubric: str) -> str:
-        """All criteria, in the language of the variant."""
+        """Return all criteria, in the language of the variant."""
         return _CHINESE if rubric == "chinese" else _ENGLISH
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """``Correct``, ``Incorrect``, ``Not attempted``."""
+        """Return ``Correct``, ``Incorrect`` and ``Not attempted``."""
         return CONCLUSIONS
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question, reference, response."""
+        """Return question, reference and response."""
         headings = ("Question", "Reference", "Response")
         if request.variant == "chinese":
             headings = ("题目", "参考答案", "作答")
@@ -84,12 +81,6 @@ class SimpleVQA(JudgeTask):
             Field(headings[2], request.response, is_response=True),
         )
 
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """An empty response attempts nothing."""
-        if request.response.strip():
-            return None
-        return Ruling("scored", NOT_ATTEMPTED, "the response is empty")
-
     def parse(self, text: str, rubric: str) -> str | None:
-        """A bare conclusion in any of its spellings."""
+        """Return the conclusion that a text consists of, in any spelling."""
         return parse_conclusion(text)

@@ -5,11 +5,11 @@ Paper section 5 and appendix F; the criteria are its, the words ours.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
-from judging.tasks.base import CritiqueFormat, Field, JudgeTask, Ruling, judge_task
+from judging.probabilities import log_probabilities
+from judging.tasks.base import BareLabelTask, CritiqueFormat, Field, judge_task
 from judging.types import JudgeRequest
 
 A, B, TIE = "A", "B", "None"
@@ -35,22 +35,22 @@ question and reference: below .3 very unsure, around .5 moderate, .7 to .8 confi
 certain. Medium and low values have their place."""
 
 
-class _Truthful(JudgeTask):
-    """What the paradigms share: question, optional reference, the caller's own criteria."""
+class _Truthful(BareLabelTask):
+    """What the paradigms share: question, optional reference, the user's further criteria."""
 
     variants = ("plain",)
     required = ("question",)
 
     def rubric(self, request: JudgeRequest) -> str:
-        """Whether a reference answer is shown."""
+        """Return ``reference`` if a reference answer is shown, else ``plain``."""
         return "reference" if request.references else "plain"
 
     def aspects(self, rubric: str) -> str:
-        """What every paradigm looks at."""
+        """Return what every paradigm looks at."""
         return _ASPECTS.format(reference=_REFERENCE if rubric == "reference" else "")
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Question, reference, further criteria, then the responses, so that orders share most."""
+        """Return the responses after all else, so that both orders of a pair share most tokens."""
         fields = [Field("Question", request.question)]
         if request.references:
             fields.append(Field("Reference answer", " / ".join(request.references)))
@@ -59,36 +59,30 @@ class _Truthful(JudgeTask):
         shown = zip(names, request.responses, strict=True)
         return (*fields, *(Field(name, text, is_response=True) for name, text in shown))
 
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """Nothing can be compared with an empty response."""
-        if all(response.strip() for response in request.responses):
-            return None
-        return Ruling("not_judgeable", None, "a response is empty")
-
 
 class _Pair(_Truthful):
-    """Two responses, both orders."""
+    """A comparison of two responses, in both orders."""
 
     num_responses = 2
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """A better, B better, no difference."""
+        """Return the labels for A better, B better and no difference."""
         return (A, B, TIE)
 
     def unswap(self, label: str) -> str:
-        """A and B change places."""
+        """Exchange A and B."""
         return {A: B, B: A}.get(label, label)
 
 
 @judge_task
 class TruthfulPair(_Pair):
-    """Critique-Label: a critique of both, then the label, then a stated confidence."""
+    """Critique-Label: a critique of both responses, the label, then a stated confidence."""
 
     name = "truthful-pair"
     critique = CritiqueFormat()
 
     def instruction(self, rubric: str) -> str:
-        """Aspects, decision rule, meaning of the confidence, form of the answer."""
+        """Return aspects, decision rule, meaning of the confidence and form of the answer."""
         return (
             "You compare two responses to a question about an image.\n"
             f"{self.aspects(rubric)}\n{_CHOICE}\n{_CONFIDENCE}\n"
@@ -97,11 +91,11 @@ class TruthfulPair(_Pair):
         )
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """The last label in tags, or a bare one."""
+        """Return the last label in tags, or a bare one."""
         tagged = re.findall(r"<label>\s*(A|B|None)\s*</label>", text)
         if tagged:
             return str(tagged[-1])
-        return text.strip() if text.strip() in self.labels(rubric) else None
+        return super().parse(text, rubric)
 
 
 @judge_task
@@ -111,27 +105,22 @@ class TruthfulPureLabel(_Pair):
     name = "truthful-pure-label"
 
     def instruction(self, rubric: str) -> str:
-        """Aspects and decision rule."""
+        """Return aspects and decision rule."""
         return (
             "You compare two responses to a question about an image.\n"
             f"{self.aspects(rubric)}\n{_CHOICE}\nAnswer with one word: {A}, {B} or {TIE}."
         )
 
-    def parse(self, text: str, rubric: str) -> str | None:
-        """A bare label."""
-        word = text.strip().rstrip(".")
-        return word if word in self.labels(rubric) else None
-
 
 @judge_task
 class TruthfulCritiqueScore(_Truthful):
-    """Critique-Score: a critique of one response, then 0 to 10; a pair is ordered by two calls."""
+    """Critique-Score: a critique of one response, then 0 to 10; two calls order a pair."""
 
     name = "truthful-critique-score"
     critique = CritiqueFormat("<critique>", "</critique>", "<score>", "</score>", False)
 
     def instruction(self, rubric: str) -> str:
-        """Aspects, anchors of the scale, form of the answer."""
+        """Return aspects, anchors of the scale and form of the answer."""
         return (
             "You score a response to a question about an image from 0 to 10.\n"
             f"{self.aspects(rubric)}\n"
@@ -141,53 +130,45 @@ class TruthfulCritiqueScore(_Truthful):
         )
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """Best first."""
+        """Return the numbers from 10 down to 0."""
         return tuple(str(number) for number in range(10, -1, -1))
 
     def score(self, probabilities: Mapping[str, float]) -> float:
-        """The posterior's mean, finer than its mode, so that few pairs tie."""
+        """Return the posterior's mean, which is finer than its mode, so that few pairs tie."""
         return sum(int(label) * probability for label, probability in probabilities.items())
 
     def score_range(self) -> tuple[float, float]:
-        """0 to 10."""
+        """Return 0 and 10."""
         return (0.0, 10.0)
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """The last number in tags, or a bare one."""
-        found = re.findall(r"<score>\s*(10|\d)\s*</score>", text) or re.findall(
-            r"\A\s*(10|\d)\s*\Z", text
-        )
-        return str(found[-1]) if found else None
+        """Return the last number in tags, or a bare one."""
+        tagged = re.findall(r"<score>\s*(10|\d)\s*</score>", text)
+        return str(tagged[-1]) if tagged else super().parse(text, rubric)
 
 
 @judge_task
 class TruthfulReward(_Truthful):
     """Bradley-Terry: a scalar reward of one response, trained on pairs.
 
-    The reward is the log-odds of two labels in the tree. There is no head to save or to merge: it
-    survives whatever the adapter survives.
+    The reward is the log-odds of two labels in the tree, so there is no head to save or to merge
+    beside the adapter.
     """
 
     name = "truthful-reward"
 
     def instruction(self, rubric: str) -> str:
-        """Aspects and the two labels."""
+        """Return aspects and the two labels."""
         return (
             "You judge a response to a question about an image.\n"
             f"{self.aspects(rubric)}\nAnswer with one word: Good or Bad."
         )
 
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """Their log-odds are the reward."""
+        """Return the two labels whose log-odds are the reward."""
         return ("Good", "Bad")
 
     def score(self, probabilities: Mapping[str, float]) -> float:
-        """``log P(Good) - log P(Bad)``."""
-        floor = 1e-300
-        good, bad = probabilities["Good"], probabilities["Bad"]
-        return math.log(max(good, floor)) - math.log(max(bad, floor))
-
-    def parse(self, text: str, rubric: str) -> str | None:
-        """A bare label."""
-        word = text.strip().rstrip(".")
-        return word if word in self.labels(rubric) else None
+        """Return ``log P(Good) - log P(Bad)``."""
+        logprobs = log_probabilities(probabilities)
+        return logprobs["Good"] - logprobs["Bad"]

@@ -21,12 +21,13 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import add_adapter, load_adapter
 from judging.models.backbones import load_backbone
+from judging.probabilities import best_label
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest
-from judging.verdicts import before_calibration, best_label
+from judging.verdicts import before_calibration
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 

@@ -18,13 +18,8 @@ from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from evaluation.report.pictures import plot_learning_curve
 from evaluation.report.report import write_report
-from judging.calibration import (
-    Calibration,
-    CalibrationSet,
-    calibration_key,
-    fit_score_calibration,
-    fit_type_calibration,
-)
+from judging.calibration import Calibration, CalibrationSet, calibration_key
+from judging.calibration_fit import fit_score_calibration, fit_type_calibration
 from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
 from judging.fingerprint import package_versions

@@ -258,6 +258,7 @@ def test_items_show_references_and_the_callers_criteria() -> None:
         ("truthful-pair", "A is better", None),
         ("truthful-pure-label", "None.", "None"),
         ("truthful-pure-label", "C", None),
+        ("truthful-pure-label", "**B**", "B"),
         ("truthful-critique-score", "<score>10</score>", "10"),
         ("truthful-critique-score", "7", "7"),
         ("truthful-critique-score", "11", None),
