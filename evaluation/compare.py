@@ -7,28 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation
 from evaluation.intervals import RESAMPLES, mcnemar_p, percentile_interval
-from evaluation.measure import METRICS, Tally
+from evaluation.measure import METRICS, TallyDraws
 from evaluation.outcomes import Outcomes, full_label, gather, label_set
-from evaluation.report.markdown import p_value, table, with_interval
-from evaluation.report.report import without_nan
+from evaluation.report.markdown import number, p_value, table, with_interval
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 
 MIN_COMMON = 20
 COMPARED = ("accuracy", "kappa", "mcc", "macro_f1", "fpr", "ece", "brier", "nll")
 
-Run = Mapping[str, tuple[LabelledExample, Verdict]]
+ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
 
 
 def compare_runs(
     first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
 ) -> dict[str, Any]:
-    """Compare two evaluation folders on the items they share.
+    """Compare two evaluation folders on the items that they share.
 
-    Metrics are over the items that both judges scored; each difference is B minus A, and its 95 %
+    Metrics are over the items that both judges scored. Each difference is B minus A, and its 95 %
     interval resamples questions for both judges at once. Unscored items are counted apart.
 
     Args:
@@ -40,21 +41,14 @@ def compare_runs(
     Returns:
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``metrics`` (name to ``a``,
         ``b`` and ``difference`` with ``value``, ``low``, ``high``), ``mcnemar_p``, the numbers and
-        ids of the items only one has right, and ``n_labels_differ``.
+        ids of the items that only one has right, and ``n_labels_differ``.
 
     Raises:
         CustosError: If a folder is incomplete, ids are missing or repeated, an id means different
             items in the two, or too few items are shared or scored by both.
     """
-    a, b = _by_id(first), _by_id(second)
-    ids = [name for name in a if name in b]
-    if len(ids) < min_common:
-        raise CustosError(
-            f"{first} ({len(a)} items) and {second} ({len(b)} items) share {len(ids)} ids, fewer "
-            f"than {min_common}: evaluate both judges on the same data file"
-        )
-    for name in ids:
-        _check_same_item(name, a[name][0], b[name][0])
+    a, b = _read_by_id(first), _read_by_id(second)
+    ids = _shared_ids(a, b, f"{first} ({len(a)} items) and {second} ({len(b)} items)", min_common)
     examples = [a[name][0] for name in ids]
     verdicts_a, verdicts_b = [a[name][1] for name in ids], [b[name][1] for name in ids]
     labels = label_set(examples, verdicts_a, verdicts_b)
@@ -76,7 +70,7 @@ def compare_runs(
         "n_scored_b": int(judge_b.scored.sum()),
         "n_both_scored": int(both.sum()),
         "seed": seed,
-        **_compare(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
+        **_compare_outcomes(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
     }
     cleaned: dict[str, Any] = without_nan(comparison)
     return cleaned
@@ -85,7 +79,7 @@ def compare_runs(
 def render_comparison(comparison: Mapping[str, Any]) -> str:
     """Lay out a comparison as text: one table and two sentences."""
     rows = [
-        (name, *(_plain(metric[side]) for side in ("a", "b")), with_interval(metric["difference"]))
+        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
         for name, metric in comparison["metrics"].items()
     ]
     return "\n".join(
@@ -105,21 +99,21 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
     )
 
 
-def _compare(a: Outcomes, b: Outcomes, ids: np.ndarray[Any, Any], seed: int) -> dict[str, Any]:
-    tally_a, tally_b = Tally.of(a), Tally.of(b)
-    # The clusters are the same, so one seed gives both judges the same draws.
-    drawn_a, drawn_b = tally_a.resampled(RESAMPLES, seed), tally_b.resampled(RESAMPLES, seed)
-    total_a, total_b = tally_a.total(), tally_b.total()
-    compared = {}
+def _compare_outcomes(
+    a: Outcomes, b: Outcomes, ids: npt.NDArray[np.str_], seed: int
+) -> dict[str, Any]:
+    # The clusters are the same, so one seed resamples both judges alike.
+    draws_a, draws_b = TallyDraws.of(a, RESAMPLES, seed), TallyDraws.of(b, RESAMPLES, seed)
+    differences = {}
     for name in COMPARED:
         value = METRICS[name].value
-        interval = percentile_interval(value(drawn_b) - value(drawn_a))
-        in_a, in_b = float(value(total_a)), float(value(total_b))
-        difference = {"value": in_b - in_a, "low": interval.low, "high": interval.high}
-        compared[name] = {"a": in_a, "b": in_b, "difference": difference}
+        interval = percentile_interval(value(draws_b.resampled) - value(draws_a.resampled))
+        of_a, of_b = float(value(draws_a.total)), float(value(draws_b.total))
+        difference = {"value": of_b - of_a, "low": interval.low, "high": interval.high}
+        differences[name] = {"a": of_a, "b": of_b, "difference": difference}
     only_a, only_b = a.right & ~b.right, ~a.right & b.right
     return {
-        "metrics": compared,
+        "metrics": differences,
         "mcnemar_p": mcnemar_p(int(only_a.sum()), int(only_b.sum())),
         "n_both_right": int((a.right & b.right).sum()),
         "n_neither_right": int((~a.right & ~b.right).sum()),
@@ -131,29 +125,36 @@ def _compare(a: Outcomes, b: Outcomes, ids: np.ndarray[Any, Any], seed: int) -> 
     }
 
 
-def _by_id(folder: Path) -> Run:
-    run: dict[str, tuple[LabelledExample, Verdict]] = {}
+def _read_by_id(folder: Path) -> ItemsById:
+    items: dict[str, tuple[LabelledExample, Verdict]] = {}
     for example, verdict in zip(*load_evaluation(folder), strict=True):
         if not example.id:
             raise CustosError(f"{folder}: an item has no id: give every row of the data an 'id'")
-        if example.id in run:
+        if example.id in items:
             raise CustosError(f"{folder}: id '{example.id}' occurs twice: ids must be unique")
-        run[example.id] = (example, verdict)
-    return run
+        items[example.id] = (example, verdict)
+    return items
 
 
-def _check_same_item(name: str, a: LabelledExample, b: LabelledExample) -> None:
-    same = (a.question, a.responses, full_label(a)) == (b.question, b.responses, full_label(b))
-    if not same:
+def _shared_ids(a: ItemsById, b: ItemsById, folders: str, min_common: int) -> list[str]:
+    ids = [name for name in a if name in b]
+    if len(ids) < min_common:
         raise CustosError(
-            f"id '{name}' is not the same item in both folders (question, response or human label "
-            "differ): evaluate both judges on the same data file"
+            f"{folders} share {len(ids)} ids, fewer than {min_common}: evaluate both judges on the "
+            "same data file"
         )
+    for name in ids:
+        if _content(a[name][0]) != _content(b[name][0]):
+            raise CustosError(
+                f"id '{name}' is not the same item in both folders (question, response or human "
+                "label differ): evaluate both judges on the same data file"
+            )
+    return ids
+
+
+def _content(example: LabelledExample) -> tuple[str, tuple[str, ...], str]:
+    return example.question, example.responses, full_label(example)
 
 
 def _judges(verdicts: Sequence[Verdict]) -> list[str]:
     return sorted({verdict.judge for verdict in verdicts if verdict.judge})
-
-
-def _plain(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"

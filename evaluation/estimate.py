@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import RESAMPLES, Floats, Ints, cluster_sums, resample_clusters
-from evaluation.measure import Metric, Tally, summarise
+from evaluation.intervals import (
+    RESAMPLES,
+    Floats,
+    Ints,
+    cluster_sums,
+    percentile_interval,
+    rate_interval,
+    resample_clusters,
+)
 from evaluation.metrics import ratio
 
 Mask = npt.NDArray[np.bool_]
@@ -18,65 +27,108 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Draws:
-    """Column sums of every cluster of items, and over clusters drawn with replacement."""
+    """Column sums of every cluster of items, and of resamples of the clusters."""
 
     sums: Floats
-    """Shape ``[C, S]``."""
-    drawn: Floats
-    """Shape ``[B, S]``; nan with fewer than two clusters."""
+    """Sums of each cluster. Shape ``[C, S]``."""
+    resamples: int = RESAMPLES
+    seed: int = 0
 
     @classmethod
     def of(
         cls, columns: Floats, clusters: Ints, resamples: int = RESAMPLES, seed: int = 0
     ) -> Draws:
-        """Sum per-item columns.
+        """Sum per-item columns by cluster.
 
         Args:
             columns: Shape ``[n, S]``.
             clusters: Items with the same number are resampled together. Shape ``[n]``.
-            resamples: Number of draws ``B``.
-            seed: Seed of the draws.
+            resamples: Number of resamples ``B``.
+            seed: Seed of the resamples.
         """
-        sums = cluster_sums(columns, clusters)
-        return cls(sums, resample_clusters(sums, resamples, seed))
+        return cls(cluster_sums(columns, clusters), resamples, seed)
 
     @property
     def total(self) -> Floats:
         """Sums over all items. Shape ``[S]``."""
         return np.asarray(self.sums.sum(axis=0))
 
+    @cached_property
+    def resampled(self) -> Floats:
+        """Sums over clusters drawn with replacement; nan for fewer than two. Shape ``[B, S]``."""
+        return resample_clusters(self.sums, self.resamples, self.seed)
+
     def estimate(
         self, value: Callable[[Floats], Floats], n: float, is_rate: bool = False
     ) -> dict[str, Any]:
         """Apply a function of the sums, shapes ``[..., S]`` to ``[...]``.
 
+        The interval of a rate of 0 or 1 is Wilson's, over as many observations as there are
+        clusters that hold items of the rate. An interval that does not hold its value is widened to
+        hold it: chance can only add to a calibration error, so that all resamples of a
+        well-calibrated judge may lie above its value.
+
         Args:
             value: The function; nan where it does not exist.
-            n: Number of items it is about.
-            is_rate: A share of the ``n`` items: at 0 and 1 its interval is Wilson's.
+            n: Number of items that it is about.
+            is_rate: Whether it is a share of the ``n`` items.
 
         Returns:
             ``value``, ``low``, ``high`` and ``n``.
         """
-        metric = Metric(lambda tally: value(tally.sums), lambda tally: np.asarray(n), is_rate)
-        return summarise(metric, Tally((), self.sums), Tally((), self.drawn))
+        point, samples = float(value(self.total)), value(self.resampled)
+        if is_rate:
+            # A cluster without items of the rate has no rate.
+            clusters = int((~np.isnan(value(self.sums))).sum())
+            interval = rate_interval(point, samples, clusters)
+        else:
+            interval = percentile_interval(samples)
+        low, high = min(interval.low, point), max(interval.high, point)
+        return {"value": point, "low": low, "high": high, "n": int(n)}
+
+
+def mean(
+    values: Floats,
+    among: Mask,
+    clusters: Ints,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    *,
+    is_rate: bool = False,
+) -> dict[str, Any]:
+    """Estimate the mean over the items in ``among``; nan when there are none.
+
+    Args:
+        values: Shape ``[n]``; those of other items may be nan.
+        among: Shape ``[n]``.
+        clusters: Shape ``[n]``.
+        resamples: Number of resamples.
+        seed: Seed of the resamples.
+        is_rate: Whether all values are 0 or 1.
+
+    Returns:
+        ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.
+    """
+    columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
+    draws = Draws.of(columns, clusters, resamples, seed)
+    return draws.estimate(
+        lambda sums: ratio(sums[..., 0], sums[..., 1]), float(among.sum()), is_rate
+    )
 
 
 def share(
     hits: Mask, among: Mask, clusters: Ints, resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Any]:
-    """Share of the items in ``among`` that are in ``hits`` too; nan when ``among`` is empty.
+    """Estimate the share of the items in ``among`` that are in ``hits``. Arguments as ``mean``."""
+    return mean(hits.astype(np.float64), among, clusters, resamples, seed, is_rate=True)
 
-    Args:
-        hits: Shape ``[n]``.
-        among: Shape ``[n]``.
-        clusters: Shape ``[n]``.
-        resamples: Bootstrap resamples.
-        seed: Their seed.
 
-    Returns:
-        ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.
-    """
-    columns = np.stack([hits & among, among], axis=1).astype(np.float64)
-    draws = Draws.of(columns, clusters, resamples, seed)
-    return draws.estimate(lambda sums: ratio(sums[..., 0], sums[..., 1]), float(among.sum()), True)
+def without_nan(value: Any) -> Any:
+    """Copy a JSON value with ``None`` for every number that is not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    return value

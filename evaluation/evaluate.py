@@ -1,4 +1,4 @@
-"""Put a judge to the test: grade labelled examples, with the untrained backbone beside it."""
+"""A judge measured on labelled examples, with its untrained backbone beside it."""
 
 from __future__ import annotations
 
@@ -27,32 +27,35 @@ def evaluate_judge(
     """Grade examples and report how far the judge agrees with people.
 
     Args:
-        judge: Judge to measure; timed on the calibrated pass.
-        examples: Human-labelled examples, in the order of the verdicts returned.
-        command: What was typed, for the report.
-        zero_shot: Grade with the judge's own untrained backbone too.
-        dataset_sha256: Hash of the file the examples came from.
+        judge: Judge to measure. The time in the report is that of its calibrated pass.
+        examples: Human-labelled examples.
+        command: The command as typed, for the report.
+        zero_shot: Whether to grade with the judge's untrained backbone too.
+        dataset_sha256: Hash of the file that the examples came from.
         seed: Seed of the intervals.
 
     Returns:
-        The report (see :func:`evaluation.report.report.build_report`) and the judge's verdicts.
+        The report (see :func:`evaluation.report.report.build_report`) and the judge's verdicts, in
+        the order of the examples.
     """
     started = time.perf_counter()
     verdicts = grade_examples(judge, examples)
     seconds = time.perf_counter() - started
     uncalibrated = None
     if judge.calibration:
-        graded = zip(examples, verdicts, strict=True)
-        uncalibrated = [before_calibration(one.request(), verdict) for one, verdict in graded]
-    others = {}
+        uncalibrated = [
+            before_calibration(example.request(), verdict)
+            for example, verdict in zip(examples, verdicts, strict=True)
+        ]
+    references = {}
     if zero_shot and judge.card is not None:
-        others["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
+        references["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
     report = build_report(
         examples,
         verdicts,
         seconds=seconds,
         command=command,
-        references=others,
+        references=references,
         uncalibrated=uncalibrated,
         dataset_sha256=dataset_sha256,
         seed=seed,
@@ -61,9 +64,10 @@ def evaluate_judge(
 
 
 def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Verdict]:
-    """Grade what a judge may see of the examples, with a progress bar.
+    """Grade the requests of labelled examples, which hold no label, behind a progress bar.
 
-    Responses to one question are graded together, which saves reading it again.
+    Responses to the same question are graded one after the other, so that the judge reads the
+    question once.
     """
     order = sorted(range(len(examples)), key=lambda i: examples[i].question)
     requests = [examples[i].request() for i in order]
@@ -72,7 +76,7 @@ def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Ve
 
 
 def summary_table(name: str, report: Mapping[str, Any]) -> Table:
-    """The judge and its baselines, one row each."""
+    """Return a table for the screen with the judge and its baselines, one row each."""
     table = Table("", "accuracy", "kappa", "ece", "p (McNemar)")
     rows = {name: report["metrics"], **report["baselines"]}
     for row, measured in rows.items():

@@ -1,4 +1,4 @@
-"""An evaluation's folder: the items, and what the judge said of each."""
+"""The folder of an evaluation: its examples, and the judge's verdicts on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERDICTS = "verdicts.jsonl"
 
 
 def save_evaluation(
-    out_dir: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
+    folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> None:
     """Write ``examples.jsonl`` and ``verdicts.jsonl``, row by row in the same order.
 
@@ -23,25 +23,25 @@ def save_evaluation(
         CustosError: If there is not one verdict per example, in the same order.
     """
     check_aligned(examples, verdicts)
-    write_records(out_dir / EXAMPLES, examples)
-    write_records(out_dir / VERDICTS, verdicts)
+    write_records(folder / EXAMPLES, examples)
+    write_records(folder / VERDICTS, verdicts)
 
 
-def load_evaluation(out_dir: Path) -> tuple[list[LabelledExample], list[Verdict]]:
+def load_evaluation(folder: Path) -> tuple[list[LabelledExample], list[Verdict]]:
     """Read what ``save_evaluation`` wrote.
 
     Raises:
         CustosError: If a file is missing, a row is invalid, or the two files do not line up.
     """
     for name in (EXAMPLES, VERDICTS):
-        if not (out_dir / name).is_file():
+        if not (folder / name).is_file():
             raise CustosError(
-                f"{out_dir}: no {name} there: give the folder that 'custos eval --out' wrote"
+                f"{folder}: no {name} there: give the folder that 'custos eval --out' wrote"
             )
-    examples = [row for _, row in read_records(out_dir / EXAMPLES, LabelledExample)]
-    verdicts = [row for _, row in read_records(out_dir / VERDICTS, Verdict)]
+    examples = [row for _, row in read_records(folder / EXAMPLES, LabelledExample)]
+    verdicts = [row for _, row in read_records(folder / VERDICTS, Verdict)]
     try:
         check_aligned(examples, verdicts)
     except CustosError as error:
-        raise CustosError(f"{out_dir}: {error}") from None
+        raise CustosError(f"{folder}: {error}") from None
     return examples, verdicts

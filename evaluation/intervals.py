@@ -1,12 +1,14 @@
 """Intervals and tests for items that are not independent of each other.
 
-Answers to one question resemble each other, so the question is what gets resampled. Every metric of
-this package is a function of sums over items; the sums are taken once per question, and a resample
-is then a weighted sum of them, which makes a thousand resamples one matrix product.
+Answers to one question resemble each other, so questions are resampled, not answers. The items that
+are resampled together are a cluster. Every metric of this package is a function of sums over items.
+The sums are taken once per cluster, and a resample is a weighted sum of them, so that a thousand
+resamples are one matrix product.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,48 +20,73 @@ Ints = npt.NDArray[np.int64]
 
 Z_95 = 1.959963984540054
 RESAMPLES = 1000
-_CHUNK_CELLS = 1 << 20
-"""Cells of the weight matrix held at once (8 MiB)."""
+WEIGHTS_AT_ONCE = 1 << 20
+"""Cells of the weight matrix that are in memory at once (8 MiB)."""
 
 
 class Interval(NamedTuple):
-    """A two-sided 95 % interval; both ends are nan when nothing can be said."""
+    """A two-sided 95 % interval; both ends are nan where there is no interval."""
 
     low: float
     high: float
 
 
-def wilson_interval(successes: float, n: float, z: float = Z_95) -> Interval:
-    """Score interval of one rate over ``n`` independent items (Wilson 1927).
+def wilson_interval(successes: float, n: float) -> Interval:
+    """Return the score interval of one rate over ``n`` independent items (Wilson 1927).
 
-    Unlike a bootstrap it has width at the extremes: 0 of ``n`` gives ``[0, z² / (n + z²)]``.
-    ``n == 0`` gives nan.
+    Unlike a bootstrap interval it has width at the extremes: 0 of ``n`` gives
+    ``[0, z² / (n + z²)]``. ``n == 0`` gives nan.
     """
     if n <= 0:
         return Interval(np.nan, np.nan)
-    rate = successes / n
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    low = 0.0 if successes == 0 else float(centre - half)
-    return Interval(low, 1.0 if successes == n else float(centre + half))
+    low, high = wilson_bounds(np.array(successes / n), np.array(float(n)))
+    return Interval(float(low), float(high))
+
+
+def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of the score intervals (Wilson 1927) of many rates.
+
+    Args:
+        rates: In ``[0, 1]``. Shape ``[...]``.
+        n: Number of items, above 0; a fraction where it is an effective number. Shape ``[...]``.
+
+    Returns:
+        The lower and the upper ends. Shape ``[...]`` each.
+    """
+    centre = (rates + Z_95**2 / (2 * n)) / (1 + Z_95**2 / n)
+    half = wilson_half_width(rates, n)
+    return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
+
+
+def wilson_half_width(rates: Floats, n: Floats) -> Floats:
+    """Return half the width of the score intervals. Shapes as in ``wilson_bounds``."""
+    spread = rates * (1 - rates) / n + Z_95**2 / (4 * n * n)
+    return np.asarray(Z_95 / (1 + Z_95**2 / n) * np.sqrt(spread))
 
 
 def mcnemar_p(only_first_right: int, only_second_right: int) -> float:
-    """Exact two-sided McNemar test: could a fair coin have split the discordant items this way?
+    """Return the p-value of the exact two-sided McNemar test.
 
-    1 means the split is as even as it can be (or that there are no discordant items), near 0 that
-    one judge wins nearly all of them. Items count as independent; with several answers per question
-    read it beside the cluster-paired interval of the difference.
+    The test asks whether a fair coin could have split the items on which two judges differ in this
+    way. The p-value is 1 for an even split or no such items, and near 0 where one judge wins nearly
+    all of them. Items count as independent: where a question has several answers, read the p-value
+    beside the interval of the difference, which resamples whole questions.
 
     Args:
-        only_first_right: Items the first judge has right and the second wrong.
-        only_second_right: The reverse.
+        only_first_right: Items that the first judge has right and the second has wrong.
+        only_second_right: Items that the second judge has right and the first has wrong.
     """
     discordant = only_first_right + only_second_right
     if not discordant:
         return 1.0
     tail = float(special.bdtr(min(only_first_right, only_second_right), discordant, 0.5))
     return min(1.0, 2 * tail)
+
+
+def number_clusters(keys: Sequence[Hashable]) -> Ints:
+    """Number distinct keys from 0 in order of first appearance. Shape ``[n]``."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def cluster_sums(values: Floats, clusters: Ints) -> Floats:
@@ -82,8 +109,8 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
 def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
     """Draw as many clusters as there are, with replacement, and add up their sums.
 
-    The draws depend on the number of clusters, ``resamples`` and ``seed`` alone, so two judges
-    resampled alike over the same items are compared on the same draws.
+    The draws depend on the number of clusters, ``resamples`` and ``seed`` alone. Two judges that
+    are resampled with the same seed over the same items are therefore compared on the same draws.
 
     Args:
         sums: Sums per cluster. Shape ``[C, S]``.
@@ -97,22 +124,22 @@ def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -
     if clusters < 2:
         return np.full((resamples, sums.shape[1]), np.nan)
     rng = np.random.default_rng(seed)
-    drawn = np.empty((resamples, sums.shape[1]))
-    chunk = max(1, _CHUNK_CELLS // clusters)
+    resampled = np.empty((resamples, sums.shape[1]))
+    chunk = max(1, WEIGHTS_AT_ONCE // clusters)
     for start in range(0, resamples, chunk):
         rows = min(chunk, resamples - start)
         picks = rng.integers(clusters, size=(rows, clusters))  # [rows, C]
         picks += clusters * np.arange(rows)[:, None]
         weights = np.bincount(picks.ravel(), minlength=rows * clusters).reshape(rows, clusters)
-        drawn[start : start + rows] = weights.astype(np.float64) @ sums
-    return drawn
+        resampled[start : start + rows] = weights.astype(np.float64) @ sums
+    return resampled
 
 
 def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
-    """Percentile interval of resampled values, shape ``[B]``.
+    """Return the percentile interval of resampled values, shape ``[B]``.
 
-    Resamples in which the metric does not exist (nan: say, a kappa with one label only) are left
-    out; if it exists in none, the interval is nan.
+    Resamples in which the metric does not exist (nan, such as a kappa with one label only) are left
+    out. If it exists in none, the interval is nan.
     """
     samples = samples[~np.isnan(samples)]
     if not len(samples):
@@ -122,10 +149,10 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
 
 
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
-    """Interval of a rate from its resamples, shape ``[B]``; at 0 and 1 Wilson's.
+    """Return the interval of a rate from its resamples, shape ``[B]``.
 
-    There all resamples agree, and it is taken to rest on as many observations as it is about
-    ``clusters``.
+    At a rate of 0 or 1 all resamples agree. Wilson's interval is taken there, over as many
+    observations as there are ``clusters``.
     """
     if rate in (0.0, 1.0):
         return wilson_interval(rate * clusters, clusters)
@@ -133,11 +160,11 @@ def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
 
 
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:
-    """Standard error of a mean whose items are correlated within clusters.
+    """Return the standard error of a mean whose items are correlated within clusters.
 
     Sums of residuals per cluster stand for the items, with the ``C / (C - 1)`` small-sample factor
-    (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). With every item its own
-    cluster it is the textbook ``s / sqrt(n)``. Fewer than two clusters give nan.
+    (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). Where every item is a
+    cluster of its own it is the textbook ``s / sqrt(n)``. Fewer than two clusters give nan.
 
     Args:
         values: Shape ``[n]``.
@@ -150,26 +177,3 @@ def cluster_standard_error(values: Floats, clusters: Ints) -> float:
         return float("nan")
     factor = len(residuals) / (len(residuals) - 1)
     return float(np.sqrt(factor * np.sum(residuals**2)) / len(values))
-
-
-def kendall_tau_b(first: Floats, second: Floats) -> Floats:
-    """Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
-
-    1 when both order every pair alike, -1 when they order every pair oppositely, nan when either
-    ties everything, holds a nan, or has fewer than two entries.
-
-    Args:
-        first: Scores of ``m`` systems. Shape ``[..., m]``.
-        second: Scores of the same systems. Shape ``[..., m]``.
-
-    Returns:
-        Shape ``[...]``.
-    """
-    left, right = np.triu_indices(first.shape[-1], k=1)
-    first_order = np.sign(first[..., left] - first[..., right])  # [..., pairs]
-    second_order = np.sign(second[..., left] - second[..., right])
-    agreement = np.asarray(np.sum(first_order * second_order, axis=-1))
-    untied = np.asarray(np.sum(first_order**2, axis=-1) * np.sum(second_order**2, axis=-1))
-    correlation = np.full(agreement.shape, np.nan)
-    np.divide(agreement, np.sqrt(untied), out=correlation, where=untied > 0)
-    return correlation

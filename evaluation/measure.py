@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.intervals import (
-    RESAMPLES,
-    Floats,
-    Ints,
-    cluster_standard_error,
-    cluster_sums,
-    percentile_interval,
-    rate_interval,
-    resample_clusters,
-)
+from evaluation.estimate import Draws
+from evaluation.intervals import RESAMPLES, Floats, Ints, cluster_standard_error
 from evaluation.outcomes import Outcomes
 from judging.types import score_of, type_of
 
@@ -32,83 +24,60 @@ WRONG = ("Wrong", "Incorrect")
 class Tally:
     """Sums over items from which every metric follows.
 
-    ``sums`` has shape ``[..., S]``; its leading axis is the cluster, then the resample, and is gone
-    in the total. One row holds, in this order: the confusion matrix (``K * K``), the number of
-    unscored items, of items with a posterior, their Brier scores and log-likelihoods, and count,
-    confidence and correctness per confidence bin (``bins * 3``).
+    One row of ``sums`` holds, in this order: the confusion matrix (``K * K``), the number of
+    unscored items, the number of scored items with a posterior, the sums of their Brier scores and
+    log-likelihoods, and ``metrics.calibration_columns``. Leading axes are free.
     """
 
     labels: tuple[str, ...]
     sums: Floats
-
-    @classmethod
-    def of(cls, outcomes: Outcomes) -> Tally:
-        """Sum the items of each cluster; ``sums`` has shape ``[C, S]``.
-
-        Confidence bins are laid over all items once and kept in every resample.
-        """
-        scored = outcomes.scored
-        known = scored & ~np.isnan(outcomes.probabilities).any(axis=1)
-        brier = metrics.brier_scores(outcomes.human, outcomes.probabilities)
-        nll = metrics.negative_log_likelihoods(outcomes.human, outcomes.probabilities)
-        bins = metrics.calibration_cells(outcomes.confidence, outcomes.right.astype(np.float64))
-        columns = np.concatenate(
-            [
-                metrics.confusion_cells(outcomes.human, outcomes.predicted, len(outcomes.labels)),
-                np.stack([~scored, known, np.where(known, brier, 0), np.where(known, nll, 0)], 1),
-                bins.reshape(len(outcomes), -1),
-            ],
-            axis=1,
-        )
-        return cls(outcomes.labels, cluster_sums(columns, outcomes.clusters))
-
-    def total(self) -> Tally:
-        """All clusters together; ``sums`` has shape ``[S]``."""
-        return Tally(self.labels, self.sums.sum(axis=0))
-
-    def resampled(self, resamples: int, seed: int) -> Tally:
-        """Clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
-        return Tally(self.labels, resample_clusters(self.sums, resamples, seed))
+    """Shape ``[..., S]``."""
 
     @property
     def confusion(self) -> Floats:
-        """Shape ``[..., K, K]``: rows people, columns judge, scored items only."""
+        """Confusion matrix of scored items. Shape ``[..., K, K]``: rows people, columns judge."""
         classes = len(self.labels)
         return self.sums[..., : classes**2].reshape(*self.sums.shape[:-1], classes, classes)
 
     @property
     def scored(self) -> Floats:
-        """Number of items with a label. Shape ``[...]``."""
+        """Count of the items with a label. Shape ``[...]``."""
         return np.asarray(self.confusion.sum(axis=(-2, -1)))
 
     @property
     def unscored(self) -> Floats:
-        """Number of items without a label. Shape ``[...]``."""
+        """Count of the items without a label. Shape ``[...]``."""
         return self._column(0)
 
     @property
     def with_posterior(self) -> Floats:
-        """Number of scored items with a posterior. Shape ``[...]``."""
+        """Count of the scored items with a posterior. Shape ``[...]``."""
         return self._column(1)
 
     @property
     def brier(self) -> Floats:
-        """Mean Brier score. Shape ``[...]``."""
+        """Average Brier score. Shape ``[...]``."""
         return metrics.ratio(self._column(2), self.with_posterior)
 
     @property
     def nll(self) -> Floats:
-        """Mean negative log-likelihood. Shape ``[...]``."""
+        """Average negative log-likelihood. Shape ``[...]``."""
         return metrics.ratio(self._column(3), self.with_posterior)
 
     @property
-    def bins(self) -> Floats:
-        """Shape ``[..., bins, 3]``: count, summed confidence, number right."""
-        return self.sums[..., len(self.labels) ** 2 + 4 :].reshape(*self.sums.shape[:-1], -1, 3)
+    def calibration(self) -> Floats:
+        """Sums of ``metrics.calibration_columns``. Shape ``[..., bins * 3]``."""
+        return self.sums[..., len(self.labels) ** 2 + 4 :]
 
-    def classes(self, chosen: Callable[[str], bool]) -> Ints:
-        """Indices of the labels that ``chosen`` picks."""
-        return np.array([i for i, label in enumerate(self.labels) if chosen(label)], dtype=np.int64)
+    @property
+    def with_confidence(self) -> Floats:
+        """Count of the items with a confidence. Shape ``[...]``."""
+        return np.asarray(self.calibration[..., ::3].sum(axis=-1))
+
+    def classes(self, is_member: Callable[[str], bool]) -> Ints:
+        """Return the indices of the labels for which a test holds."""
+        members = [index for index, label in enumerate(self.labels) if is_member(label)]
+        return np.array(members, dtype=np.int64)
 
     def _column(self, number: int) -> Floats:
         return np.asarray(self.sums[..., len(self.labels) ** 2 + number])
@@ -121,7 +90,59 @@ class Metric:
     value: Callable[[Tally], Floats]
     items: Callable[[Tally], Floats]
     is_rate: bool = False
-    """A share of ``items``: at 0 and 1 its interval is Wilson's, as a bootstrap has no width."""
+    """Whether it is a share of ``items``: at 0 and 1 a bootstrap has no width, and its interval is
+    Wilson's."""
+
+
+@dataclass(frozen=True)
+class TallyDraws:
+    """Tallies of one judge's items: of all together, and of resampled clusters."""
+
+    labels: tuple[str, ...]
+    draws: Draws
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, resamples: int = RESAMPLES, seed: int = 0) -> TallyDraws:
+        """Tally the items of each cluster.
+
+        Confidence bins are laid over all items once and are the same in every resample.
+        """
+        columns = _tally_columns(outcomes)
+        return cls(outcomes.labels, Draws.of(columns, outcomes.clusters, resamples, seed))
+
+    @property
+    def total(self) -> Tally:
+        """Tally of all items; ``sums`` has shape ``[S]``."""
+        return Tally(self.labels, self.draws.total)
+
+    @property
+    def resampled(self) -> Tally:
+        """Tallies of clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
+        return Tally(self.labels, self.draws.resampled)
+
+    def estimate(self, metric: Metric) -> dict[str, Any]:
+        """Return a metric's ``value``, ``low``, ``high`` and ``n``, as ``Draws.estimate`` does."""
+        return self.draws.estimate(
+            lambda sums: metric.value(Tally(self.labels, sums)),
+            float(metric.items(self.total)),
+            metric.is_rate,
+        )
+
+
+def _tally_columns(outcomes: Outcomes) -> Floats:
+    """Return every item's part of the sums of a ``Tally``. Shape ``[n, S]``."""
+    scored = outcomes.scored
+    known = scored & ~np.isnan(outcomes.probabilities).any(axis=1)
+    brier = metrics.brier_scores(outcomes.human, outcomes.probabilities)
+    nll = metrics.negative_log_likelihoods(outcomes.human, outcomes.probabilities)
+    return np.concatenate(
+        [
+            metrics.confusion_cells(outcomes.human, outcomes.predicted, len(outcomes.labels)),
+            np.stack([~scored, known, np.where(known, brier, 0), np.where(known, nll, 0)], 1),
+            metrics.calibration_columns(outcomes.confidence, outcomes.right.astype(np.float64)),
+        ],
+        axis=1,
+    )
 
 
 def _of_confusion(metric: Callable[[Floats], Floats], is_rate: bool = False) -> Metric:
@@ -145,7 +166,7 @@ def _false_positive_rate(tally: Tally) -> Floats:
     correct = tally.classes(lambda label: score_of(label) == CORRECT)
     if not len(correct):
         return np.full(tally.scored.shape, np.nan)
-    return metrics.share_of_rows_called(tally.confusion, wrong, correct)
+    return metrics.share_in_columns(tally.confusion, wrong, correct)
 
 
 def _human_wrong(tally: Tally) -> Floats:
@@ -154,6 +175,7 @@ def _human_wrong(tally: Tally) -> Floats:
 
 
 def _part_accuracy(part: Callable[[str], str], tally: Tally) -> Floats:
+    """Return the accuracy of one part of the labels, over the items whose human label has it."""
     parts = [part(label) for label in tally.labels]
     same = np.array([[a == b for b in parts] for a in parts])
     rows = tally.classes(lambda label: bool(part(label)))
@@ -166,6 +188,17 @@ def _with_error_type(tally: Tally) -> Floats:
     return np.asarray(tally.confusion[..., rows, :].sum(axis=(-2, -1)))
 
 
+def _of_error_type(error_type: str, tally: Tally) -> Floats:
+    rows = tally.classes(lambda label: type_of(label) == error_type)
+    return np.asarray(tally.confusion[..., rows, :].sum(axis=(-2, -1)))
+
+
+def _error_type_recall(error_type: str, tally: Tally) -> Floats:
+    members = tally.classes(lambda label: type_of(label) == error_type)
+    agreed = tally.confusion[..., members, :][..., members].sum(axis=(-2, -1))
+    return metrics.ratio(agreed, _of_error_type(error_type, tally))
+
+
 METRICS: Mapping[str, Metric] = {
     "accuracy": _of_confusion(metrics.accuracy, is_rate=True),
     "accuracy_unscored_as_wrong": Metric(_accuracy_unscored_as_wrong, _all_items, is_rate=True),
@@ -175,8 +208,8 @@ METRICS: Mapping[str, Metric] = {
     "macro_f1": _of_confusion(metrics.macro_f1),
     "fpr": Metric(_false_positive_rate, _human_wrong, is_rate=True),
     "ece": Metric(
-        lambda tally: metrics.expected_calibration_error(tally.bins),
-        lambda tally: tally.bins[..., 0].sum(axis=-1),
+        lambda tally: metrics.expected_calibration_error(tally.calibration),
+        lambda tally: tally.with_confidence,
     ),
     "brier": Metric(lambda tally: tally.brier, lambda tally: tally.with_posterior),
     "nll": Metric(lambda tally: tally.nll, lambda tally: tally.with_posterior),
@@ -188,11 +221,11 @@ ERROR_TYPE_METRICS: Mapping[str, Metric] = {
     "type_accuracy": Metric(partial(_part_accuracy, type_of), _with_error_type, is_rate=True),
 }
 """For labels such as ``Wrong; Reasoning Error``: the score alone, and the type alone over the items
-people gave one (HiEval's S-Acc and A-Acc)."""
+that people gave a type (HiEval's S-Acc and A-Acc)."""
 
 
 def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:
-    """The metrics that make sense for a label set."""
+    """Return the metrics that make sense for a label set."""
     return {**METRICS, **ERROR_TYPE_METRICS} if any(map(type_of, labels)) else METRICS
 
 
@@ -205,48 +238,48 @@ def measure(
     """Compute metrics with 95 % intervals, questions resampled.
 
     Args:
-        outcomes: What people and the judge said.
-        names: Metrics wanted; all that apply by default.
+        outcomes: People's labels and the judge's.
+        names: Metrics to compute; all that apply by default.
         resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
-        Name to ``value``, ``low``, ``high`` and ``n``, the number of items it is about; accuracy
-        also has ``se``, its cluster-robust standard error.
+        Name to ``value``, ``low``, ``high`` and ``n``, the number of items that it is about.
+        Accuracy also has ``se``, its cluster-robust standard error.
     """
-    tally = Tally.of(outcomes)
-    drawn = tally.resampled(resamples, seed)
+    draws = TallyDraws.of(outcomes, resamples, seed)
     table = metrics_for(outcomes.labels)
-    measured = {name: summarise(table[name], tally, drawn) for name in names or tuple(table)}
+    measured = {name: draws.estimate(table[name]) for name in names or tuple(table)}
     if "accuracy" in measured:
         right, clusters = outcomes.right[outcomes.scored], outcomes.clusters[outcomes.scored]
         measured["accuracy"]["se"] = cluster_standard_error(right.astype(np.float64), clusters)
     return measured
 
 
-def summarise(metric: Metric, tally: Tally, drawn: Tally) -> dict[str, Any]:
-    """One metric's value, interval and number of items.
+def error_types(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the error types of full labels, in their order."""
+    return tuple(dict.fromkeys(filter(None, map(type_of, labels))))
 
-    A rate of 0 or 1 is taken to rest on as many observations as clusters it is about. An interval
-    is widened to hold its value where it would not: chance can only add to a calibration error, so
-    resamples of a well-calibrated judge may all lie above it.
+
+def measure_error_types(
+    outcomes: Outcomes, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, dict[str, Any]]:
+    """Compute, per error type, the share of its items whose type the judge names.
+
+    The judge's score does not matter. These are the columns of HiEval's Table 5.
 
     Args:
-        metric: What to measure.
-        tally: Sums per cluster.
-        drawn: Sums over resampled clusters.
+        outcomes: People's labels and the judge's.
+        resamples: Bootstrap resamples.
+        seed: Seed of the resamples.
 
     Returns:
-        ``value``, ``low``, ``high`` and ``n``.
+        Error type to ``value``, ``low``, ``high`` and ``n``; empty for labels without types.
     """
-    total = tally.total()
-    value, n = float(metric.value(total)), float(metric.items(total))
-    samples = metric.value(drawn)
-    if metric.is_rate:
-        # Where a cluster has nothing that the rate is about, its own rate does not exist.
-        clusters = int((~np.isnan(metric.value(tally))).sum())
-        interval = rate_interval(value, samples, clusters)
-    else:
-        interval = percentile_interval(samples)
-    low, high = min(interval.low, value), max(interval.high, value)
-    return {"value": value, "low": low, "high": high, "n": int(n)}
+    draws = TallyDraws.of(outcomes, resamples, seed)
+    return {
+        name: draws.estimate(
+            Metric(partial(_error_type_recall, name), partial(_of_error_type, name), is_rate=True)
+        )
+        for name in error_types(outcomes.labels)
+    }

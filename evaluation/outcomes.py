@@ -1,15 +1,15 @@
-"""Examples and verdicts as aligned arrays."""
+"""People's labels and one judge's verdicts as aligned arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.intervals import Floats, Ints
+from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import UNSCORED
 from judging.errors import CustosError
 from judging.tasks.base import get_task, task_names
@@ -18,7 +18,7 @@ from judging.types import LabelledExample, Verdict
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What people and one judge said of ``n`` items, over ``K`` labels."""
+    """People's labels and one judge's for ``n`` items, over ``K`` labels."""
 
     labels: tuple[str, ...]
     """Full label strings in task order, best first; the axes of a confusion matrix."""
@@ -38,16 +38,16 @@ class Outcomes:
 
     @property
     def scored(self) -> npt.NDArray[np.bool_]:
-        """Where the judge gave a label. Shape ``[n]``."""
+        """Mask of the items that the judge gave a label. Shape ``[n]``."""
         return np.asarray(self.predicted != UNSCORED)
 
     @property
     def right(self) -> npt.NDArray[np.bool_]:
-        """Where the judge gave the human label. Shape ``[n]``."""
+        """Mask of the items that the judge gave the human label. Shape ``[n]``."""
         return np.asarray(self.predicted == self.human)
 
     def take(self, rows: npt.NDArray[Any]) -> Outcomes:
-        """The items selected by a mask or by indices."""
+        """Return the items that a mask or indices select."""
         return replace(
             self,
             human=self.human[rows],
@@ -64,8 +64,8 @@ def gather(
     """Line up examples and verdicts, which must be in the same order.
 
     Args:
-        examples: What people said.
-        verdicts: What one judge said, one per example.
+        examples: Examples with people's labels.
+        verdicts: One judge's verdicts, one per example.
         labels: Every label that occurs (``label_set``).
 
     Raises:
@@ -81,16 +81,15 @@ def gather(
         [UNSCORED if verdict.label is None else index[full_label(verdict)] for verdict in verdicts]
     )
     posterior = probabilities[np.arange(len(verdicts)), predicted]
-    stated = np.array([np.nan if v.confidence is None else v.confidence for v in verdicts])
+    calibrated = np.array([np.nan if v.confidence is None else v.confidence for v in verdicts])
+    confidence = np.where(np.isnan(calibrated), posterior, calibrated)
     return Outcomes(
         labels=tuple(labels),
         human=np.array([index[full_label(example)] for example in examples]),
         predicted=predicted,
         probabilities=probabilities,
-        confidence=np.where(
-            predicted == UNSCORED, np.nan, np.where(np.isnan(stated), posterior, stated)
-        ),
-        clusters=number_off([example.group or example.question for example in examples]),
+        confidence=np.where(predicted == UNSCORED, np.nan, confidence),
+        clusters=number_clusters([example.group or example.question for example in examples]),
     )
 
 
@@ -111,7 +110,7 @@ def check_aligned(examples: Sequence[LabelledExample], verdicts: Sequence[Verdic
 
 
 def full_label(record: LabelledExample | Verdict) -> str:
-    """The label with its error type, as the task spells it: ``Wrong; Reasoning Error``."""
+    """Return the label with its error type, as the task spells it: ``Wrong; Reasoning Error``."""
     label = record.label or ""
     if record.error_type and ";" not in label:
         return f"{label}; {record.error_type}"
@@ -119,30 +118,28 @@ def full_label(record: LabelledExample | Verdict) -> str:
 
 
 def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Every label the tasks declare or anyone used, in task order.
+    """Return every label that the tasks declare or that occurs, in task order.
 
     The longest declaration comes first, so that ``Correct, Wrong`` beside
-    ``Correct, Partial, Wrong`` keeps the order of the latter. Labels that were used but not
+    ``Correct, Partial, Wrong`` keeps the order of the latter. Labels that occur but are not
     declared follow alphabetically.
+
+    Args:
+        examples: Examples with people's labels.
+        verdicts: Verdicts on them, of any number of judges.
     """
-    declared = {_declared(example) for example in examples}
-    used = {full_label(example) for example in examples}
-    for judged in verdicts:
-        used |= {full_label(verdict) for verdict in judged if verdict.label is not None}
+    declared = {_declared_labels(example) for example in examples}
+    occurring = {full_label(example) for example in examples}
+    for of_judge in verdicts:
+        occurring |= {full_label(verdict) for verdict in of_judge if verdict.label is not None}
     in_order = [
         label for labels in sorted(declared, key=lambda d: (-len(d), d)) for label in labels
     ]
-    return tuple(dict.fromkeys([*in_order, *sorted(used)]))
+    return tuple(dict.fromkeys([*in_order, *sorted(occurring)]))
 
 
-def _declared(example: LabelledExample) -> tuple[str, ...]:
+def _declared_labels(example: LabelledExample) -> tuple[str, ...]:
     if example.task not in task_names():
         return ()
     task = get_task(example.task)
     return task.labels(task.rubric(example))
-
-
-def number_off(keys: Sequence[Hashable]) -> Ints:
-    """Number distinct keys from 0 in order of first appearance. Shape ``[n]``."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The same judge, looked at part by part."""
+"""One judge's metrics on the parts that its items divide into."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.estimate import Mask
 from evaluation.intervals import RESAMPLES
 from evaluation.measure import measure
 from evaluation.outcomes import Outcomes
@@ -14,6 +15,7 @@ from judging.types import LabelledExample
 
 METADATA_KEYS = ("answerer", "domain", "level", "language")
 SLICE_METRICS = ("accuracy", "coverage", "kappa")
+LENGTHS = ("short", "middle", "long")
 
 
 def slice_metrics(
@@ -22,10 +24,16 @@ def slice_metrics(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Accuracy, coverage and kappa on every part the examples can be divided into.
+    """Compute accuracy, coverage and kappa on every part of the examples.
 
-    Divisions: the metadata keys ``answerer``, ``domain``, ``level`` and ``language`` where given,
-    thirds by response length, and task with variant.
+    Examples are divided by the metadata keys ``answerer``, ``domain``, ``level`` and ``language``
+    where given, by thirds of response length, and by task with variant.
+
+    Args:
+        examples: Examples in the order of ``outcomes``.
+        outcomes: People's labels and the judge's.
+        resamples: Bootstrap resamples.
+        seed: Seed of the resamples.
 
     Returns:
         Division to part to ``n`` (items, unscored ones included) and the metrics.
@@ -40,6 +48,7 @@ def slice_metrics(
 
 
 def _divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[str | None]]]:
+    """Yield each division's name and the part that each example falls into."""
     for key in METADATA_KEYS:
         values = [example.metadata.get(key) for example in examples]
         if any(value is not None for value in values):
@@ -49,14 +58,15 @@ def _divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[
 
 
 def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
-    """Name the third of response lengths each example falls into, with its range in characters.
+    """Name the third of response lengths of each example, with its range in characters.
 
-    A pair counts both responses. Equal lengths stay together, so thirds can be uneven or empty.
+    A pair counts both responses. Equal lengths stay together, so that thirds can be uneven or
+    empty.
     """
     lengths = np.array([sum(map(len, example.responses)) for example in examples])
     third = np.searchsorted(np.sort(lengths), lengths, side="left") * 3 // max(1, len(lengths))
     names = {}
-    for number, name in enumerate(("short", "middle", "long")):
+    for number, name in enumerate(LENGTHS):
         inside = lengths[third == number]
         if len(inside):
             names[number] = f"{name} ({inside.min()}-{inside.max()} characters)"
@@ -64,13 +74,11 @@ def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
 
 
 def _in_order(parts: Sequence[str | None]) -> list[str]:
-    named = {part for part in parts if part is not None}
-    rank = {"short": 0, "middle": 1, "long": 2}
-    return sorted(named, key=lambda part: (rank.get(part.partition(" (")[0], 0), part))
+    names = {part for part in parts if part is not None}
+    rank = {name: number for number, name in enumerate(LENGTHS)}
+    return sorted(names, key=lambda part: (rank.get(part.partition(" (")[0], 0), part))
 
 
-def _measure_part(
-    outcomes: Outcomes, inside: np.ndarray[Any, np.dtype[np.bool_]], resamples: int, seed: int
-) -> dict[str, Any]:
+def _measure_part(outcomes: Outcomes, inside: Mask, resamples: int, seed: int) -> dict[str, Any]:
     part = outcomes.take(inside)
     return {"n": len(part), **measure(part, SLICE_METRICS, resamples, seed)}

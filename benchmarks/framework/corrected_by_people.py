@@ -12,9 +12,10 @@ from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import stored_verdicts
 from evaluation.correction.scores import Rate, corrected_rate
-from evaluation.metrics import calibration_cells, confusion_matrix, expected_calibration_error
-from evaluation.outcomes import full_label, number_off
-from evaluation.report.report import without_nan
+from evaluation.estimate import without_nan
+from evaluation.intervals import number_clusters
+from evaluation.metrics import calibration_columns, confusion_matrix, reliability_table
+from evaluation.outcomes import full_label
 from judging.errors import CustosError
 
 Labels = Mapping[str, str]
@@ -50,7 +51,7 @@ def corrected_score(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         np.array([human.get(score.id, np.nan) for score in scored]) / full,
         random_sample=random_sample,
-        groups=number_off([score.cluster for score in scored]),
+        groups=number_clusters([score.cluster for score in scored]),
     )
 
     def in_unit(rate: Rate | None) -> dict[str, Any] | None:
@@ -148,16 +149,10 @@ def judge_agreement(
     }
     stated = np.array([np.nan if confidence.get(k) is None else confidence[k] for k in ids], float)
     right = np.array([float(judge[key] == human[key]) for key in ids])
+    calibration = None
+    if not np.isnan(stated).all():
+        calibration = {"after": reliability_table(calibration_columns(stated, right).sum(axis=0))}
     return {
         "confusion": {"labels": labels, "counts": counts.astype(int).tolist()},
-        "calibration": None if np.isnan(stated).all() else {"after": _reliability(stated, right)},
-    }
-
-
-def _reliability(confidence: Any, right: Any) -> dict[str, Any]:
-    cells = calibration_cells(confidence, right).sum(axis=0)  # [bins, 3]
-    used = cells[cells[:, 0] > 0].tolist()
-    return {
-        "ece": float(expected_calibration_error(cells)),
-        "bins": [{"n": int(n), "confidence": c / n, "accuracy": r / n} for n, c, r in used],
+        "calibration": calibration,
     }

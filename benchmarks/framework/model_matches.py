@@ -10,10 +10,12 @@ from typing import Any
 
 from benchmarks.framework.base import Benchmark, required_text
 from benchmarks.framework.files import Row
-from evaluation.intervals import RESAMPLES
-from evaluation.outcomes import number_off
-from evaluation.ranking.tournament import Matches, bradley_terry, rank_models, ranking_agreement
-from evaluation.report.report import without_nan
+from evaluation.estimate import without_nan
+from evaluation.intervals import RESAMPLES, number_clusters
+from evaluation.ranking.agreement import ranking_agreement
+from evaluation.ranking.bradley_terry import bradley_terry
+from evaluation.ranking.match_results import MatchResults
+from evaluation.ranking.tournament import rank_models
 from judging.errors import CustosError
 from judging.tasks.truthful import TIE
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -130,8 +132,8 @@ def tournament_table(
         for match, verdict in zip(matches, verdicts, strict=True)
         if (outcome := _outcome(verdict)) is not None
     ]
-    played = Matches.of((match.first, match.second, outcome) for match, outcome in decided)
-    clusters = number_off([match.question for match, _ in decided])
+    played = MatchResults.of((match.first, match.second, outcome) for match, outcome in decided)
+    clusters = number_clusters([match.question for match, _ in decided])
     cleaned: dict[str, Any] = without_nan(
         {
             **rank_models(played, clusters, resamples, seed),
@@ -161,7 +163,7 @@ def compare_rankings(
         seed: Their seed.
 
     Returns:
-        As ``evaluation.ranking.tournament.ranking_agreement``, and ``matches``, those both decided.
+        As ``evaluation.ranking.agreement.ranking_agreement``, and ``matches``, those both decided.
 
     Raises:
         CustosError: If no match was decided by both, or a model cannot be ranked.
@@ -171,10 +173,10 @@ def compare_rankings(
         for match, one, other in zip(matches, verdicts, others, strict=True)
         if (mine := _outcome(one)) is not None and (theirs := _outcome(other)) is not None
     ]
-    clusters = number_off([match.question for match, _ in both])
+    clusters = number_clusters([match.question for match, _ in both])
     ratings = []
     for side in (0, 1):
-        played = Matches.of((match.first, match.second, said[side]) for match, said in both)
+        played = MatchResults.of((match.first, match.second, said[side]) for match, said in both)
         ratings.append(bradley_terry(played, clusters, resamples, seed))
     cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(both)})
     return cleaned

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.files import Row
-from evaluation.estimate import Draws, Mask
-from evaluation.intervals import Floats
+from evaluation.estimate import Draws, Mask, without_nan
+from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import ratio
-from evaluation.outcomes import number_off
-from evaluation.report.report import without_nan
 from judging.errors import CustosError
 from judging.types import Verdict, parse_record
 
@@ -76,7 +74,7 @@ def intervals(
         ``overall``: metric to ``value``, ``low``, ``high`` and ``n``. Each division: part to the
         same. ``None`` stands for what does not exist.
     """
-    numbered = number_off(clusters)
+    numbered = number_clusters(clusters)
 
     def measure(rows: Mask) -> dict[str, Any]:
         draws = Draws.of(columns[rows], numbered[rows])

@@ -9,10 +9,9 @@ from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, Published,
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import coverage, store_verdicts, stored_verdicts, values
 from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
-from evaluation.error_types import type_accuracies
-from evaluation.measure import measure
+from evaluation.estimate import without_nan
+from evaluation.measure import measure, measure_error_types
 from evaluation.outcomes import full_label, gather, label_set
-from evaluation.report.report import without_nan
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record, type_of
@@ -205,7 +204,7 @@ def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -
     return {
         "A-Acc": measured["type_accuracy"],
         "S-Acc": measured["score_accuracy"],
-        "by_error_type": type_accuracies(outcomes),
+        "by_error_type": measure_error_types(outcomes),
     }
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.tables import MEAN, RATE, intervals, value_columns
-from evaluation.estimate import Draws
-from evaluation.metrics import calibration_cells, expected_calibration_error
-from evaluation.outcomes import number_off
-from evaluation.report.report import without_nan
+from evaluation.estimate import Draws, without_nan
+from evaluation.intervals import number_clusters
+from evaluation.metrics import calibration_columns, expected_calibration_error
 
 STEPS = 10
 """Bands of confidence, of equal width."""
@@ -46,11 +45,9 @@ def measure_stated_confidence(
         {"accuracy": RATE},
         {"by_confidence": [_band(value) for value in stated]},
     )
-    cells = calibration_cells(np.array(stated), np.array(is_right))
-    draws = Draws.of(cells.reshape(len(kept), cells.shape[1] * 3), number_off(own))
-    ece = draws.estimate(
-        lambda sums: expected_calibration_error(sums.reshape(*sums.shape[:-1], -1, 3)), len(kept)
-    )
+    columns = calibration_columns(np.array(stated), np.array(is_right))
+    draws = Draws.of(columns, number_clusters(own))
+    ece = draws.estimate(expected_calibration_error, len(kept))
     return {
         "ece": without_nan(ece),
         **mean["overall"],

@@ -18,7 +18,7 @@ from benchmarks.framework.base import (
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import coverage
 from benchmarks.truthfulvqa.levels import measure_levels
-from evaluation.report.report import without_nan
+from evaluation.estimate import without_nan
 from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict
 

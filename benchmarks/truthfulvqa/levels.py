@@ -10,9 +10,8 @@ import numpy as np
 
 from benchmarks.framework.answer_options import extract_confidence, extract_option
 from evaluation.estimate import Draws
-from evaluation.intervals import RESAMPLES, Floats, Ints
-from evaluation.metrics import calibration_cells, expected_calibration_error, ratio
-from evaluation.outcomes import number_off
+from evaluation.intervals import RESAMPLES, Floats, Ints, number_clusters
+from evaluation.metrics import calibration_columns, expected_calibration_error, ratio
 from judging.errors import CustosError
 
 LEVELS = (1, 2, 3)
@@ -76,8 +75,8 @@ def measure_levels(
     for name in DIVISIONS:
         masks |= {(name, part): mask for part, mask in _parts(items, name).items()}
     inside = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
-    cells = calibration_cells(confidence, right)
-    columns = np.concatenate([inside, inside * right[:, None], cells.reshape(len(items), -1)], 1)
+    calibration = calibration_columns(confidence, right)
+    columns = np.concatenate([inside, inside * right[:, None], calibration], axis=1)
     draws = Draws.of(columns, _clusters(items), resamples, seed)
     groups = len(masks)
     accuracies = {
@@ -137,7 +136,7 @@ def _parts(items: Sequence[Item], name: str) -> dict[str, Any]:
 def _clusters(items: Sequence[Item]) -> Ints:
     """Items of one set share a number; an item without a set has its own. Shape ``[n]``."""
     sets = [item.get("set_id") for item in items]
-    return number_off(
+    return number_clusters(
         [(row, None) if name is None else (-1, name) for row, name in enumerate(sets)]
     )
 
@@ -155,7 +154,7 @@ def _over_levels(
 
 
 def _ece(groups: int, sums: Floats) -> Floats:
-    return expected_calibration_error(sums[..., 2 * groups :].reshape(*sums.shape[:-1], -1, 3))
+    return expected_calibration_error(sums[..., 2 * groups :])
 
 
 def _values(estimate: Mapping[str, Any]) -> Any:

@@ -28,7 +28,7 @@ def lal(
     """
     from benchmarks.framework.files import error_location, read_file
     from benchmarks.truthfulvqa.logit_advantage import measure_lal
-    from evaluation.report.report import without_nan
+    from evaluation.estimate import without_nan
 
     rows = list(read_file(results))
     with error_location(results):

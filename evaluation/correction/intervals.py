@@ -1,9 +1,12 @@
-"""Rates of people's labels from a judge's labels and a few of people's, many benchmarks at once.
+"""Rates of people's labels on many benchmarks, from a judge's labels and a few of people's.
 
-A benchmark is a row of cells. A cell is an item, or a number of items that are alike in what the
-judge and people said, which is how the coverage simulation holds thousands of benchmarks. Items are
-a sample of the questions that could have been asked: the rate meant is the one over all of those,
-so an interval keeps some width even when every item is labelled.
+A benchmark is a row of cells. A cell is an item, or a number of items with the same labels by judge
+and people, which is how the coverage experiment holds thousands of benchmarks. Items are a sample
+of the questions that could have been asked. The rate that is meant is the one over all of those, so
+that an interval has some width even when every item is labelled.
+
+Some terms for small samples are our own and in no paper; the docstrings say which.
+``python -m experiments interval_coverage`` measures how often the intervals hold the truth.
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from evaluation.intervals import Z_95, Floats, Ints
+from evaluation.intervals import Z_95, Floats, Ints, wilson_bounds
 from evaluation.metrics import ratio
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What the judge and people said of the items of benchmarks.
+    """The judge's and people's labels of the items of benchmarks.
 
     Shape ``[..., K]`` each, or one that broadcasts to it (with ``starts``, ``[..., K]`` itself).
 
@@ -28,7 +31,7 @@ class Cells:
         judge: The judge's label, 0 or 1, or its probability of 1.
         human: People's label, 0 or 1; nan where nobody labelled.
         counts: Items in the cell.
-        starts: Where each group of dependent items begins on the last axis, ascending from 0.
+        starts: Start of each group of dependent items on the last axis, ascending from 0.
             ``None``: all items are independent.
     """
 
@@ -39,17 +42,17 @@ class Cells:
 
     @property
     def labelled(self) -> Floats:
-        """Counts of the items people labelled. Shape ``[..., K]``."""
+        """Counts of the items that people labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), 0.0, self.counts)
 
     @property
     def unlabelled(self) -> Floats:
-        """Counts of the items nobody labelled. Shape ``[..., K]``."""
+        """Counts of the items that nobody labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), self.counts, 0.0)
 
     @property
-    def answers(self) -> Floats:
-        """People's labels, 0 where there is none. Shape ``[..., K]``."""
+    def human_or_zero(self) -> Floats:
+        """Human labels, 0 where there is none. Shape ``[..., K]``."""
         return np.nan_to_num(self.human)
 
 
@@ -61,16 +64,16 @@ class Rates(NamedTuple):
     high: Floats
 
 
-class Powered(NamedTuple):
-    """PPI++ beside what the labels say without the judge."""
+class PpiEstimate(NamedTuple):
+    """The PPI++ estimate beside that of the labels without the judge."""
 
     rates: Rates
     power: Floats
-    """Weight of the judge (lambda): 0 when it was not worth listening to. Shape ``[...]``."""
+    """Weight of the judge (lambda); 0 where the judge would only add noise. Shape ``[...]``."""
     alone: Rates
 
 
-class PluggedIn(NamedTuple):
+class PlugInEstimate(NamedTuple):
     """The plug-in estimate with the judge's two rates; nan rates mean that it does not exist."""
 
     rates: Rates
@@ -78,33 +81,14 @@ class PluggedIn(NamedTuple):
     specificity: Floats
 
 
-def wilson_rates(rate: Floats, n: Floats) -> Rates:
-    """Score intervals (Wilson 1927) of rates over ``n`` effective items, which may be a fraction.
-
-    Args:
-        rate: In ``[0, 1]``. Shape ``[...]``.
-        n: Shape ``[...]``.
-    """
-    z2 = Z_95 * Z_95
-    centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half = wilson_half_width(rate, n)
-    return Rates(rate, np.clip(centre - half, 0, rate), np.clip(centre + half, rate, 1))
-
-
-def wilson_half_width(rate: Floats, n: Floats) -> Floats:
-    """Half the width of the score interval. Shapes as ``wilson_rates``."""
-    z2 = Z_95 * Z_95
-    spread = rate * (1 - rate) / n + z2 / (4 * n * n)
-    return np.asarray(Z_95 * np.sqrt(spread) / (1 + z2 / n))
-
-
-def rate_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[Rates, Floats]:
-    """The mean of labels and its score interval, groups of items counted as dependent.
+def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[Rates, Floats]:
+    """Return the mean of labels and its score interval, with dependence within groups.
 
     The interval is Wilson's at the effective number of items: the number divided by the design
     effect (variance over that of independent labels of the same rate) and by the squared ratio of
-    Student's quantiles for groups and for items (Korn & Graubard 1998). Where every label is the
-    same, groups are taken to agree throughout; a design effect below 1 is not believed.
+    Student's quantiles for groups and for items (Korn & Graubard 1998). Two further
+    rules are ours: a design effect below 1 counts as 1, and where every label is the same, the
+    items of a group count as one.
 
     Args:
         values: Labels, 0 to 1. Shape ``[..., K]``.
@@ -114,29 +98,33 @@ def rate_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[Rat
     Returns:
         The rates, and the effective number of items. Shape ``[...]`` each.
     """
-    n, groups = counts.sum(axis=-1), _groups(counts, starts)
+    n, groups = counts.sum(axis=-1), _count_groups(counts, starts)
     rate = _mean(values, counts)
     deviation = _influence(values, counts)
     variance = _moment(deviation, deviation, counts, starts) * groups / (groups - 1)
-    agreeing = n if starts is None else np.sum(_group_sums(counts, starts) ** 2, axis=-1)
+    same_in_groups = n if starts is None else np.sum(_group_sums(counts, starts) ** 2, axis=-1)
     mixed = rate * (1 - rate) > 0
-    effect = np.where(mixed, ratio(variance * (n - 1), rate * (1 - rate)), agreeing / n)
+    effect = np.where(mixed, ratio(variance * (n - 1), rate * (1 - rate)), same_in_groups / n)
     effective = n / np.maximum(effect, 1) * _student_ratio(n, groups)
-    return wilson_rates(rate, effective), effective
+    return Rates(rate, *wilson_bounds(rate, effective)), effective
 
 
 def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:
-    """Variance of PPI++ over that of the labels alone; above 1 the judge is better left out.
+    """Return the variance of PPI++ over that of the labels alone.
 
-    A few labels flatter the judge: 50 without a disagreement do not make it perfect. So two further
-    labels are imagined, one 0 and one 1, about which it says nothing, its own values there one
-    standard deviation either side of their mean (the idea of Agresti & Coull 1998, for a
-    correlation). Then the ratio grows by a share ``2 / groups``: one for the error of the tuned
-    lambda, one for residuals that are smallest at the lambda tuned on them.
+    Above 1 the judge is better left out. Without terms for small samples the ratio is
+    ``1 - explained``. Those terms are ours, because few labels flatter the judge: 50 labels without
+    a disagreement do not make it perfect.
+
+    - Two more labels are imagined, a 0 and a 1, about which the judge says nothing: its values on
+      them lie one standard deviation either side of its mean. This is the idea of Agresti & Coull
+      (1998), applied to a correlation.
+    - The ratio grows by a share ``2 / groups``: one for the error of the tuned lambda, and one for
+      residuals that are smallest at the lambda which was tuned on them.
 
     Args:
-        explained: Share of the variance the judge takes away at the best lambda, ``r² (1 - n/N)``
-            for a correlation ``r``, ``n`` labels and ``N`` items. Shape ``[...]``.
+        explained: Share of the variance that the judge takes away at the best lambda,
+            ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items. Shape ``[...]``.
         rate: Share of labels that are 1. Shape ``[...]``.
         effective: Effective number of labels. Shape ``[...]``.
         groups: Number of groups with a label; the number of labels if independent. Shape ``[...]``.
@@ -145,94 +133,130 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
         Shape ``[...]``.
     """
     spread = rate * (1 - rate)
-    known = ratio(spread, spread + (1 - 2 * spread) / effective) * _shrinkage(groups)
-    return np.asarray((1 - explained * known) * (1 + 2 / groups))
+    believed = ratio(spread, spread + (1 - 2 * spread) / effective) * _shrinkage(groups)
+    return np.asarray((1 - explained * believed) * (1 + 2 / groups))
 
 
-def powered(cells: Cells) -> Powered:
-    """PPI++ rate of people's labels if a random sample of the items is labelled.
+def ppi_plus_plus(cells: Cells) -> PpiEstimate:
+    """Estimate the rate of people's labels where they labelled a random sample of the items.
 
-    The rate among labels is moved by lambda times the difference of the judge's mean on the other
-    items and on the labelled ones; lambda minimises the (cluster-robust) variance on the same
-    items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). Unbiased to first order whatever the
-    judge's errors. The interval is Wilson's at the effective number of labels over the variance
-    ratio; where that is not below 1, lambda is 0 and the interval that of the labels alone.
+    The rate among the labels is moved by lambda times the difference of the judge's mean on the
+    other items and on the labelled ones. Lambda minimises the cluster-robust variance on the same
+    items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). To first order the estimate is
+    unbiased whatever the judge's errors.
 
-    At least two groups (items, if independent) must hold a label.
+    Three terms are ours: lambda shrinks by ``groups / (groups + 2)``; the interval is Wilson's at
+    the effective number of labels over the ``variance_ratio``; and where that ratio is not below 1,
+    lambda is 0 and the interval is that of the labels alone.
+
+    Args:
+        cells: At least two groups (items, if independent) must hold a label.
     """
     labelled, unlabelled = cells.labelled, cells.unlabelled
-    alone, effective = rate_alone(cells.answers, labelled, cells.starts)
-    groups = _groups(labelled, cells.starts)
+    alone, effective = labels_alone(cells.human_or_zero, labelled, cells.starts)
+    groups = _count_groups(labelled, cells.starts)
     gap = _mean(cells.judge, labelled) - _mean(cells.judge, unlabelled)
-    of_human = _influence(cells.answers, labelled)
+    of_human = _influence(cells.human_or_zero, labelled)
     of_gap = _influence(cells.judge, labelled) - _influence(cells.judge, unlabelled)
-    human = _moment(of_human, of_human, cells.counts, cells.starts)
-    shared = _moment(of_human, of_gap, cells.counts, cells.starts)
-    judge = _moment(of_gap, of_gap, cells.counts, cells.starts)
+    human_variance = _moment(of_human, of_human, cells.counts, cells.starts)
+    covariance = _moment(of_human, of_gap, cells.counts, cells.starts)
+    gap_variance = _moment(of_gap, of_gap, cells.counts, cells.starts)
 
-    explained = np.nan_to_num(ratio(shared**2, human * judge))
-    left = variance_ratio(explained, alone.value, effective, groups)
-    helps = (left < 1) & (unlabelled.sum(axis=-1) > 0)
-    power = np.where(helps, np.nan_to_num(ratio(shared, judge)) * _shrinkage(groups), 0)
+    explained = np.nan_to_num(ratio(covariance**2, human_variance * gap_variance))
+    remaining = variance_ratio(explained, alone.value, effective, groups)
+    helps = (remaining < 1) & (unlabelled.sum(axis=-1) > 0)
+    best = np.nan_to_num(ratio(covariance, gap_variance))
+    power = np.where(helps, best * _shrinkage(groups), 0)
     value = np.where(helps, np.clip(alone.value - power * np.nan_to_num(gap), 0, 1), alone.value)
-    return Powered(wilson_rates(value, effective / np.where(helps, left, 1)), power, alone)
+    bounds = wilson_bounds(value, effective / np.where(helps, remaining, 1))
+    return PpiEstimate(Rates(value, *bounds), power, alone)
 
 
-def plug_in(cells: Cells) -> PluggedIn:
-    """Rate of people's labels from the judge's sensitivity and specificity (Rogan & Gladen 1978).
+def plug_in(cells: Cells) -> PlugInEstimate:
+    """Estimate the rate of people's labels from the judge's sensitivity and specificity.
 
-    For a labelled subset that is no random sample, as long as the judge errs on it as on the other
-    items of the same human label. Labelled items count with people's label; on the others the
-    judge's rate ``q`` stands for ``(q - (1 - specificity)) / (sensitivity + specificity - 1)``.
+    This is for a labelled subset that is no random sample, as long as the judge errs on it as on
+    the other items of the same human label (Rogan & Gladen 1978). Labelled items count with
+    people's label. On the others the judge's rate ``q`` stands for
+    ``(q - (1 - specificity)) / (sensitivity + specificity - 1)``.
 
-    The interval holds every rate that the data do not contradict at 5 % (Fieller 1954): all of
-    ``[0, 1]`` when sensitivity + specificity is not clearly above 1. The variance takes in the
-    sampling of the items, of the judge's rate and of its two error rates, the latter as if people
-    had labelled two more items of each class on which the judge was once right and once wrong.
+    The interval holds every rate that the data do not contradict at 5 % (Fieller 1954). It is all
+    of ``[0, 1]`` when sensitivity + specificity is not clearly above 1. Its variance counts the
+    sampling of the items, of the judge's rate and of its two error rates. Two terms are ours: the
+    error rates vary as if people had labelled two more items of each class, on which the judge was
+    once right and once wrong, and Student's quantiles take the place of the normal ones as in
+    ``labels_alone``.
 
     Rates are nan where sensitivity + specificity <= 1 or either is unknown, and where no rate in
     ``[0, 1]`` agrees with the data (the subset's errors are then not those of the other items).
     """
-    total, share = cells.counts.sum(axis=-1), _mean(np.isnan(cells.human) * 1.0, cells.counts)
+    total = cells.counts.sum(axis=-1)
+    unlabelled_share = _mean(np.isnan(cells.human) * 1.0, cells.counts)
     labelled, unlabelled = cells.labelled, cells.unlabelled
-    positives, negatives = labelled * cells.answers, labelled * (1 - cells.answers)
+    positives = labelled * cells.human_or_zero
+    negatives = labelled * (1 - cells.human_or_zero)
     on_positives, on_negatives = _mean(cells.judge, positives), _mean(cells.judge, negatives)
-    known = _mean(cells.answers, labelled) * (1 - share)
+    known = _mean(cells.human_or_zero, labelled) * (1 - unlabelled_share)
     informed = on_positives - on_negatives
-    # Zero at the true rate p: informed * (value - p).
-    at_zero = share * np.nan_to_num(_mean(cells.judge, unlabelled) - on_negatives)
-    at_zero = at_zero + known * informed
+    # Score of a rate of 0; the score of any rate is this less ``informed * rate``.
+    score = unlabelled_share * np.nan_to_num(_mean(cells.judge, unlabelled) - on_negatives)
+    score = score + known * informed
 
     def variance(rate: float) -> Floats:
-        rest = known - rate  # minus the share of items that are unlabelled and 1
+        """Return the variance of the score if the rate is true."""
+        unknown = known - rate  # minus the share of items that are unlabelled and 1
         influence = (
-            share[..., None] * _influence(cells.judge, unlabelled)
-            + rest[..., None] * _influence(cells.judge, positives)
-            - (share + rest)[..., None] * _influence(cells.judge, negatives)
-            + ((1 - share) * informed)[..., None] * _influence(cells.answers, labelled)
+            unlabelled_share[..., None] * _influence(cells.judge, unlabelled)
+            + unknown[..., None] * _influence(cells.judge, positives)
+            - (unlabelled_share + unknown)[..., None] * _influence(cells.judge, negatives)
+            + ((1 - unlabelled_share) * informed)[..., None]
+            * _influence(cells.human_or_zero, labelled)
         )
-        sampled = _moment(influence, influence, cells.counts, cells.starts)
-        imagined = rest**2 * _two_more(on_positives, positives, cells.starts)
-        imagined = imagined + (share + rest) ** 2 * _two_more(on_negatives, negatives, cells.starts)
-        # How many items of either kind the benchmark holds is itself a sample's outcome.
-        moved = ratio((1 - share) * rate - known, np.sqrt(share * (1 - share) * total))
-        return np.asarray(sampled + imagined + (informed * np.nan_to_num(moved)) ** 2)
+        sampling = _moment(influence, influence, cells.counts, cells.starts)
+        imagined = unknown**2 * _two_more_labels(on_positives, positives, cells.starts)
+        imagined = imagined + (unlabelled_share + unknown) ** 2 * _two_more_labels(
+            on_negatives, negatives, cells.starts
+        )
+        # How many items of either class the benchmark holds varies from sample to sample, too.
+        composition = ratio(
+            (1 - unlabelled_share) * rate - known,
+            np.sqrt(unlabelled_share * (1 - unlabelled_share) * total),
+        )
+        return np.asarray(sampling + imagined + (informed * np.nan_to_num(composition)) ** 2)
 
-    groups = _groups(labelled, cells.starts)
+    groups = _count_groups(labelled, cells.starts)
     z2 = Z_95**2 / _student_ratio(labelled.sum(axis=-1), groups)
-    none, half, whole = variance(0.0), variance(0.5), variance(1.0)
-    bend = 2 * (none + whole - 2 * half)
+    low, high = _fieller_bounds(score, informed, (variance(0.0), variance(0.5), variance(1.0)), z2)
+    exists = (informed > 0) & (high > 0) & (low < 1)
+    ends = (ratio(score, informed), low, high)
+    rates = Rates(*(np.where(exists, np.clip(end, 0, 1), np.nan) for end in ends))
+    return PlugInEstimate(rates, on_positives, 1 - on_negatives)
+
+
+def _fieller_bounds(
+    score: Floats, informed: Floats, variances: tuple[Floats, Floats, Floats], z2: Floats
+) -> tuple[Floats, Floats]:
+    """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
+
+    Args:
+        score: Shape ``[...]``.
+        informed: Shape ``[...]``.
+        variances: Variance, a quadratic of the rate, at the rates 0, 1/2 and 1. Shape ``[...]``.
+        z2: Squared normal quantile. Shape ``[...]``.
+
+    Returns:
+        The lower and the upper root; 0 and 1 where no interval is bounded. Shape ``[...]`` each.
+    """
+    at_zero, at_half, at_one = variances
+    bend = 2 * (at_zero + at_one - 2 * at_half)
     squared = informed**2 - z2 * bend
-    linear = -2 * at_zero * informed - z2 * (whole - none - bend)
-    constant = at_zero**2 - z2 * none
+    linear = -2 * score * informed - z2 * (at_one - at_zero - bend)
+    constant = score**2 - z2 * at_zero
     root = np.sqrt(np.maximum(linear**2 - 4 * squared * constant, 0))
     bounded = squared > 0
     low = np.where(bounded, ratio(-linear - root, 2 * squared), 0)
     high = np.where(bounded, ratio(-linear + root, 2 * squared), 1)
-    exists = (informed > 0) & (high > 0) & (low < 1)
-    ends = (ratio(at_zero, informed), low, high)
-    rates = Rates(*(np.where(exists, np.clip(end, 0, 1), np.nan) for end in ends))
-    return PluggedIn(rates, on_positives, 1 - on_negatives)
+    return low, high
 
 
 def _mean(values: Floats, counts: Floats) -> Floats:
@@ -240,13 +264,13 @@ def _mean(values: Floats, counts: Floats) -> Floats:
 
 
 def _influence(values: Floats, counts: Floats) -> Floats:
-    """How much one item of each cell moves the mean over ``counts``; 0 outside of it."""
+    """Return how far one item of each cell moves the mean over ``counts``; 0 outside of it."""
     deviation = (values - _mean(values, counts)[..., None]) * (counts > 0)
     return np.nan_to_num(ratio(deviation, counts.sum(axis=-1)[..., None]))
 
 
 def _moment(first: Floats, second: Floats, counts: Floats, starts: Ints | None) -> Floats:
-    """Sum over groups of the product of the groups' sums."""
+    """Sum over groups the product of the groups' sums."""
     if starts is None:
         return np.asarray(np.sum(counts * first * second, axis=-1))
     return np.asarray(
@@ -258,25 +282,27 @@ def _group_sums(values: Floats, starts: Ints) -> Floats:
     return np.asarray(np.add.reduceat(values, starts, axis=-1))
 
 
-def _groups(counts: Floats, starts: Ints | None) -> Floats:
-    """Number of groups with an item among ``counts``."""
+def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
+    """Count the groups with an item among ``counts``."""
     if starts is None:
         return np.asarray(counts.sum(axis=-1))
     return np.asarray(np.sum(_group_sums(counts, starts) > 0, axis=-1), dtype=np.float64)
 
 
 def _student_ratio(n: Floats, groups: Floats) -> Floats:
+    """Return the squared ratio of Student's quantiles for items and for groups."""
     quantiles = special.stdtrit(n - 1, 0.975) / special.stdtrit(groups - 1, 0.975)
     return np.asarray(quantiles**2)
 
 
 def _shrinkage(groups: Floats) -> Floats:
+    """Return the share of a tuned lambda that is believed, a term of ours."""
     return groups / (groups + 2)
 
 
-def _two_more(mean: Floats, counts: Floats, starts: Ints | None) -> Floats:
-    """What a label of 0 and one of 1 add to the variance of a mean over ``counts``.
+def _two_more_labels(mean: Floats, counts: Floats, starts: Ints | None) -> Floats:
+    """Return what a label of 0 and one of 1 add to the variance of a mean, a term of ours.
 
-    Items of a group resemble each other, so each stands for a group of average size.
+    Items of a group resemble each other, so each of the two stands for a group of average size.
     """
-    return ratio(mean**2 + (1 - mean) ** 2, counts.sum(axis=-1) * _groups(counts, starts))
+    return ratio(mean**2 + (1 - mean) ** 2, counts.sum(axis=-1) * _count_groups(counts, starts))

@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.correction.intervals import Cells, Rates, plug_in, powered, rate_alone
+from evaluation.correction.intervals import Cells, Rates, labels_alone, plug_in, ppi_plus_plus
 from evaluation.intervals import Floats, Ints
 from judging.errors import CustosError
 
 
 class Rate(NamedTuple):
-    """A rate with its 95 % interval and the number of items it was counted on."""
+    """A rate with its 95 % interval and the number of items that it was counted on."""
 
     value: float
     low: float
@@ -28,13 +28,13 @@ class CorrectedRate:
     Attributes:
         method: ``ppi++`` if the labelled items are a random sample of all, else ``plug-in``.
         corrected: Estimated rate of people's labels; ``n`` is the number of labelled items.
-        raw: The judge's own rate over all items, taken at its word.
-        labelled: Rate of people's labels without the judge. ``None`` for ``plug-in``: of a subset
-            picked some other way it says little about all items.
-        power: PPI++'s lambda, the weight of the judge: 0 when it was not worth listening to, and
-            then ``corrected`` is ``labelled``. ``None`` for ``plug-in``.
-        sensitivity: The judge's mean on items people called 1; nan without any.
-        specificity: 1 less its mean on items people called 0; nan without any.
+        raw: The judge's rate over all items, without a correction.
+        labelled: Rate of people's labels without the judge. ``None`` for ``plug-in``: it says
+            little about all items where the subset is no random sample.
+        power: PPI++'s lambda, the weight of the judge. At 0 the judge would only add noise, and
+            ``corrected`` is ``labelled``. ``None`` for ``plug-in``.
+        sensitivity: The judge's mean on items that people called 1; nan without any.
+        specificity: 1 less its mean on items that people called 0; nan without any.
     """
 
     method: Literal["ppi++", "plug-in"]
@@ -49,10 +49,10 @@ class CorrectedRate:
 def corrected_rate(
     judge: Floats, human: Floats, *, random_sample: bool, groups: Ints | None = None
 ) -> CorrectedRate:
-    """Estimate the rate people's labels would have, had they labelled every item.
+    """Estimate the rate that people's labels would have if they had labelled every item.
 
-    All rates are over the questions that the items are a sample of. How well the intervals cover is
-    measured by ``experiments.findings.interval_coverage``.
+    All rates are over the questions that the items are a sample of.
+    ``python -m experiments interval_coverage`` measures how often the intervals hold the truth.
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
@@ -60,7 +60,7 @@ def corrected_rate(
         random_sample: Whether the labelled items are a random sample of the ``N``. Otherwise the
             judge must err on them as it does on the other items of the same human label.
         groups: Items that share a question or an image are not independent: the group of each, any
-            integers. Shape ``[N]``. ``None``: every item stands alone.
+            integers. Shape ``[N]``. ``None``: all items are independent.
 
     Raises:
         CustosError: If the labels are not as above, people labelled items of fewer than two groups,
@@ -70,12 +70,12 @@ def corrected_rate(
     judge, human = np.asarray(judge, dtype=np.float64), np.asarray(human, dtype=np.float64)
     _check(judge, human, groups)
     cells = _cells(judge, human, groups)
-    result = plug_in(cells)
-    sensitivity, specificity = float(result.sensitivity), float(result.specificity)
-    raw = _rate(rate_alone(cells.judge, cells.counts, cells.starts)[0], len(judge))
+    by_errors = plug_in(cells)
+    sensitivity, specificity = float(by_errors.sensitivity), float(by_errors.specificity)
+    raw = _rate(labels_alone(cells.judge, cells.counts, cells.starts)[0], len(judge))
     labels = int(cells.labelled.sum())
     if random_sample:
-        tuned = powered(cells)
+        tuned = ppi_plus_plus(cells)
         return CorrectedRate(
             "ppi++",
             _rate(tuned.rates, labels),
@@ -85,10 +85,10 @@ def corrected_rate(
             sensitivity,
             specificity,
         )
-    if np.isnan(result.rates.value):
+    if np.isnan(by_errors.rates.value):
         raise CustosError(_refusal(sensitivity, specificity, raw.value))
-    plugged = _rate(result.rates, labels)
-    return CorrectedRate("plug-in", plugged, raw, None, None, sensitivity, specificity)
+    corrected = _rate(by_errors.rates, labels)
+    return CorrectedRate("plug-in", corrected, raw, None, None, sensitivity, specificity)
 
 
 def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
@@ -130,18 +130,19 @@ def _rate(rates: Rates, n: int) -> Rate:
 
 
 def _refusal(sensitivity: float, specificity: float, raw: float) -> str:
+    """Explain why the plug-in estimate does not exist, and what to do."""
     if np.isnan(sensitivity + specificity):
         return (
             "the plug-in estimate needs items that people called 1 and items that they called 0; "
             "label more, or label a random sample of the items"
         )
-    found = f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f}"
+    rates = f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f}"
     if sensitivity + specificity <= 1:
         return (
-            f"the judge's {found} sum to 1 or less: its labels say nothing about people's; "
+            f"the judge's {rates} sum to 1 or less: its labels say nothing about people's; "
             "use another judge, or label a random sample of the items"
         )
     return (
-        f"the judge's {found} cannot give its rate of {raw:.3f} over all items: it errs otherwise "
-        "on the labelled items than on the rest; label a random sample of the items"
+        f"the judge's {rates} cannot give its rate of {raw:.3f} over all items: its errors on the "
+        "labelled items differ from those on the others; label a random sample of the items"
     )

@@ -1,6 +1,6 @@
-"""Pairwise verdicts against people: TruthfulJudge's five measures (its section 5.4).
+"""Pairwise verdicts against people's labels: TruthfulJudge's five measures (section 5.4).
 
-A label is ``A``, ``B`` or, for a tie, ``None`` (a string; Python's ``None`` is no label at all).
+A label is ``A``, ``B`` or, for a tie, the string ``None``. Python's ``None`` means no label.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from scipy import special
 
 from evaluation import metrics
-from evaluation.estimate import Draws
-from evaluation.intervals import RESAMPLES, Floats
-from evaluation.measure import METRICS, Metric, Tally, summarise
-from evaluation.outcomes import Outcomes, gather, number_off
+from evaluation.estimate import mean
+from evaluation.intervals import RESAMPLES, Floats, number_clusters
+from evaluation.measure import METRICS, Metric, TallyDraws
+from evaluation.outcomes import Outcomes, gather
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 
@@ -32,31 +32,36 @@ def _winner_rows(confusion: Floats) -> Floats:
 
 
 def accuracy_ties_excluded(confusion: Floats) -> Floats:
-    """Among pairs with a human winner, the share where the judge names it.
+    """Return, of the pairs with a human winner, the share on which the judge names it.
 
-    Pairs that people tied are left out; a tie by the judge is wrong. Shapes ``[..., 3, 3]`` to
-    ``[...]``, rows people.
+    Pairs that people tied are left out; a tie by the judge is wrong.
+
+    Args:
+        confusion: Over ``PAIR_LABELS``, rows people. Shape ``[..., 3, 3]``.
+
+    Returns:
+        Shape ``[...]``.
     """
     named = confusion[..., A, A] + confusion[..., B, B]
     return metrics.ratio(named, _winner_rows(confusion))
 
 
 def accuracy_ties_half(confusion: Floats) -> Floats:
-    """Mean credit over all pairs: 1 for agreement, a half where one side ties, 0 for a reversal.
+    """Return the mean credit of all pairs; shapes as ``accuracy_ties_excluded``.
 
-    Shapes as ``accuracy_ties_excluded``.
+    A pair's credit is 1 for agreement, a half where one side ties, and 0 for a reversal.
     """
     credit = (confusion * _HALF_CREDIT).sum(axis=(-2, -1))
     return metrics.ratio(credit, confusion.sum(axis=(-2, -1)))
 
 
 def loser_rate(confusion: Floats) -> Floats:
-    """Our false-positive rate: among pairs with a human winner, the share won by the loser.
+    """Return our false-positive rate; shapes as ``accuracy_ties_excluded``.
 
-    The paper words its own as the share of incorrect contender answers that the judge accepts,
-    and its figures lie near one minus accuracy; the two are not to be compared. Ours, accuracy with
-    ties excluded and the judge's tie rate on the same pairs add up to 1. Shapes as
-    ``accuracy_ties_excluded``.
+    It is the share of pairs with a human winner on which the judge names the loser. The paper
+    defines its own rate as the share of incorrect contender answers that the judge accepts, and its
+    figures lie near one minus accuracy: the two rates cannot be compared. Our rate, the accuracy
+    with ties excluded and the judge's tie rate on the same pairs add up to 1.
     """
     reversed_ = confusion[..., A, B] + confusion[..., B, A]
     return metrics.ratio(reversed_, _winner_rows(confusion))
@@ -89,16 +94,16 @@ def measure_pairs(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, dict[str, Any]]:
-    """Compare pairwise verdicts with people; questions (or groups) are resampled.
+    """Compare pairwise verdicts with people's labels; questions (or groups) are resampled.
 
-    All but ``coverage`` are over the pairs the judge gave a label. Cohen's kappa is over the three
-    labels; both calibration errors are against agreement with ties counted.
+    All but ``coverage`` are over the pairs that the judge gave a label. Cohen's kappa is over the
+    three labels. Both calibration errors are against agreement with ties counted.
 
     Args:
-        examples: What people said.
-        verdicts: What the judge said, one per example in the same order.
+        examples: Pairs with people's labels.
+        verdicts: The judge's verdicts, one per example in the same order.
         resamples: Bootstrap resamples.
-        seed: Their seed.
+        seed: Seed of the resamples.
 
     Returns:
         ``accuracy_ties_counted`` (a tie is a label like the others), ``accuracy_ties_excluded``,
@@ -109,11 +114,12 @@ def measure_pairs(
         CustosError: If a label is none of the three, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
-    tally = Tally.of(outcomes)
-    drawn = tally.resampled(resamples, seed)
-    measured = {name: summarise(metric, tally, drawn) for name, metric in PAIR_METRICS.items()}
-    measured["ece_stated"] = _stated_calibration(outcomes, verdicts, resamples, seed)
-    return measured
+    draws = TallyDraws.of(outcomes, resamples, seed)
+    stated = TallyDraws.of(_with_stated_confidence(outcomes, verdicts), resamples, seed)
+    return {
+        **{name: draws.estimate(metric) for name, metric in PAIR_METRICS.items()},
+        "ece_stated": stated.estimate(METRICS["ece"]),
+    }
 
 
 def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Outcomes:
@@ -143,18 +149,18 @@ def self_consistency(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Mean entropy, in nats, of the labels that k sampled runs give an item.
+    """Return the mean entropy, in nats, of the labels that k sampled runs give an item.
 
-    0 when every run repeats itself, ``log(min(k, 3))`` at most with three labels. The entropy is of
-    the observed shares, so it grows with ``k``: compare figures of the same ``k`` (the paper's is
-    5, at temperature .7 and top_p .95; it states no unit). An item that any run left without a
-    label (``None``) is left out.
+    It is 0 when every run gives the same label, and ``log(min(k, 3))`` at most with three labels.
+    The entropy is that of the observed shares, so that it grows with ``k``: compare figures of the
+    same ``k`` only. The paper's is 5, at temperature .7 and top_p .95; it states no unit. An item
+    that any run left without a label (``None``) is left out.
 
     Args:
         runs: Labels by item, then run. Shape ``[n][k]``.
         groups: Question (or group) of each item; resampled together. Length ``n``.
         resamples: Bootstrap resamples.
-        seed: Their seed.
+        seed: Seed of the resamples.
 
     Returns:
         ``value``, ``low``, ``high``, ``n`` (items with all labels) and ``runs`` (k).
@@ -173,17 +179,12 @@ def self_consistency(
         np.add.at(counts[row], [index[label] for label in labels], 1)
     complete = np.array([None not in labels for labels in runs])
     entropy = special.entr(counts / sizes[0]).sum(axis=1)
-    columns = np.stack([np.where(complete, entropy, 0), complete], axis=1)
-    draws = Draws.of(columns, number_off(groups), resamples, seed)
-    mean = draws.estimate(lambda sums: metrics.ratio(sums[..., 0], sums[..., 1]), complete.sum())
-    return {**mean, "runs": sizes[0]}
+    clusters = number_clusters(groups)
+    return {**mean(entropy, complete, clusters, resamples, seed), "runs": sizes[0]}
 
 
-def _stated_calibration(
-    outcomes: Outcomes, verdicts: Sequence[Verdict], resamples: int, seed: int
-) -> dict[str, Any]:
-    said = [verdict.stated_confidence for verdict in verdicts]
-    confidence = np.array([np.nan if value is None else value for value in said])
-    stated = replace(outcomes, confidence=np.where(outcomes.scored, confidence, np.nan))
-    tally = Tally.of(stated)
-    return summarise(METRICS["ece"], tally, tally.resampled(resamples, seed))
+def _with_stated_confidence(outcomes: Outcomes, verdicts: Sequence[Verdict]) -> Outcomes:
+    """Replace the model's confidences by those that the judge stated in words."""
+    stated = [verdict.stated_confidence for verdict in verdicts]
+    confidence = np.array([np.nan if value is None else value for value in stated])
+    return replace(outcomes, confidence=np.where(outcomes.scored, confidence, np.nan))

@@ -1,4 +1,4 @@
-"""Does the judge order the answering systems as people do?"""
+"""Agreement of rankings: of answering systems by people and judge, of models by two judges."""
 
 from __future__ import annotations
 
@@ -7,19 +7,63 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.intervals import (
-    RESAMPLES,
-    Floats,
-    cluster_sums,
-    kendall_tau_b,
-    percentile_interval,
-    rate_interval,
-    resample_clusters,
-)
+from evaluation.estimate import Draws
+from evaluation.intervals import RESAMPLES, Floats, percentile_interval, rate_interval
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
+from evaluation.ranking.bradley_terry import Ratings
+from judging.errors import CustosError
 from judging.types import score_of
+
+
+def kendall_tau_b(first: Floats, second: Floats) -> Floats:
+    """Return Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
+
+    It is 1 when both order every pair alike, -1 when they order every pair oppositely, and nan when
+    either ties everything, holds a nan, or has fewer than two entries.
+
+    Args:
+        first: Scores of ``m`` systems. Shape ``[..., m]``.
+        second: Scores of the same systems. Shape ``[..., m]``.
+
+    Returns:
+        Shape ``[...]``.
+    """
+    left, right = np.triu_indices(first.shape[-1], k=1)
+    first_order = np.sign(first[..., left] - first[..., right])  # [..., pairs]
+    second_order = np.sign(second[..., left] - second[..., right])
+    agreement = np.asarray(np.sum(first_order * second_order, axis=-1))
+    untied = np.asarray(np.sum(first_order**2, axis=-1) * np.sum(second_order**2, axis=-1))
+    correlation = np.full(agreement.shape, np.nan)
+    np.divide(agreement, np.sqrt(untied), out=correlation, where=untied > 0)
+    return correlation
+
+
+def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
+    """Return Kendall's tau-b of two rankings of the same models.
+
+    Resamples are paired: they must be of the same resampled matches, as those of two calls of
+    ``bradley_terry`` with the same ``clusters`` and seed are.
+
+    Returns:
+        ``value``, ``low``, ``high``, ``n`` (models) and ``draws``, the resamples in which both
+        rankings exist.
+
+    Raises:
+        CustosError: If the models or the numbers of resamples differ.
+    """
+    if first.names != second.names or len(first.resampled) != len(second.resampled):
+        raise CustosError("the rankings are not of the same models with as many resamples")
+    resampled = kendall_tau_b(first.resampled, second.resampled)
+    interval = percentile_interval(resampled)
+    return {
+        "value": float(kendall_tau_b(first.values, second.values)),
+        "low": interval.low,
+        "high": interval.high,
+        "n": len(first.names),
+        "draws": int((~np.isnan(resampled)).sum()),
+    }
 
 
 def rank_answerers(
@@ -27,12 +71,12 @@ def rank_answerers(
 ) -> dict[str, Any] | None:
     """Compare the share of Correct answers per answering system, by people and by the judge.
 
-    Both shares are over the items the judge scored, so that they differ by judgement alone.
+    Both shares are over the items that the judge scored, so that they differ by judgement alone.
 
     Args:
-        outcomes: What people and the judge said.
-        answerers: The system behind each item; ``None`` leaves the item out. Length ``n``.
-        resamples: Bootstrap resamples; a question takes its answers by all systems along.
+        outcomes: People's labels and the judge's.
+        answerers: The system that gave each answer; ``None`` leaves the item out. Length ``n``.
+        resamples: Bootstrap resamples of questions, each with its answers by all systems.
         seed: Seed of the resamples.
 
     Returns:
@@ -44,32 +88,23 @@ def rank_answerers(
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
     if len(names) < 2 or not correct:
         return None
-    theirs = np.array([[answerer == name for name in names] for answerer in answerers], dtype=float)
-    theirs *= outcomes.scored[:, None]
-    columns = np.stack(
-        [
-            theirs,
-            theirs * np.isin(outcomes.human, correct)[:, None],
-            theirs * np.isin(outcomes.predicted, correct)[:, None],
-        ],
-        axis=1,
-    )  # [n, 3, m]
-    sums = cluster_sums(columns.reshape(len(outcomes), -1), outcomes.clusters)
-    total = sums.sum(axis=0).reshape(3, -1)  # [3, m]
-    answered = (sums[:, : len(names)] > 0).sum(axis=0)  # clusters of each system, [m]
-    drawn = resample_clusters(sums, resamples, seed).reshape(resamples, 3, -1)  # [B, 3, m]
-    people, judge = ratio(total[1], total[0]), ratio(total[2], total[0])
-    people_drawn = ratio(drawn[:, 1], drawn[:, 0])
-    judge_drawn = ratio(drawn[:, 2], drawn[:, 0])
-    tau = percentile_interval(kendall_tau_b(people_drawn, judge_drawn))
+    columns = _answerer_columns(outcomes, answerers, names, correct)
+    draws = Draws.of(columns, outcomes.clusters, resamples, seed)
+    counts, *_ = _by_side(draws.total)
+    (people, judge), (people_resampled, judge_resampled) = (
+        _shares(sums) for sums in (draws.total, draws.resampled)
+    )
+    # A cluster without answers of a system does not bear on its share.
+    answered = (draws.sums[:, : len(names)] > 0).sum(axis=0)
     rows = {
         names[i]: {
-            "n": int(total[0, i]),
-            "people": _share(people[i], people_drawn[:, i], answered[i]),
-            "judge": _share(judge[i], judge_drawn[:, i], answered[i]),
+            "n": int(counts[i]),
+            "people": _with_interval(people[i], people_resampled[:, i], answered[i]),
+            "judge": _with_interval(judge[i], judge_resampled[:, i], answered[i]),
         }
         for i in np.argsort(-people, kind="stable")
     }
+    tau = percentile_interval(kendall_tau_b(people_resampled, judge_resampled))
     value = float(kendall_tau_b(people, judge))
     return {
         "answerers": rows,
@@ -77,6 +112,31 @@ def rank_answerers(
     }
 
 
-def _share(value: float, drawn: Floats, clusters: int) -> dict[str, float]:
-    interval = rate_interval(value, drawn, clusters)
-    return {"value": float(value), "low": interval.low, "high": interval.high}
+def _answerer_columns(
+    outcomes: Outcomes,
+    answerers: Sequence[str | None],
+    names: Sequence[str],
+    correct: Sequence[int],
+) -> Floats:
+    """Return, per system: the item is its, people call it Correct, the judge does. ``[n, 3 m]``."""
+    of_system = np.array([[answerer == name for name in names] for answerer in answerers], float)
+    of_system *= outcomes.scored[:, None]
+    by_people = of_system * np.isin(outcomes.human, correct)[:, None]
+    by_judge = of_system * np.isin(outcomes.predicted, correct)[:, None]
+    return np.concatenate([of_system, by_people, by_judge], axis=1)
+
+
+def _by_side(sums: Floats) -> Floats:
+    """Split ``[..., 3 m]`` into answers, Correct by people, by the judge: ``[3, ..., m]``."""
+    return np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
+
+
+def _shares(sums: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of Correct by people and by the judge. Shape ``[..., m]`` each."""
+    answers, by_people, by_judge = _by_side(sums)
+    return ratio(by_people, answers), ratio(by_judge, answers)
+
+
+def _with_interval(share: float, resampled: Floats, clusters: int) -> dict[str, float]:
+    interval = rate_interval(share, resampled, clusters)
+    return {"value": float(share), "low": interval.low, "high": interval.high}

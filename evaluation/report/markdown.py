@@ -1,12 +1,17 @@
-"""The report as a page to read."""
+"""The report as a page to read, and the cells and tables of Markdown reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from evaluation.error_types import PUBLISHED
+from evaluation.report.published import JUDGES_IN_REPORTS, published_shares
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
 METRIC_NAMES = {
     "accuracy": "Accuracy",
     "accuracy_unscored_as_wrong": "Accuracy, unscored as wrong",
@@ -21,8 +26,6 @@ METRIC_NAMES = {
     "brier": "Brier score",
     "nll": "Negative log-likelihood",
 }
-BASELINE_COLUMNS = ("accuracy", "kappa", "macro_f1", "fpr", "coverage")
-CALIBRATION_COLUMNS = ("ece", "brier", "nll")
 PAIR_NAMES = {
     "accuracy_ties_counted": "Accuracy, ties counted",
     "accuracy_ties_excluded": "Accuracy, people's ties excluded",
@@ -40,38 +43,55 @@ LENGTH_NAMES = {
     "shorter_against_people": "Shorter chosen where people chose the longer",
     "difference": "The former minus the latter",
 }
-NOTE = (
-    "Brackets hold 95 % intervals by resampling questions. Items without a label count only in "
-    "coverage and in the accuracy named for them. Calibration error cannot be negative, so chance "
-    "alone keeps it above zero; Brier score and log-likelihood do not have that floor."
-)
 
 
 def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     """Lay out a report of ``build_report`` as Markdown, embedding the named pictures."""
-    sections = [
-        _head(report),
-        _metrics(report["metrics"]),
-        _baselines(report),
-        *([_error_types(report)] if report["error_types"] else []),
-        *([_pairs(report["pairs"])] if report["pairs"] else []),
-        _labels(report),
-        *([_calibration(report["calibration"])] if report["calibration"] else []),
-        *([_ranking(report["answerer_ranking"])] if report["answerer_ranking"] else []),
-        *(_slice(name, parts) for name, parts in report["slices"].items()),
-        *(["\n\n".join(f"![{name}]({name})" for name in pictures)] if pictures else []),
-        _origin(report),
-    ]
-    return "\n\n".join(sections) + "\n"
+    template = markdown_templates(TEMPLATES).get_template("report.md")
+    return template.render(
+        report=report,
+        pictures=pictures,
+        published={name: published_shares(name) for name in JUDGES_IN_REPORTS},
+        pair_rows=_pair_rows(report["pairs"]) if report["pairs"] else [],
+        metric_names=METRIC_NAMES,
+    )
+
+
+def markdown_templates(folder: Path) -> Environment:
+    """Return the environment of a folder's Markdown templates.
+
+    Its filters are ``with_interval``, ``p_value``, ``intervals`` and ``numbers`` (one cell for each
+    of the named figures), ``header`` and ``row`` (lines of a table) and ``prefix``.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # this is Markdown, and ``row`` escapes what would break a table
+    )
+    environment.filters |= {
+        "with_interval": with_interval,
+        "p_value": p_value,
+        "intervals": lambda figures, names: [with_interval(figures[name]) for name in names],
+        "numbers": lambda figures, names: [number(figures.get(name)) for name in names],
+        "header": table_header,
+        "row": table_row,
+        "prefix": lambda text, prefix: f"{prefix}{text}",
+    }
+    return environment
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A figure, or a dash where it does not exist."""
+    """Return a figure as text, or a dash where it does not exist."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def with_interval(measured: Mapping[str, Any] | None) -> str:
-    """``0.914 [0.899, 0.928]``; without brackets where there is no interval."""
+    """Return ``0.914 [0.899, 0.928]``; without brackets where there is no interval."""
     if measured is None or measured["value"] is None:
         return "-"
     if measured["low"] is None:
@@ -80,158 +100,37 @@ def with_interval(measured: Mapping[str, Any] | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value, with a floor below which digits mean nothing."""
+    """Return a p-value as text, with a floor below which digits mean nothing."""
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table: first column to the left, the others to the right."""
-    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
-    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    """Return a Markdown table: first column to the left, the others to the right."""
+    return "\n".join([table_header(header), *map(table_row, rows)])
 
 
-def _head(report: Mapping[str, Any]) -> str:
-    statuses = ", ".join(f"{count} {name}" for name, count in sorted(report["statuses"].items()))
-    speed = report["items_per_second"]
-    lines = [
-        "# Agreement with people",
-        f"{report['n']} items on {report['questions']} questions ({statuses}) in "
-        f"{report['seconds']:.1f} s" + (f", {speed:.1f} items/s." if speed else "."),
-    ]
-    if report["truncated_input"]:
-        lines.append(f"{report['truncated_input']} responses were shortened to fit the budget.")
-    return "\n\n".join([*lines, f"    {report['command']}"])
+def table_header(names: Sequence[str]) -> str:
+    """Return the two lines that begin a Markdown table: names of the columns, and alignment."""
+    return "\n".join([table_row(names), table_row([":--", *["--:"] * (len(names) - 1)])])
 
 
-def _metrics(measured: Mapping[str, Any]) -> str:
-    rows = [
-        (METRIC_NAMES[name], with_interval(metric), metric["n"])
-        for name, metric in measured.items()
-    ]
-    return f"## Metrics\n\n{table(('metric', 'value', 'n'), rows)}\n\n{NOTE}"
+def table_row(values: Iterable[object]) -> str:
+    """Return a row of a Markdown table; characters that would end a cell are escaped."""
+    cells = [str(value).replace("|", "\\|").replace("\n", " ") for value in values]
+    return f"| {' | '.join(cells)} |"
 
 
-def _baselines(report: Mapping[str, Any]) -> str:
-    header = ("judge", *BASELINE_COLUMNS, "only judge right", "only baseline right", "McNemar p")
-    judged = report["metrics"]
-    rows = [["**this judge**", *(with_interval(judged[m]) for m in BASELINE_COLUMNS), "", "", ""]]
-    for name, other in report["baselines"].items():
-        counts = (other["judge_only_right"], other["baseline_only_right"])
-        rows.append(
-            [
-                name.replace("_", " "),
-                *(with_interval(other[metric]) for metric in BASELINE_COLUMNS),
-                *map(str, counts),
-                p_value(other["mcnemar_p"]),
-            ]
-        )
-    return f"## Beside other judges\n\n{table(header, rows)}"
-
-
-def _error_types(report: Mapping[str, Any]) -> str:
-    kinds = tuple(report["error_types"])
-    columns = (*kinds, "type_accuracy", "score_accuracy")
-    counts = [report["error_types"][kind]["n"] for kind in kinds]
-    judged = {
-        "**this judge**": {**report["error_types"], **report["metrics"]},
-        **{
-            name.replace("_", " "): {**other["error_types"], **other}
-            for name, other in report["baselines"].items()
-        },
-    }
-    rows = [
-        ("n", *counts, *(report["metrics"][name]["n"] for name in columns[-2:])),
-        *((name, *(with_interval(row[c]) for c in columns)) for name, row in judged.items()),
-        *(
-            (f"{name}, published", *(number(row.get(c)) for c in columns))
-            for name, row in PUBLISHED.items()
-        ),
-    ]
-    return (
-        f"## Error types\n\n{table(('', *kinds, 'A-Acc', 'S-Acc'), rows)}\n\n"
-        "Share of the items of each type whose type is named; A-Acc over all items with an error, "
-        "S-Acc over all items. Published figures are HiEval's Table 5, on its own test."
-    )
-
-
-def _pairs(pairs: Mapping[str, Any]) -> str:
+def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Name the figures on pairs, in reading order."""
     order, length = pairs["order"], pairs["length"]
-    rows = [
+    return [
         *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
-        *((f"Accuracy, {ORDERS[name]}", found) for name, found in order["accuracy"].items()),
+        *((f"Accuracy, {ORDERS[name]}", share) for name, share in order["accuracy"].items()),
         ("What the second order adds", order["merged_minus_given"]),
         ("Pairs on which the two orders disagree", order["flip_rate"]),
-        *((f"Leaning to the response shown first, {name}", b) for name, b in order["bias"].items()),
-        *((LENGTH_NAMES[name], found) for name, found in length.items()),
+        *(
+            (f"Leaning to the response shown first, {name}", bias)
+            for name, bias in order["bias"].items()
+        ),
+        *((LENGTH_NAMES[name], share) for name, share in length.items()),
     ]
-    lines = [(name, with_interval(found), found["n"]) for name, found in rows]
-    return (
-        f"## Pairs\n\n{table(('measure', 'value', 'n'), lines)}\n\n"
-        "One order against both merged, which costs twice as much: McNemar p "
-        f"{p_value(order['mcnemar']['p'])}. Leanings are beyond what people prefer; 0 is none. "
-        "Orders, merged too, are read before calibration."
-    )
-
-
-def _labels(report: Mapping[str, Any]) -> str:
-    columns = ("people", "judge", "precision", "recall", "f1")
-    classes = [
-        (label, row["people"], row["judge"], *(number(row[name]) for name in columns[2:]))
-        for label, row in report["per_class"].items()
-    ]
-    confusion = report["confusion"]
-    counts = [
-        (f"people: {label}", *row, unscored)
-        for label, row, unscored in zip(
-            confusion["labels"], confusion["counts"], confusion["unscored_per_row"], strict=True
-        )
-    ]
-    header = ("", *(f"judge: {label}" for label in confusion["labels"]), "unscored")
-    return (
-        f"## Labels\n\n{table(('label', *columns), classes)}\n\n"
-        f"### Confusion\n\n{table(header, counts)}"
-    )
-
-
-def _calibration(calibration: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            stage if len(calibration) > 1 else "as judged",
-            *(number(row[m]) for m in CALIBRATION_COLUMNS),
-        )
-        for stage, row in calibration.items()
-    ]
-    return f"## Calibration\n\n{table(('', *CALIBRATION_COLUMNS), rows)}"
-
-
-def _ranking(ranking: Mapping[str, Any]) -> str:
-    rows = [
-        (name, row["n"], with_interval(row["people"]), with_interval(row["judge"]))
-        for name, row in ranking["answerers"].items()
-    ]
-    return (
-        "## Ranking of the answering systems\n\n"
-        "Share called Correct, best first by people. Kendall's tau-b between the two orders: "
-        f"{with_interval(ranking['kendall_tau'])}.\n\n"
-        f"{table(('answerer', 'n', 'people', 'judge'), rows)}"
-    )
-
-
-def _slice(name: str, parts: Mapping[str, Any]) -> str:
-    rows = [
-        (part, row["n"], *(with_interval(row[m]) for m in ("accuracy", "kappa", "coverage")))
-        for part, row in parts.items()
-    ]
-    header = (name.replace("_", " "), "n", "accuracy", "kappa", "coverage")
-    return f"## By {name.replace('_', ' ')}\n\n{table(header, rows)}"
-
-
-def _origin(report: Mapping[str, Any]) -> str:
-    rows = [
-        ("judge", ", ".join(report["judges"]) or "-"),
-        ("data SHA-256", report["dataset_sha256"] or "-"),
-        ("bootstrap", f"{report['resamples']} resamples, seed {report['seed']}"),
-        *report["versions"].items(),
-    ]
-    return f"## Origin\n\n{table(('what', 'which'), rows)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,13 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.baselines import RULES, majority_verdicts, rule_verdicts
-from evaluation.error_types import type_accuracies
+from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, mcnemar_p
-from evaluation.measure import CORRECT, WRONG, Tally, measure
+from evaluation.measure import CORRECT, WRONG, Tally, TallyDraws, measure, measure_error_types
 from evaluation.outcomes import Outcomes, full_label, gather, label_set
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs
-from evaluation.pairs.position import order_effects, verbosity_effect
+from evaluation.pairs.order_effects import order_effects
+from evaluation.pairs.verbosity import verbosity_effect
 from evaluation.ranking.agreement import rank_answerers
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
@@ -44,16 +44,16 @@ def build_report(
     """Compare a judge's verdicts with human labels.
 
     Intervals are 95 %, by resampling groups (questions where no group is given). Items without a
-    label are neither right nor wrong: metrics are over scored items, ``coverage`` says how many
-    those are, and ``accuracy_unscored_as_wrong`` is the accuracy over all items.
+    label are neither right nor wrong: metrics are over the scored items, ``coverage`` is their
+    share, and ``accuracy_unscored_as_wrong`` is the accuracy over all items.
 
     Args:
-        examples: What people said.
-        verdicts: What the judge said, one per example in the same order.
-        seconds: Wall time the judge took.
+        examples: Examples with people's labels.
+        verdicts: The judge's verdicts, one per example in the same order.
+        seconds: Wall time of the judge.
         command: The command that repeats this report.
         references: Other judges' verdicts on the same examples, by name, to set beside the rules.
-        uncalibrated: The same judge's verdicts before calibration, to show what that changed.
+        uncalibrated: The same judge's verdicts before calibration, to show what calibration does.
         dataset_sha256: Hash of the data file.
         seed: Seed of the resamples.
         resamples: Number of resamples.
@@ -65,13 +65,13 @@ def build_report(
     Raises:
         CustosError: If there are no examples, or any verdicts do not line up with them.
     """
-    others = dict(references or {})
-    rivals = {**_baseline_verdicts(examples), **others}
+    rivals = {**_baseline_verdicts(examples), **(references or {})}
     before = [] if uncalibrated is None else [uncalibrated]
     labels = label_set(examples, verdicts, *rivals.values(), *before)
     judge = gather(examples, verdicts, labels)
-    total = Tally.of(judge).total()
+    total = TallyDraws.of(judge).total
     measured = measure(judge, resamples=resamples, seed=seed)
+    answerers = [_answerer(example) for example in examples]
     report = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
@@ -80,25 +80,15 @@ def build_report(
         "items_per_second": len(examples) / seconds if seconds > 0 else None,
         "metrics": measured,
         "per_class": per_class(total),
-        "error_types": type_accuracies(judge, resamples, seed),
+        "error_types": measure_error_types(judge, resamples, seed),
         "pairs": _pairs(examples, verdicts, labels, resamples, seed),
-        "confusion": {
-            "labels": list(labels),
-            "rows": "people",
-            "columns": "judge",
-            "counts": total.confusion.astype(int).tolist(),
-            "unscored_per_row": np.bincount(
-                judge.human[~judge.scored], minlength=len(labels)
-            ).tolist(),
-        },
+        "confusion": _confusion(judge, total),
         "slices": slice_metrics(examples, judge, resamples, seed),
         "baselines": {
-            name: _beside(judge, gather(examples, rival, labels), resamples, seed)
+            name: _baseline(judge, gather(examples, rival, labels), resamples, seed)
             for name, rival in rivals.items()
         },
-        "answerer_ranking": rank_answerers(
-            judge, [_answerer(example) for example in examples], resamples, seed
-        ),
+        "answerer_ranking": rank_answerers(judge, answerers, resamples, seed),
         "calibration": _calibration(examples, judge, uncalibrated, labels),
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
@@ -117,20 +107,20 @@ def build_report(
 def write_report(report: dict[str, Any], out_dir: Path) -> None:
     """Write ``report.json``, ``report.md`` and the pictures that the report has figures for.
 
-    Pictures: ``confusion.png`` always, ``reliability.png`` if the judge gave confidences,
-    ``ranking.png`` if two or more answering systems are known.
+    The pictures are ``confusion.png`` always, ``reliability.png`` if the judge gave confidences,
+    and ``ranking.png`` if two or more answering systems are known.
     """
     from evaluation.report import pictures
 
     out_dir.mkdir(parents=True, exist_ok=True)
-    drawn = pictures.draw_report(report, out_dir)
+    names = pictures.draw_report(report, out_dir)
     with atomic_write(out_dir / "report.md") as file:
-        file.write(render_markdown(report, drawn))
+        file.write(render_markdown(report, names))
     write_json(out_dir / "report.json", report)
 
 
 def per_class(total: Tally) -> dict[str, dict[str, float]]:
-    """Precision, recall and F1 of every label, with how often people and the judge used it."""
+    """Return precision, recall and F1 of every label, and the counts of its uses by either side."""
     confusion = total.confusion
     precision, recall, f1 = (m(confusion) for m in (metrics.precision, metrics.recall, metrics.f1))
     return {
@@ -146,49 +136,49 @@ def per_class(total: Tally) -> dict[str, dict[str, float]]:
 
 
 def versions() -> dict[str, str]:
-    """Python's and the installed packages' versions; a package that is absent is left out."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the installed packages among ``PACKAGES``."""
+    installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
-def without_nan(value: Any) -> Any:
-    """Copy a JSON value with ``None`` for every number that is not finite."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(item) for item in value]
-    return value
+def _confusion(judge: Outcomes, total: Tally) -> dict[str, Any]:
+    unscored = np.bincount(judge.human[~judge.scored], minlength=len(judge.labels))
+    return {
+        "labels": list(judge.labels),
+        "rows": "people",
+        "columns": "judge",
+        "counts": total.confusion.astype(int).tolist(),
+        "unscored_per_row": unscored.tolist(),
+    }
 
 
 def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Verdict]]:
-    """Constants and rules; the rules only where people grade answers as Correct or Wrong."""
+    """Return the verdicts of a constant, and of rules where people's labels are theirs."""
     if not examples:
         return {}
     baselines = {"majority_label": majority_verdicts(examples)}
-    used = {full_label(example) for example in examples}
-    if used <= {CORRECT, "Partial", WRONG[0]}:
+    labels = {full_label(example) for example in examples}
+    if labels <= {CORRECT, "Partial", WRONG[0]}:
         baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
     return baselines
 
 
-def _beside(judge: Outcomes, other: Outcomes, resamples: int, seed: int) -> dict[str, Any]:
-    """Another judge's metrics, and McNemar's test against the judge where both gave a label."""
-    both = judge.scored & other.scored
-    judge_only = int(np.sum(both & judge.right & ~other.right))
-    other_only = int(np.sum(both & ~judge.right & other.right))
+def _baseline(judge: Outcomes, baseline: Outcomes, resamples: int, seed: int) -> dict[str, Any]:
+    """Measure a baseline, with McNemar's test against the judge where both gave a label."""
+    both = judge.scored & baseline.scored
+    judge_only = int(np.sum(both & judge.right & ~baseline.right))
+    baseline_only = int(np.sum(both & ~judge.right & baseline.right))
     return {
-        **measure(other, resamples=resamples, seed=seed),
-        "error_types": type_accuracies(other, resamples, seed),
-        "mcnemar_p": mcnemar_p(judge_only, other_only),
+        **measure(baseline, resamples=resamples, seed=seed),
+        "error_types": measure_error_types(baseline, resamples, seed),
+        "mcnemar_p": mcnemar_p(judge_only, baseline_only),
         "judge_only_right": judge_only,
-        "baseline_only_right": other_only,
+        "baseline_only_right": baseline_only,
         "n_both_scored": int(both.sum()),
     }
 
@@ -199,26 +189,22 @@ def _calibration(
     uncalibrated: Sequence[Verdict] | None,
     labels: tuple[str, ...],
 ) -> dict[str, Any] | None:
+    """Return calibration errors before and after calibration; ``None`` without confidences."""
     before = {} if uncalibrated is None else {"before": gather(examples, uncalibrated, labels)}
     stages = {
-        stage: _reliability(outcomes)
+        stage: _calibration_errors(outcomes)
         for stage, outcomes in {**before, "after": judge}.items()
         if not np.isnan(outcomes.confidence).all()
     }
     return stages or None
 
 
-def _reliability(outcomes: Outcomes) -> dict[str, Any]:
-    total = Tally.of(outcomes).total()
-    count, confidence, right = total.bins[total.bins[:, 0] > 0].T  # three of [bins in use]
+def _calibration_errors(outcomes: Outcomes) -> dict[str, Any]:
+    total = TallyDraws.of(outcomes).total
     return {
-        "ece": float(metrics.expected_calibration_error(total.bins)),
+        **metrics.reliability_table(total.calibration),
         "brier": float(total.brier),
         "nll": float(total.nll),
-        "bins": [
-            {"n": int(n), "confidence": c / n, "accuracy": r / n}
-            for n, c, r in zip(count.tolist(), confidence.tolist(), right.tolist(), strict=True)
-        ],
     }
 
 
@@ -229,7 +215,7 @@ def _pairs(
     resamples: int,
     seed: int,
 ) -> dict[str, Any] | None:
-    """What is asked of pairwise verdicts; ``None`` where these are of another kind."""
+    """Measure pairwise verdicts; return ``None`` where these are none."""
     if not (set(labels) <= set(PAIR_LABELS) and all(len(e.responses) == 2 for e in examples)):
         return None
     return {

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from evaluation.intervals import kendall_tau_b
-from evaluation.ranking.tournament import ELO_SCALE, Matches, bradley_terry, elo_table
+from evaluation.ranking.agreement import kendall_tau_b
+from evaluation.ranking.bradley_terry import RATING_SCALE, bradley_terry
+from evaluation.ranking.elo import elo_table
+from evaluation.ranking.match_results import MatchResults
 from judging.records import write_json
 
 MODELS, MATCHES, RESAMPLES = 20, 100_000, 1_000
@@ -47,12 +49,12 @@ def measure(models: int, matches: int, resamples: int, seed: int = 0) -> dict[st
     strengths = np.arange(0, 20 * models, 20, dtype=np.float64)
     first = rng.integers(models, size=matches)
     second = (first + rng.integers(1, models, size=matches)) % models
-    chance = 1 / (1 + 10 ** ((strengths[second] - strengths[first]) / ELO_SCALE))
+    chance = 1 / (1 + 10 ** ((strengths[second] - strengths[first]) / RATING_SCALE))
     points = np.where(
         rng.random(matches) < TIE_SHARE, 1, 2 * (rng.random(matches) < chance).astype(np.int64)
     )
     names = tuple(f"model {number:02}" for number in range(models))
-    drawn = Matches(names, first, second, points)
+    drawn = MatchResults(names, first, second, points)
     started = time.perf_counter()
     rated = bradley_terry(drawn, resamples=resamples, seed=seed)
     fitted = time.perf_counter()

@@ -27,11 +27,11 @@ import numpy as np
 from rich.console import Console
 from scipy import stats
 
+from evaluation.estimate import without_nan
 from evaluation.evaluate import grade_examples
 from evaluation.measure import measure
 from evaluation.outcomes import gather, label_set
 from evaluation.report.markdown import number, table
-from evaluation.report.report import without_nan
 from judging import Judge, LabelledExample
 from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256

@@ -19,14 +19,13 @@ from rich.console import Console
 
 from benchmarks.charthal.benchmark import CELLS, ChartHal, ChartHalItem
 from benchmarks.framework.files import Row, parse_rows, read_file
-from evaluation.estimate import Draws
+from evaluation.estimate import Draws, without_nan
 from evaluation.intervals import Floats, mcnemar_p
 from evaluation.measure import measure
 from evaluation.metrics import confusion_cells, ratio
 from evaluation.outcomes import Outcomes, gather
 from evaluation.report.markdown import table as markdown_table
 from evaluation.report.markdown import with_interval
-from evaluation.report.report import without_nan
 from judging.errors import CustosError
 from judging.fingerprint import digest
 from judging.judge import Judge

@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from evaluation.estimate import Draws, Mask
+from evaluation.estimate import Draws, Mask, without_nan
 from evaluation.evaluate import grade_examples
-from evaluation.intervals import RESAMPLES, Ints
+from evaluation.intervals import RESAMPLES, Ints, number_clusters
 from evaluation.metrics import ratio
-from evaluation.outcomes import full_label, number_off
+from evaluation.outcomes import full_label
 from evaluation.report.markdown import table, with_interval
-from evaluation.report.report import without_nan
 from judging import Judge, LabelledExample, Verdict
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
@@ -86,7 +85,7 @@ def probe(
     }
     labels = {name: _labels(grade_examples(judge, rows)) for name, rows in shown.items()}
     human = [full_label(example) for example in examples]
-    clusters = number_off([example.group or example.question for example in examples])
+    clusters = number_clusters([example.group or example.question for example in examples])
     skills = {
         name: _by_skill(examples, labels, human, clusters, keys, measure, seed)
         for name, keys in SKILLS.items()

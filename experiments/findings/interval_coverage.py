@@ -29,7 +29,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.correction.intervals import Cells, Rates, plug_in, powered, rate_alone
+from evaluation.correction.intervals import Cells, Rates, labels_alone, plug_in, ppi_plus_plus
 from evaluation.intervals import Floats
 from judging.records import write_json
 
@@ -158,10 +158,10 @@ def simulate(setting: Setting, benchmarks: int, rng: np.random.Generator) -> dic
         benchmarks //= GROUPED_SHARE
         cells = draw_grouped(setting, benchmarks, rng)
     row: dict[str, Any] = asdict(setting) | {"benchmarks": benchmarks}
-    row["raw"] = _scored(rate_alone(cells.judge, cells.counts, cells.starts)[0], setting.rate)
+    row["raw"] = _scored(labels_alone(cells.judge, cells.counts, cells.starts)[0], setting.rate)
     row["plug_in"] = _scored(plug_in(cells).rates, setting.rate)
     if setting.picked != "enriched":
-        tuned = powered(cells)
+        tuned = ppi_plus_plus(cells)
         row["labels_alone"] = _scored(tuned.alone, setting.rate)
         row["ppi"] = _scored(tuned.rates, setting.rate)
         row["ppi"]["width_ratio"] = row["ppi"]["width"] / row["labels_alone"]["width"]

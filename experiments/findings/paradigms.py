@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
+from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation, save_evaluation
 from evaluation.pairs.agreement import measure_pairs, self_consistency
-from evaluation.pairs.position import order_effects
-from evaluation.report.report import without_nan
+from evaluation.pairs.order_effects import order_effects
 from experiments.findings.paradigm_tables import render_paradigms
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.fingerprint import digest, file_sha256, picture_sha256

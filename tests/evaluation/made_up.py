@@ -9,6 +9,17 @@ import numpy as np
 from judging.types import LabelledExample, Verdict
 
 ANSWERERS = ("ant", "bee", "cat")
+TYPED_LABELS = ("Correct", "Partial; A", "Partial; B", "Wrong; A", "Wrong; B")
+PEOPLE_AND_JUDGE = [
+    ("Correct", "Correct"),
+    ("Correct", "Wrong; A"),
+    ("Partial; A", "Wrong; A"),  # the type is right, the score is not
+    ("Partial; A", "Partial; A"),
+    ("Wrong; A", "Correct"),
+    ("Wrong; A", "Wrong; B"),
+    ("Wrong; B", "Wrong; B"),
+    ("Partial; B", "Wrong; B"),
+]
 
 
 def example(label: str = "Correct", **fields: Any) -> LabelledExample:
@@ -62,4 +73,23 @@ def evaluation(
         verdict = scored(label, 0.5 + judge.random() / 2, rest, str(number), judge="made-up")
         missing = unscored_every and number % unscored_every == 0
         verdicts.append(unscored(str(number)) if missing else verdict)
+    return examples, verdicts
+
+
+def typed_records() -> tuple[list[LabelledExample], list[Verdict]]:
+    """One example for each of ``PEOPLE_AND_JUDGE``."""
+    examples, verdicts = [], []
+    for i, (people, judge) in enumerate(PEOPLE_AND_JUDGE):
+        examples.append(
+            LabelledExample(
+                id=str(i),
+                task="hieval-ea",
+                question=f"Which {i}?",
+                references=("7",),
+                responses=("8",),
+                label=people,
+            )
+        )
+        score, _, kind = judge.partition("; ")
+        verdicts.append(Verdict(id=str(i), status="scored", label=score, error_type=kind or None))
     return examples, verdicts

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from evaluation.estimate import Draws, share
+from evaluation.estimate import Draws, mean, share, without_nan
 from evaluation.intervals import wilson_interval
 from evaluation.metrics import ratio
 
@@ -41,3 +41,16 @@ def test_clusters_widen() -> None:
         found = Draws.of(columns, clusters).estimate(lambda s: ratio(s[..., 0], s[..., 1]), 200)
         widths.append(found["high"] - found["low"])
     assert widths[1] > 2 * widths[0]
+
+
+def test_a_mean_leaves_out_what_does_not_exist() -> None:
+    values = np.array([1.0, 4.0, np.nan, 100.0])
+    among = np.array([True, True, False, False])
+    found = mean(values, among, np.arange(4), resamples=200)
+    assert (found["value"], found["n"]) == (2.5, 2)
+    assert (found["low"], found["high"]) == (1, 4)
+
+
+def test_without_nan() -> None:
+    value = {"a": [float("nan"), 1.5, (float("inf"),)], "b": "nan", "c": None, "d": 3}
+    assert without_nan(value) == {"a": [None, 1.5, [None]], "b": "nan", "c": None, "d": 3}

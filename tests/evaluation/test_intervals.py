@@ -9,10 +9,10 @@ from scipy import stats
 from evaluation.intervals import (
     cluster_standard_error,
     cluster_sums,
-    kendall_tau_b,
     mcnemar_p,
     percentile_interval,
     resample_clusters,
+    wilson_bounds,
     wilson_interval,
 )
 
@@ -30,6 +30,13 @@ def test_wilson_of_no_failures_has_width() -> None:
 
 def test_wilson_of_nothing_is_nan() -> None:
     assert np.isnan(wilson_interval(0, 0)).all()
+
+
+@given(st.integers(1, 300), st.floats(0, 1))
+def test_wilson_of_many_rates_at_once(n: int, rate: float) -> None:
+    low, high = wilson_bounds(np.array([rate, 0.5]), np.array([float(n), 0.5 + n]))
+    assert (low[0], high[0]) == pytest.approx(wilson_interval(rate * n, n), abs=1e-9)
+    assert low[1] < 0.5 < high[1]
 
 
 def test_mcnemar_by_hand() -> None:
@@ -61,7 +68,7 @@ def test_resamples_are_what_a_loop_over_items_gives() -> None:
 
 
 def test_resamples_in_chunks_are_as_many_and_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.intervals._CHUNK_CELLS", 100)  # 10 rows at a time
+    monkeypatch.setattr("evaluation.intervals.WEIGHTS_AT_ONCE", 100)  # 10 rows at a time
     drawn = resample_clusters(np.ones((10, 1)), resamples=25)
     assert drawn.tolist() == [[10.0]] * 25
 
@@ -105,17 +112,3 @@ def test_standard_error_of_repeated_items_does_not_shrink() -> None:
     alone = cluster_standard_error(values, np.arange(50))
     tripled = cluster_standard_error(np.repeat(values, 3), np.repeat(np.arange(50), 3))
     assert tripled == pytest.approx(alone, rel=1e-12)
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
-def test_kendall_is_scipys(pairs: list[tuple[int, int]]) -> None:
-    first, second = np.array(pairs, dtype=float).T
-    expected = stats.kendalltau(first, second).statistic
-    assert kendall_tau_b(first, second) == pytest.approx(expected, abs=1e-12, nan_ok=True)
-
-
-def test_kendall_of_many_rankings_at_once() -> None:
-    first = np.array([[1.0, 2, 3], [1, 2, 3], [1, 1, 1], [1, 2, np.nan]])
-    second = np.array([[2.0, 4, 9], [3, 2, 1], [1, 2, 3], [1, 2, 3]])
-    expected = np.array([1, -1, np.nan, np.nan])
-    np.testing.assert_allclose(kendall_tau_b(first, second), expected)

@@ -3,10 +3,17 @@ import time
 import numpy as np
 import pytest
 
-from evaluation.measure import measure
+from evaluation.measure import error_types, measure, measure_error_types
 from evaluation.outcomes import Outcomes, gather, label_set
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.made_up import (
+    TYPED_LABELS,
+    evaluation,
+    example,
+    scored,
+    typed_records,
+    unscored,
+)
 
 
 def outcomes(examples: list[LabelledExample], verdicts: list[Verdict]) -> Outcomes:
@@ -118,3 +125,20 @@ def test_a_thousand_resamples_of_fifteen_thousand_items_take_seconds() -> None:
     start = time.perf_counter()
     measure(judged)
     assert time.perf_counter() - start < 10
+
+
+def test_shares_of_error_types_by_hand() -> None:
+    found = measure_error_types(gather(*typed_records(), TYPED_LABELS), resamples=200)
+    assert {kind: (row["value"], row["n"]) for kind, row in found.items()} == {
+        "A": (0.5, 4),
+        "B": (1.0, 2),
+    }
+    for row in found.values():
+        assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_labels_without_types_have_none() -> None:
+    examples, verdicts = typed_records()
+    assert error_types(("Correct", "Wrong")) == ()
+    outcomes = gather(examples[:1], verdicts[:1], ("Correct", "Wrong"))
+    assert measure_error_types(outcomes, resamples=10) == {}

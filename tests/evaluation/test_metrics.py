@@ -126,9 +126,9 @@ def test_unscored_items_are_in_no_cell() -> None:
 
 def test_false_positive_rate_is_of_what_people_call_wrong() -> None:
     correct, wrong = np.array([0]), np.array([2])
-    assert metrics.share_of_rows_called(CONFUSION, wrong, correct) == 0
-    assert metrics.share_of_rows_called(CONFUSION.T, wrong, correct) == pytest.approx(2 / 6)
-    assert np.isnan(metrics.share_of_rows_called(np.diag([1.0, 1, 0]), wrong, correct))
+    assert metrics.share_in_columns(CONFUSION, wrong, correct) == 0
+    assert metrics.share_in_columns(CONFUSION.T, wrong, correct) == pytest.approx(2 / 6)
+    assert np.isnan(metrics.share_in_columns(np.diag([1.0, 1, 0]), wrong, correct))
 
 
 def test_brier_by_hand() -> None:
@@ -159,8 +159,8 @@ def test_bins_hold_equally_many() -> None:
 
 
 def ece(confidence: Floats, right: Floats, bins: int = 15) -> float:
-    cells = metrics.calibration_cells(confidence, right, bins)
-    return float(metrics.expected_calibration_error(cells.sum(axis=0)))
+    columns = metrics.calibration_columns(confidence, right, bins)
+    return float(metrics.expected_calibration_error(columns.sum(axis=0)))
 
 
 def test_calibration_error_by_hand() -> None:
@@ -198,3 +198,13 @@ def test_calibration_error_extremes() -> None:
     assert ece(np.ones(9), np.ones(9)) == 0
     assert np.isnan(ece(np.array([np.nan]), np.array([1.0])))
     assert ece(np.array([0.5, np.nan]), np.array([1.0, 0])) == 0.5
+
+
+def test_a_reliability_table_holds_the_bins_in_use() -> None:
+    confidence, right = np.array([0.9, 0.9, 0.5, np.nan]), np.array([1.0, 0, 1, 1])
+    table = metrics.reliability_table(metrics.calibration_columns(confidence, right).sum(axis=0))
+    assert table["bins"] == [
+        {"n": 1, "confidence": 0.5, "accuracy": 1.0},
+        {"n": 2, "confidence": 0.9, "accuracy": 0.5},
+    ]
+    assert table["ece"] == pytest.approx((0.5 + 2 * 0.4) / 3)

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.model_matches import compare_rankings, pair_up, tournament_table
 from cli.main import app
-from evaluation.ranking.tournament import Matches, bradley_terry
+from evaluation.ranking.bradley_terry import bradley_terry
+from evaluation.ranking.match_results import MatchResults
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.clients.conftest import fake
@@ -82,7 +83,7 @@ def test_ratings_are_those_of_the_matches_and_questions_are_resampled_whole() ->
     verdicts = [verdict(label) for label in labels]
     found = tournament_table(matches, verdicts)
     outcomes = {"A": "A", "B": "B", "None": "tie"}
-    alone = bradley_terry(Matches.of(("x", "y", outcomes[label]) for label in labels))
+    alone = bradley_terry(MatchResults.of(("x", "y", outcomes[label]) for label in labels))
     assert found["models"]["x"]["rating"]["value"] == pytest.approx(alone.values[0], abs=1e-6)
 
     def width(table: dict[str, Any]) -> float:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.correction.intervals import powered
+from evaluation.correction.intervals import ppi_plus_plus
 from evaluation.correction.label_plan import expected_half_widths, judge_correlation, labels_needed
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from judging.errors import CustosError
@@ -23,7 +23,7 @@ def test_the_planned_labels_give_the_wanted_half_width(
     assert plan.alone is not None
     for labels, alone in ((plan.with_judge, False), (plan.alone, True)):
         setting = Setting(accuracy, "alike", rate, labels, "random")
-        tuned = powered(draw(setting, 2000, np.random.default_rng(labels)))
+        tuned = ppi_plus_plus(draw(setting, 2000, np.random.default_rng(labels)))
         made = tuned.alone if alone else tuned.rates
         # With 30 labels and a rate of .1 the mean width is 4.5 % below that at the mean rate.
         assert np.mean(made.high - made.low) / 2 == pytest.approx(half_width, rel=0.05)

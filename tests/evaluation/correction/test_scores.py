@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.correction.intervals import Cells, plug_in, powered, wilson_rates
+from evaluation.correction.intervals import Cells, plug_in, ppi_plus_plus
 from evaluation.correction.scores import CorrectedRate, Rate, corrected_rate
 from evaluation.intervals import Floats, Ints, cluster_standard_error, wilson_interval
 from judging.errors import CustosError
@@ -337,13 +337,7 @@ def test_counted_cells_are_the_items_they_count() -> None:
     together = Cells(judge, human, counts.astype(float))
     for number, row in enumerate(counts):
         items = Cells(np.repeat(judge, row), np.repeat(human, row), np.ones(row.sum()))
-        for method in (powered, plug_in):
+        for method in (ppi_plus_plus, plug_in):
             np.testing.assert_allclose(
                 [end[number] for end in method(together).rates], method(items).rates, rtol=1e-9
             )
-
-
-@given(st.integers(1, 300), st.floats(0, 1))
-def test_wilson_rates_are_the_scalar_ones(n: int, rate: float) -> None:
-    found = wilson_rates(np.array(rate), np.array(float(n)))
-    assert found[1:] == pytest.approx(wilson_interval(rate * n, n), abs=1e-9)

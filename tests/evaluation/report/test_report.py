@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.report.report import build_report, versions, without_nan, write_report
+from evaluation.report.markdown import render_markdown
+from evaluation.report.report import build_report, versions, write_report
 from evaluation.slices import length_thirds
 from judging.errors import CustosError
 from judging.types import Verdict
-from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
 from tests.evaluation.made_up_pairs import in_both_orders, pair
 
 ARCHITECTURE_KEYS = {
@@ -234,10 +235,16 @@ def test_graded_answers_are_no_pairs() -> None:
     assert report()["pairs"] is None
 
 
-def test_without_nan() -> None:
-    value = {"a": [float("nan"), 1.5, (float("inf"),)], "b": "nan", "c": None, "d": 3}
-    assert without_nan(value) == {"a": [None, 1.5, [None]], "b": "nan", "c": None, "d": 3}
-
-
 def test_versions_name_what_is_installed() -> None:
     assert versions()["numpy"] == np.__version__
+
+
+def test_error_types_are_laid_out_beside_the_published() -> None:
+    examples, verdicts = typed_records()
+    report = build_report(examples, verdicts, seconds=1.0, command="x", resamples=50)
+    assert report["error_types"]["A"]["value"] == 0.5
+    assert report["metrics"]["type_accuracy"]["value"] == pytest.approx(4 / 6)
+    assert report["metrics"]["score_accuracy"]["value"] == pytest.approx(4 / 8)
+    page = render_markdown(report)
+    assert "## Error types" in page
+    assert "HiEval-EA, published" in page

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.correction.intervals import powered
+from evaluation.correction.intervals import ppi_plus_plus
 from experiments.findings import interval_coverage as coverage_simulation
 from experiments.findings.interval_coverage import (
     ITEMS,
@@ -55,8 +55,8 @@ def test_groups_need_to_be_known() -> None:
     """Whole groups of ten labelled: as independent items they would be far too sure."""
     setting = Setting(0.9, "alike", 0.5, 500, "groups", group_size=10)
     cells = draw_grouped(setting, 300, np.random.default_rng(1))
-    known = powered(cells).rates
-    ignored = powered(replace(cells, starts=None)).rates
+    known = ppi_plus_plus(cells).rates
+    ignored = ppi_plus_plus(replace(cells, starts=None)).rates
     assert np.mean((known.low <= 0.5) & (known.high >= 0.5)) > 0.91
     assert np.mean((ignored.low <= 0.5) & (ignored.high >= 0.5)) < 0.85
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.report.report import without_nan
+from evaluation.estimate import without_nan
 from experiments.findings import paradigms
 from experiments.findings.paradigm_tables import PUBLISHED_PARADIGMS, render_paradigms
 from experiments.findings.paradigms import (

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from scipy import optimize
+
+from evaluation.intervals import RESAMPLES, Floats, Ints
+from evaluation.ranking.bradley_terry import bradley_terry, fit_strengths
+from evaluation.ranking.match_results import MatchResults, win_matrix
+from judging.errors import CustosError
+from tests.evaluation.ranking.made_up_matches import Rows, match_rows, played
+
+NATURAL = np.log(10) / 400
+
+
+def by_brute_force(wins: Floats) -> Floats:
+    """Maximise the log-likelihood numerically."""
+
+    def loss(strengths: Floats) -> float:
+        gaps = strengths[:, None] - strengths[None, :]
+        return float(np.sum(wins * np.logaddexp(0, -gaps)))
+
+    found = optimize.minimize(loss, np.zeros(len(wins)), method="BFGS", options={"gtol": 1e-9}).x
+    return np.asarray(1000 + (found - found.mean()) / NATURAL)
+
+
+def spread(rows: Rows, clusters: Ints | None = None, resamples: int = RESAMPLES) -> Floats:
+    """Standard deviation of each model's strength over the resamples."""
+    ratings = bradley_terry(MatchResults.of(rows), clusters, resamples)
+    return np.asarray(ratings.resampled.std(axis=0))
+
+
+def test_two_models_by_hand() -> None:
+    # 7.5 to 2.5: odds of 3 to 1.
+    matches = MatchResults.of([("p", "q", "A")] * 7 + [("q", "p", "A")] * 2 + [("p", "q", "tie")])
+    gap = 400 * np.log10(3)
+    assert bradley_terry(matches, resamples=10).values == pytest.approx(
+        [1000 + gap / 2, 1000 - gap / 2]
+    )
+
+
+@given(match_rows)
+def test_strengths_are_what_brute_force_finds(drawn: Rows) -> None:
+    wins = win_matrix(MatchResults.of(drawn))
+    fitted = fit_strengths(wins)
+    assume(not np.isnan(fitted).any())
+    assert fitted == pytest.approx(by_brute_force(wins), abs=0.05)
+    # At the maximum the expected points are the points won.
+    gaps = (fitted[:, None] - fitted[None, :]) * NATURAL
+    expected = ((wins + wins.T) / (1 + np.exp(-gaps))).sum(axis=1)
+    assert expected == pytest.approx(wins.sum(axis=1), abs=1e-7)
+
+
+def test_lopsided_results_converge() -> None:
+    wins = np.array([[0, 1e6, 1e6], [1, 0, 1e6], [0, 1, 0]])
+    fitted = fit_strengths(wins)
+    assert fitted == pytest.approx(by_brute_force(wins / 1e3), abs=5)
+    gaps = (fitted[:, None] - fitted[None, :]) * NATURAL
+    expected = ((wins + wins.T) / (1 + np.exp(-gaps))).sum(axis=1)
+    assert expected == pytest.approx(wins.sum(axis=1), rel=1e-6)
+
+
+def test_many_tables_at_once_are_fitted_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    tables = rng.integers(0, 5, size=(30, 4, 4)) * (1 - np.eye(4))
+    tables[0, 0], tables[1] = 0, 0  # one that never wins; nobody played
+    together = fit_strengths(tables)
+    assert np.isnan(together[:2]).all()
+    for table, fitted in zip(tables, together, strict=True):
+        assert fitted == pytest.approx(fit_strengths(table), nan_ok=True)
+
+
+def test_known_strengths_are_recovered_and_covered() -> None:
+    truth = np.linspace(-1, 1, 6)
+    truth_elo = 1000 + (truth - truth.mean()) / NATURAL
+    covered = 0
+    for seed in range(40):
+        matches = MatchResults.of(played(truth, 1500, seed, ties=0))
+        ratings = bradley_terry(matches, resamples=300, seed=seed)
+        low, high = np.quantile(ratings.resampled, [0.025, 0.975], axis=0)
+        covered += int(((low <= truth_elo) & (truth_elo <= high)).sum())
+        assert abs(ratings.values - truth_elo).max() < 70
+    assert 0.91 <= covered / (40 * 6) <= 0.99
+
+
+def test_draws_scatter_as_matches_resampled_one_by_one() -> None:
+    table = played(np.array([0.6, 0.0, -0.6]), 400)
+    rng = np.random.default_rng(1)
+    samples = ([table[i] for i in rng.integers(400, size=400)] for _ in range(400))
+    slow = np.array([fit_strengths(win_matrix(MatchResults.of(rows))) for rows in samples])
+    assert spread(table, resamples=800) == pytest.approx(slow.std(axis=0), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [("p", "q", "tie"), ("q", "r", "tie"), ("x", "y", "tie")],
+            "'x' cannot .* no chain of matches",
+        ),
+        (
+            [("p", "q", "tie"), ("p", "r", "A")],
+            "'r' cannot .* chain of its wins or ties leads to 'p'",
+        ),
+        ([("p", "q", "tie"), ("r", "p", "A")], "'r' cannot .* leads from 'p' back to it"),
+    ],
+)
+def test_a_model_out_of_reach_is_named(rows: Rows, message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        bradley_terry(MatchResults.of(rows))
+
+
+def test_matches_of_one_question_are_resampled_together() -> None:
+    """Ten copies of every match on one question are worth what one is worth."""
+    table = played(np.array([0.5, 0.0, -0.5]), 300)
+    alone = spread(table, np.arange(300), 800)
+    together = spread(table * 10, np.tile(np.arange(300), 10), 800)
+    assert together == pytest.approx(alone, rel=1e-6)
+    assert spread(table) == pytest.approx(alone, rel=0.15)
+
+
+def test_a_large_tournament_takes_seconds() -> None:
+    matches = MatchResults.of(played(np.linspace(-2, 2, 20), 100_000))
+    started = time.perf_counter()
+    ratings = bradley_terry(matches, resamples=1000)
+    assert time.perf_counter() - started < 30
+    assert ratings.resampled.shape == (1000, 20)
+    assert not np.isnan(ratings.resampled).any()
