@@ -11,7 +11,6 @@ use cores badly: OMP_NUM_THREADS=1 and --jobs 2 take a fifth less time on two of
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import subprocess
 import sys
@@ -27,6 +26,7 @@ import numpy as np
 from rich.console import Console
 from scipy import stats
 
+from clients.kept_work import KeptResult, locked
 from evaluation.estimate import without_nan
 from evaluation.evaluate import grade_examples
 from evaluation.measure import measure
@@ -94,8 +94,8 @@ def run_cell(cell: Cell, seed: int, recipes: Path, tests: Tests, out: Path) -> d
         ``seed``, what ``measure_cell`` measures, ``made_from`` and the seconds it took.
 
     Raises:
-        CustosError: If training fails (the message names its log), or the cell was measured with
-            another recipe, other data or other test rows.
+        CustosError: If training fails (the message names its log), if the cell was measured with
+            another recipe, other data or other test rows, or if another process runs it.
     """
     folder = out / cell.name.replace(" ", "_") / str(seed)
     overrides = [*cell.overrides, f"run.seed={seed}", f"run.output={folder}"]
@@ -103,28 +103,32 @@ def run_cell(cell: Cell, seed: int, recipes: Path, tests: Tests, out: Path) -> d
         overrides.append(f"adapter.init={out / FULL[1].name / str(seed)}")
     kind, name = RECIPE_OF[cell.stage]
     key = _key(parse_recipe(kind, recipes / name, overrides), tests, cell.stage)
-    measured = folder / "cell.json"
-    if measured.is_file():
-        found: dict[str, Any] = json.loads(measured.read_text(encoding="utf-8"))
-        if found.get("made_from") != key:
+    kept = KeptResult(folder / "cell.json", key, key_field="made_from")
+    with locked(kept.path):
+        if (measured := kept.read()) is not None:
+            return measured
+        if kept.path.is_file():
             raise CustosError(
                 f"{folder}: measured with another recipe, other data, test rows or packages; "
                 "choose another --out"
             )
-        return found
+        return kept.write(_train_and_measure(cell, seed, recipes / name, overrides, tests, folder))
+
+
+def _train_and_measure(
+    cell: Cell, seed: int, recipe: Path, overrides: Sequence[str], tests: Tests, folder: Path
+) -> dict[str, Any]:
     started = time.monotonic()
     script = TRAIN / f"hieval_stage{cell.stage}.py"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "log.txt"
     with log.open("a", encoding="utf-8") as file:
-        command = [sys.executable, str(script), "--config", str(recipes / name), *overrides]
+        command = [sys.executable, str(script), "--config", str(recipe), *overrides]
         done = subprocess.run(command, check=False, stdout=file, stderr=subprocess.STDOUT)
     if done.returncode:
         raise CustosError(f"{cell.name}, seed {seed}: training failed, see {log}")
-    found = {"seed": seed, **measure_cell(folder, tests, cell.stage), "made_from": key}
-    found["seconds"] = round(time.monotonic() - started, 1)
-    write_json(measured, without_nan(found))
-    return found
+    scores: dict[str, Any] = without_nan(measure_cell(folder, tests, cell.stage))
+    return {"seed": seed, **scores, "seconds": round(time.monotonic() - started, 1)}
 
 
 def run_cells(

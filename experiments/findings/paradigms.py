@@ -5,16 +5,15 @@ python -m experiments paradigms --data data/pairs/test.jsonl --out runs/paradigm
     --judge critique-score=runs/pair/critique_score --judge bradley-terry=runs/pair/bradley_terry
 
 Beside the published figures of TruthfulJudge (its Tables 1 and 2). Every cell is a folder with the
-pairs and the verdicts; what is judged for the same pairs and judge is not judged again.
+pairs and the verdicts; a cell is judged again only if its pairs, judge or settings changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
+from clients.kept_work import KeptFile, KeptLine, KeptResult, Origin, locked
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation, save_evaluation
 from evaluation.pairs.agreement import measure_pairs, self_consistency
@@ -36,9 +36,9 @@ from judging.types import LabelledExample
 if TYPE_CHECKING:
     from judging.scoring.engine import Sampling
 
-CELL, PARTIAL = "cell.json", "partial.json"
+CELL, PARTIAL, SAMPLED = "cell.json", "partial.jsonl", "sampled.json"
 PAIRS_AT_ONCE = 100
-"""A cell that is cut off loses at most these."""
+"""Pairs judged between two writes; a run that is stopped loses at most these."""
 SAMPLED_RUNS, SAMPLED_TEMPERATURE, SAMPLED_TOP_P = 5, 0.7, 0.95
 """Self-consistency as the paper measures it."""
 
@@ -159,7 +159,7 @@ def compare_paradigms(
             cell = out / name / stage
             Console(stderr=True).print(f"{name}, {stage}", markup=False)
             judge = Judge.load(source)
-            measured = _measured(judge, examples, PARADIGMS[name], cell, critique_tokens)
+            measured = measure_cell(judge, examples, PARADIGMS[name], cell, critique_tokens)
             if PARADIGMS[name].order is None:
                 measured["self_consistency"] = _consistency(
                     judge, examples[:sampled_pairs], PARADIGMS[name], cell, critique_tokens
@@ -231,10 +231,24 @@ def _request(example: LabelledExample, paradigm: Paradigm, **more: Any) -> Judge
     return example.request().model_copy(update=changed)
 
 
-def _key(
+class JudgedPairs(KeptLine):
+    """A line of the partial file of a cell: the verdicts on ``PAIRS_AT_ONCE`` pairs or fewer."""
+
+    start: int
+    """Number of the first pair, from 0."""
+    seconds: float
+    verdicts: list[Verdict]
+
+    @property
+    def origin(self) -> Origin:
+        """Return the number of the first pair and the key of the cell."""
+        return self.start, self.key
+
+
+def cell_key(
     judge: Judge, examples: Sequence[LabelledExample], paradigm: Paradigm, **settings: Any
 ) -> str:
-    """What a cell was made from."""
+    """Return a digest of everything that the verdicts of a cell depend on."""
     return digest(
         {
             "pairs": [example.model_dump(mode="json") for example in examples],
@@ -246,26 +260,43 @@ def _key(
     )
 
 
-def _measured(
+def measure_cell(
     judge: Judge,
     examples: Sequence[LabelledExample],
     paradigm: Paradigm,
     cell: Path,
     critique_tokens: int,
 ) -> dict[str, Any]:
-    key = _key(judge, examples, paradigm, critique_tokens=critique_tokens)
-    done = _read_done(cell / CELL, key)
-    if done is None:
-        verdicts, seconds = _judged(judge, examples, paradigm, cell, critique_tokens, key)
-        (cell / CELL).unlink(missing_ok=True)  # Never beside verdicts that it does not speak of.
-        save_evaluation(cell, examples, verdicts)
-        done = {"key": key, "seconds_per_pair": seconds / len(examples)}
-        write_json(cell / CELL, done)
-        (cell / PARTIAL).unlink()
+    """Judge the pairs of a cell, unless an earlier run did, and measure the verdicts.
+
+    Args:
+        judge: The judge.
+        examples: Pairs with people's labels.
+        paradigm: How the pairs are put to the judge.
+        cell: Folder of the cell.
+        critique_tokens: Budget of a critique.
+
+    Returns:
+        Measures of the verdicts, as in :func:`compare_paradigms`.
+
+    Raises:
+        CustosError: If another process is judging this cell.
+    """
+    key = cell_key(judge, examples, paradigm, critique_tokens=critique_tokens)
+    finished = KeptResult(cell / CELL, key)
+    partial = KeptFile(cell / PARTIAL, JudgedPairs)
+    with locked(partial.path):
+        times = finished.read()
+        if times is None:
+            seconds, verdicts = _fill(partial, key, judge, examples, paradigm, critique_tokens)
+            finished.path.unlink(missing_ok=True)  # Never beside verdicts of something else.
+            save_evaluation(cell, examples, verdicts)
+            times = finished.write({"seconds_per_pair": seconds / len(examples)})
+            partial.path.unlink()
     _, verdicts = load_evaluation(cell)
     measured: dict[str, Any] = {
         "judge": judge.name,
-        "seconds_per_pair": done["seconds_per_pair"],
+        "seconds_per_pair": times["seconds_per_pair"],
         **measure_pairs(examples, verdicts),
         "by_evidence": _by_evidence(examples, verdicts),
     }
@@ -274,26 +305,33 @@ def _measured(
     return measured
 
 
-def _judged(
+def _fill(
+    partial: KeptFile[JudgedPairs],
+    key: str,
     judge: Judge,
     examples: Sequence[LabelledExample],
     paradigm: Paradigm,
-    cell: Path,
     critique_tokens: int,
-    key: str,
-) -> tuple[list[Verdict], float]:
-    """Verdicts and the seconds they took, going on from where an earlier run was cut off."""
+) -> tuple[float, list[Verdict]]:
+    """Judge the pairs that no earlier run judged; return seconds and verdicts of all pairs."""
     from judging.scoring.engine import Sampling
 
-    partial = _read_done(cell / PARTIAL, key) or {"key": key, "seconds": 0.0, "verdicts": []}
-    while left := examples[len(partial["verdicts"]) :]:
-        started = time.perf_counter()
-        verdicts = judge_pairs(judge, left[:PAIRS_AT_ONCE], paradigm, Sampling(critique_tokens))
-        partial["seconds"] += time.perf_counter() - started
-        partial["verdicts"] += [verdict.model_dump(mode="json") for verdict in verdicts]
-        write_json(cell / PARTIAL, partial)
-        Console(stderr=True).print(f"{len(partial['verdicts'])} of {len(examples)} pairs judged")
-    return [Verdict.model_validate(one) for one in partial["verdicts"]], partial["seconds"]
+    def judge_blocks(starts: Sequence[int]) -> Iterator[JudgedPairs]:
+        for start in starts:
+            started = time.perf_counter()
+            block = examples[start : start + PAIRS_AT_ONCE]
+            verdicts = judge_pairs(judge, block, paradigm, Sampling(critique_tokens))
+            seconds = time.perf_counter() - started
+            yield JudgedPairs(key=key, start=start, seconds=seconds, verdicts=verdicts)
+
+    starts = range(0, len(examples), PAIRS_AT_ONCE)
+    filling = partial.fill(lambda: starts, lambda start: (start, key), judge_blocks, batch=1)
+    for num_blocks in filling:
+        num_pairs = min(num_blocks * PAIRS_AT_ONCE, len(examples))
+        Console(stderr=True).print(f"{num_pairs} of {len(examples)} pairs judged")
+    blocks = list(partial.lines())
+    verdicts = [verdict for block in blocks for verdict in block.verdicts]
+    return sum(block.seconds for block in blocks), verdicts
 
 
 def _by_evidence(
@@ -318,8 +356,9 @@ def _consistency(
     """Entropy of sampled labels, of one order; critique and label are both drawn anew."""
     from judging.scoring.engine import Sampling
 
-    key = _key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=SAMPLED_RUNS)
-    done = _read_done(cell / "sampled.json", key)
+    key = cell_key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=SAMPLED_RUNS)
+    sampled = KeptResult(cell / SAMPLED, key)
+    done = sampled.read()
     if done is None:
         sampling = Sampling(critique_tokens, SAMPLED_TEMPERATURE, SAMPLED_TOP_P)
         seeds = [
@@ -341,18 +380,9 @@ def _consistency(
             for one, seed in zip(graded, chain.from_iterable(seeds), strict=True)
         ]
         runs = [labels[i : i + SAMPLED_RUNS] for i in range(0, len(labels), SAMPLED_RUNS)]
-        done = {"key": key, "seeds": seeds, "labels": runs}
-        write_json(cell / "sampled.json", done)
+        done = sampled.write({"seeds": seeds, "labels": runs})
     groups = [example.group or example.question for example in examples]
     return self_consistency(done["labels"], groups)
-
-
-def _read_done(path: Path, key: str) -> dict[str, Any] | None:
-    """What an earlier run left for the same pairs, judge and settings."""
-    if not path.is_file():
-        return None
-    done: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return done if done.get("key") == key else None
 
 
 if __name__ == "__main__":

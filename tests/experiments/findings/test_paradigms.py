@@ -186,7 +186,7 @@ def test_a_cell_is_of_its_instructions_and_pictures(
     pairs = [_pair(i).model_copy(update={"images": (str(picture),)}) for i in range(2)]
 
     def key() -> str:
-        return paradigms._key(Judge.load(folder), pairs, PARADIGMS["pure-label"], tokens=3)
+        return paradigms.cell_key(Judge.load(folder), pairs, PARADIGMS["pure-label"], tokens=3)
 
     before = key()
     assert key() == before
@@ -201,14 +201,14 @@ def test_a_cell_that_was_cut_off_is_not_taken_for_done(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs, paradigm = [_pair(0), _pair(1)], PARADIGMS["pure-label"]
-    paradigms._measured(judge, pairs, paradigm, tmp_path, 3)
+    paradigms.measure_cell(judge, pairs, paradigm, tmp_path, 3)
 
     def killed(*given: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(paradigms, "save_evaluation", killed)
     with pytest.raises(KeyboardInterrupt):
-        paradigms._measured(judge, pairs[:1], paradigm, tmp_path, 3)
+        paradigms.measure_cell(judge, pairs[:1], paradigm, tmp_path, 3)
     assert not (tmp_path / "cell.json").exists()
 
 
@@ -218,7 +218,7 @@ def test_a_cell_that_was_cut_off_goes_on(
 ) -> None:
     pairs, paradigm = [_pair(i) for i in range(5)], PARADIGMS[name]
     monkeypatch.setattr(paradigms, "PAIRS_AT_ONCE", 2)
-    whole = paradigms._measured(judge, pairs, paradigm, tmp_path / "whole", 3)
+    whole = paradigms.measure_cell(judge, pairs, paradigm, tmp_path / "whole", 3)
     judge_pairs = paradigms.judge_pairs
 
     def killed_in_the_third_block(judge: Judge, block: Any, *more: Any) -> list[Verdict]:
@@ -228,12 +228,10 @@ def test_a_cell_that_was_cut_off_goes_on(
 
     monkeypatch.setattr(paradigms, "judge_pairs", killed_in_the_third_block)
     with pytest.raises(KeyboardInterrupt):
-        paradigms._measured(judge, pairs, paradigm, tmp_path / "cut", 3)
+        paradigms.measure_cell(judge, pairs, paradigm, tmp_path / "cut", 3)
     monkeypatch.setattr(paradigms, "judge_pairs", judge_pairs)
-    # What was judged with other settings is not gone on with.
-    assert paradigms._read_done(tmp_path / "cut" / "partial.json", "another") is None
     counted.clear()
-    resumed = paradigms._measured(judge, pairs, paradigm, tmp_path / "cut", 3)
+    resumed = paradigms.measure_cell(judge, pairs, paradigm, tmp_path / "cut", 3)
     assert counted == [1 if name == "pure-label" else 2]
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == sorted(
         path.name for path in (tmp_path / "whole").iterdir()
