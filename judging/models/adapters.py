@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +17,7 @@ _TARGETS = r".*language_model.*\.({})_proj"
 Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
 ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 ADAPTER_FILE = "adapter_model.safetensors"
+_WRAPPING = threading.Lock()
 
 
 def add_adapter(
@@ -49,7 +54,14 @@ def add_adapter(
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return _mixed_precision(get_peft_model(model, config))
+        with _without_deprecation_notice():
+            return _mixed_precision(get_peft_model(model, config))
+
+
+def save_adapter(adapted: Any, folder: Path) -> None:
+    """Write the adapter of a ``PeftModel`` to a folder, without any weights of the backbone."""
+    # By default PEFT asks the hub whether the vocabulary has grown, which adapters here never do.
+    adapted.save_pretrained(str(folder), save_embedding_layers=False)
 
 
 def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
@@ -63,7 +75,8 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
     try:
-        adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
+        with _without_deprecation_notice():
+            adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
@@ -89,6 +102,17 @@ def load_merged(model: Any, folder: Path, *, device: str | None, dtype: Dtype) -
         for parameter in merged.parameters():
             parameter.data = parameter.data.bfloat16()
     return on_device(merged.eval(), device)
+
+
+@contextmanager
+def _without_deprecation_notice() -> Iterator[None]:
+    """Hide a notice of transformers on an attribute that PEFT 0.21 reads of every model."""
+    # The lock is for threads that load judges: each would put the other's filters back.
+    with _WRAPPING, warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "`is_gradient_checkpointing` is deprecated", category=FutureWarning
+        )
+        yield
 
 
 def _mixed_precision(model: Any) -> Any:

@@ -21,6 +21,7 @@ from rich.console import Console
 from torch.utils.tensorboard import SummaryWriter
 
 from judging.errors import CustosError
+from judging.models.adapters import save_adapter
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.packing import shared_rows
@@ -239,7 +240,7 @@ class Trainer:
             self.progress.best = {"step": self.progress.step, **scores}
             if self._main:
                 with whole_folder(best_folder(self.recipe.run.output, self.progress.step)) as new:
-                    self.unwrapped.backbone.save_pretrained(str(new))
+                    save_adapter(self.unwrapped.backbone, new)
         for name, value in scores.items():
             if board:
                 board.add_scalar(name, value, self.progress.step)

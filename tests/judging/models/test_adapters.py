@@ -1,0 +1,43 @@
+"""Adapters are loaded and saved without notices, and without weights of the backbone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from judging.models.adapters import ADAPTER_FILE, add_adapter, load_adapter, save_adapter
+from judging.models.backbones import load_backbone
+
+
+def test_loading_and_saving_warn_of_nothing(tiny_folder: str, tmp_path: Path) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+        save_adapter(add_adapter(backbone.model, r=2, alpha=2), first)
+        # A run names its backbone as users do, which is neither a folder nor on the hub.
+        path = first / "adapter_config.json"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(config | {"base_model_name_or_path": "embedded@1"}))
+        backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+        save_adapter(load_adapter(backbone.model, first), again)
+    weights = load_file(again / ADAPTER_FILE)
+    assert weights.keys() == load_file(first / ADAPTER_FILE).keys()
+    assert all("lora_" in name for name in weights)
+
+
+def test_other_warnings_are_still_shown(tiny_folder: str, tmp_path: Path) -> None:
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    save_adapter(add_adapter(backbone.model, r=2, alpha=2), tmp_path)
+    shutil.copy(tmp_path / "adapter_config.json", tmp_path / "copy.json")
+    config = json.loads((tmp_path / "copy.json").read_text(encoding="utf-8"))
+    extra = config | {"of_a_newer_peft": True}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(extra), encoding="utf-8")
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    with pytest.warns(UserWarning, match="of_a_newer_peft"):
+        load_adapter(backbone.model, tmp_path)
