@@ -30,7 +30,7 @@ class Grader(FakeJudge):
         super().__init__(tasks=tasks)
         self.loaded: list[str] = []
 
-    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         task = get_task(request.task)
         try:
             task.check(request)
@@ -129,7 +129,7 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
 
 
 def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Path) -> None:
-    judge._tasks = ("hieval-qs",)
+    judge.known_tasks = ("hieval-qs",)
     source = write(tmp_path / "in.json", charthal_responses("right", "wrong"))
     out = tmp_path / "out.json"
     done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)

@@ -23,9 +23,9 @@ class TrainedJudge(FakeJudge):
         there: Any = object()
         self.card, self.calibration = there, there
 
-    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         """Surer before calibration."""
-        verdict = super()._answer(request, confidence)
+        verdict = super().verdict_on(request, confidence)
         assert verdict.label
         [other] = set(verdict.probabilities) - {verdict.label}
         raw = Pass(posterior={verdict.label: 0.99, other: 0.01})

@@ -62,7 +62,7 @@ def many(count: int) -> list[dict[str, Any]]:
 
 def failing_on_rome(judge: FakeJudge) -> Callable[[JudgeRequest, float], Verdict]:
     """The judge's way of answering, but for one response."""
-    answer = judge._answer
+    answer = judge.verdict_on
 
     def answer_or_fail(request: JudgeRequest, confidence: float) -> Verdict:
         if request.response == "Rome":
@@ -149,7 +149,7 @@ def test_strict_stops_before_the_judge_works(
 def test_strict_refuses_what_only_the_judge_finds(
     run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "_answer", failing_on_rome(judge))
+    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
     for _ in range(2):  # nor when its verdict comes from the partial file
         result = run([row(), row("Rome")], "--strict", "--batch", "1")
         assert result.exit_code == 2

@@ -18,7 +18,7 @@ def test_failed_rows_are_tried_again_when_asked(
 ) -> None:
     rows = many(12)  # the first, fourth, seventh and tenth say Rome
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "_answer", failing_on_rome(judge))
+        patch.setattr(judge, "verdict_on", failing_on_rome(judge))
         assert run(rows, "--strict", "--batch", "4").exit_code == 2
     judge.batches.clear()
     assert run(None, "--strict", "--batch", "4").exit_code == 2
@@ -36,7 +36,7 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
 ) -> None:
     out, partial = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "_answer", failing_on_rome(judge))
+        patch.setattr(judge, "verdict_on", failing_on_rome(judge))
         done = run(many(10), "--batch", "4")  # the last batch is short
     assert done.exit_code == 0
     assert f"4 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
@@ -57,7 +57,7 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
 def test_a_last_batch_of_other_rows_is_graded_again(
     run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, count: int, again: list[str]
 ) -> None:
-    monkeypatch.setattr(judge, "_answer", failing_on_rome(judge))
+    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
     run(many(10), "--batch", "4")
     judge.batches.clear()
     run(many(count), "--batch", "4")

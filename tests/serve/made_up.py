@@ -40,12 +40,12 @@ class FakeJudge(Judge):
         self.endless = False
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
-        self._tasks = tasks
+        self.known_tasks = tasks
         self.rubrics: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        return self._tasks
+        return self.known_tasks
 
     @property
     def backbone_name(self) -> str:
@@ -82,9 +82,9 @@ class FakeJudge(Judge):
                 while self.endless:
                     time.sleep(0.001)
                     on_text(request, Pass(), "more ")
-            yield self._answer(request, 0.9 - len(batch) / 1000)
+            yield self.verdict_on(request, 0.9 - len(batch) / 1000)
 
-    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         try:
             get_task(request.task).check(request)
         except CustosError as error:

@@ -220,7 +220,7 @@ def test_what_another_server_says_stays_in_the_log(
     judge = FakeJudge()
     said = "field 'images': the server answered 400: secret"  # as if a field had been named
     monkeypatch.setattr(
-        judge, "_answer", lambda request, _: Verdict(status="judge_error", message=said)
+        judge, "verdict_on", lambda request, _: Verdict(status="judge_error", message=said)
     )
     with TestClient(create_app(Service({"a": judge}))) as client:
         answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-10"})

@@ -48,7 +48,7 @@ class Reader(FakeJudge):
     def __init__(self) -> None:
         super().__init__(tasks=("charthal",))
 
-    def _answer(self, request: Any, confidence: float) -> Verdict:
+    def verdict_on(self, request: Any, confidence: float) -> Verdict:
         label = "1" if "absent" in request.response else "0"
         return Verdict(id=request.id, status="scored", label=label, judge="reader")
 

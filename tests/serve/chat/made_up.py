@@ -53,7 +53,7 @@ class KnowingJudge(FakeJudge):
                     on_text(request, Pass(), piece)
             yield verdict
 
-    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         self.seen.append(request)
         if "break" in request.response:
             raise RuntimeError("secret of /root/.ssh at 0x7f00")

@@ -37,9 +37,9 @@ class PageJudge(FakeJudge):
         super().__init__("fake", TASKS)
         self.asked: list[JudgeRequest] = []
 
-    def _answer(self, request: JudgeRequest, confidence: float) -> Verdict:
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         self.asked.append(request)
-        verdict = super()._answer(request, confidence)
+        verdict = super().verdict_on(request, confidence)
         if request.task != "truthful-pair":
             return verdict
         posterior = {"A": 0.7, "B": 0.2, "None": 0.1}

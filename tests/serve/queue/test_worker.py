@@ -35,7 +35,7 @@ class Recorder(FakeJudge):
         self.gate.wait()
         self.log.append(f"{self.name} {len(batch)}")
         for request in batch:
-            yield self._answer(request, 0.9)
+            yield self.verdict_on(request, 0.9)
 
 
 def test_no_judge_waits_for_more_than_a_window_of_another() -> None:
@@ -235,7 +235,7 @@ class Writer(FakeJudge):
             for request in batch:
                 on_text(request, Pass(), f"{number} ")
         for request in batch:
-            yield self._answer(request, 0.9)
+            yield self.verdict_on(request, 0.9)
 
 
 PAIR = JudgeRequest(
@@ -302,7 +302,7 @@ class Brittle(FakeJudge):
             for request in batch:
                 on_text(request, Pass(), piece)
         for request in batch:
-            yield self._answer(request, 0.9)
+            yield self.verdict_on(request, 0.9)
 
 
 def test_a_text_that_is_drawn_again_is_not_told_twice() -> None:
