@@ -110,9 +110,8 @@ def serve(
     service = Service(
         limits=limits,
         cache=VerdictCache(cache, cache_mb * 1_000_000) if cache else None,
-        remote_images=RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None,
-        log_contents=log_contents,
     )
+    remote_images = RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None
 
     def load(source: str) -> Judge:
         # Two tries and the wait between them fit into the time that a client waits.
@@ -122,7 +121,14 @@ def serve(
 
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
         _announce(url(listener), sources, keys)
-        app = create_app(service, keys=keys, aliases=models, only_local=not allow_open)
+        app = create_app(
+            service,
+            keys=keys,
+            aliases=models,
+            only_local=not allow_open,
+            remote_images=remote_images,
+            log_contents=log_contents,
+        )
         run(app, service, listener, lambda: load_named_judges(sources, models, load))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -12,11 +12,10 @@ from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
 from serve.errors import ErrorBody
 from serve.limits import MAX_SEED, Limits
-from serve.middleware.envelope import OPEN_ROUTES, REQUEST_ID, REQUEST_ID_HEADER
+from serve.middleware.envelope import REQUEST_ID, REQUEST_ID_HEADER
+from serve.middleware.ready import HEALTH_ROUTES
+from serve.queue.service import Service
 from serve.requests.images import DATA_URL
-
-if TYPE_CHECKING:
-    from serve.queue.service import Service
 
 REF = "#/components/schemas/{model}"
 ERRORS = {
@@ -135,7 +134,7 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
     paths["/judge"]["post"]["requestBody"] = _body({"anyOf": [*single, many]}, examples)
     paths["/judge/stream"]["post"]["requestBody"] = _body({"anyOf": single}, examples)
     for path, operations in paths.items():
-        if path in OPEN_ROUTES:
+        if path in HEALTH_ROUTES:
             continue
         for operation in operations.values():
             operation["security"] = [{"key": []}]

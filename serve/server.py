@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import socket
 import sys
@@ -18,6 +17,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from judging import CustosError, Judge
+from serve.middleware.other_sites import is_loopback
 from serve.queue.service import Service
 
 DRAIN_S = 60.0
@@ -58,14 +58,6 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
             f"cannot listen on {host} port {port} ({reason}); try another --port"
         ) from None
     return listener
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host; no name but ``localhost`` is trusted."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def url(listener: socket.socket) -> str:

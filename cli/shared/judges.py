@@ -137,8 +137,8 @@ def load_named_judges(
     Raises:
         CustosError: If a judge cannot be loaded, or none of them can answer for an alias.
     """
+    from judging.shared_weights import share_weights
     from serve.chat import check_aliases
-    from serve.shared_weights import share_weights
 
     judges: dict[str, Judge] = {}
     for name, source in sources.items():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Message:
+class Turn:
     """One turn of a conversation; its pictures come before its text."""
 
     role: Literal["system", "user", "assistant"]
@@ -36,7 +36,7 @@ class Completion:
 
 def complete(
     judge: Judge,
-    messages: Sequence[Message],
+    messages: Sequence[Turn],
     sampling: Sampling,
     seed: int,
     stop: str | None,
@@ -88,7 +88,7 @@ def complete(
     )
 
 
-def encode_messages(encoder: Encoder, messages: Sequence[Message]) -> EncodedPrompt:
+def encode_messages(encoder: Encoder, messages: Sequence[Turn]) -> EncodedPrompt:
     """Encode a conversation up to where the assistant's next turn begins."""
     import torch
 

@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients expect them: a real status, and a body they can show."""
+"""Errors in the form that OpenAI's clients expect: a real status, and a body that they can show."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from fastapi.routing import APIRoute
 
 from serve.errors import ApiError
 
-PASSING = (408, 409, 429)
+RETRY_STATUSES = (408, 409, 429)
 """Statuses below 500 after which trying again may help."""
 CODES = {404: "model_not_found", 429: "overloaded", 503: "unavailable", 504: "deadline_exceeded"}
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
-    """``{"error": {"message", "type", "param", "code"}}``."""
-    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    """Return ``{"error": {"message", "type", "param", "code"}}``."""
+    error_type = "invalid_request_error"
+    if error.status >= 500:
+        error_type = "server_error"
+    elif error.status == 429:
+        error_type = "rate_limit_error"
     return {
         "error": {
             "message": error.message,
-            "type": "rate_limit_error" if error.status == 429 else kind,
+            "type": error_type,
             "param": error.field,
             "code": CODES.get(error.status),
         }
@@ -30,24 +34,24 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 
 def error_response(error: ApiError) -> JSONResponse:
-    """The answer, with ``x-should-retry: false`` where the same request would fail again."""
+    """Return the answer; ``x-should-retry: false`` marks what would fail again."""
     response = JSONResponse(error_body(error), status_code=error.status, headers=error.headers)
-    if error.status < 500 and error.status not in PASSING:
+    if error.status < 500 and error.status not in RETRY_STATUSES:
         response.headers["x-should-retry"] = "false"
     return response
 
 
 class OpenAIRoute(APIRoute):
-    """A route whose errors have OpenAI's shape."""
+    """A route whose errors have OpenAI's form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The route's handler, with its errors answered."""
+        """Return the route's handler, with its errors turned into answers."""
         handle = super().get_route_handler()
 
-        async def answered(request: Request) -> Response:
+        async def handle_with_errors(request: Request) -> Response:
             try:
                 return await handle(request)
             except ApiError as error:
                 return error_response(error)
 
-        return answered
+        return handle_with_errors

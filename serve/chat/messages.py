@@ -7,35 +7,35 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judging.errors import FieldError
-from serve.chat.completion import Message
+from serve.chat.completion import Turn
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.requests.checks import checked_pictures, refusal
 from serve.requests.parse import decode_object
 from serve.requests.remote_images import RemoteImages
 
-CANNOT = ("tools", "functions", "audio", "logit_bias", "prediction")
-"""What would change the answer and cannot be done here; empty values are let pass."""
+UNSUPPORTED = ("tools", "functions", "audio", "logit_bias", "prediction")
+"""Fields that would change the answer and are not supported here, unless they are empty."""
 
 
-class _Record(BaseModel):
+class _Object(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class TextPart(_Record):
+class TextPart(_Object):
     """A piece of text."""
 
     type: Literal["text"]
     text: str
 
 
-class ImageUrl(_Record):
-    """Where a picture is; ``detail`` is not looked at."""
+class ImageUrl(_Object):
+    """Address or data URL of a picture. ``detail`` is ignored."""
 
     url: str
 
 
-class ImagePart(_Record):
+class ImagePart(_Object):
     """A picture."""
 
     type: Literal["image_url"]
@@ -49,8 +49,8 @@ def _as_parts(content: Any) -> Any:
 Part = Annotated[TextPart | ImagePart, Field(discriminator="type")]
 
 
-class ChatMessage(_Record):
-    """One turn."""
+class ChatMessage(_Object):
+    """One message."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[list[Part], BeforeValidator(_as_parts)]
@@ -58,29 +58,29 @@ class ChatMessage(_Record):
 
     @property
     def text(self) -> str:
-        """All its text."""
+        """Return all its text."""
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Its pictures, in order."""
+        """Return its pictures, in order."""
         return tuple(part.image_url.url for part in self.content if isinstance(part, ImagePart))
 
 
-class ResponseFormat(_Record):
-    """Whether the reply is to be a JSON object."""
+class ResponseFormat(_Object):
+    """The form of the reply."""
 
     type: Literal["text", "json_object", "json_schema"]
 
 
-class StreamOptions(_Record):
-    """What a stream ends with."""
+class StreamOptions(_Object):
+    """The end of a streamed reply."""
 
     include_usage: bool | None = None
 
 
-class ChatRequest(_Record):
-    """What is understood; other fields (``user``, ``metadata``, ...) are not looked at."""
+class ChatRequest(_Object):
+    """The fields that are understood; others (``user``, ``metadata``, ...) are ignored."""
 
     model: str
     messages: list[ChatMessage] = Field(min_length=1)
@@ -101,24 +101,24 @@ class ChatRequest(_Record):
 
     @property
     def system(self) -> str:
-        """What all system messages say."""
+        """Return the text of all system messages."""
         return "\n".join(
-            said.text for said in self.messages if said.role in ("system", "developer")
+            message.text for message in self.messages if message.role in ("system", "developer")
         )
 
     @property
     def text(self) -> str:
-        """What everybody says, for counting."""
-        return "\n".join(said.text for said in self.messages)
+        """Return the text of all messages, to count its tokens."""
+        return "\n".join(message.text for message in self.messages)
 
     @property
     def turns(self) -> list[ChatMessage]:
-        """The conversation without system messages."""
-        return [said for said in self.messages if said.role in ("user", "assistant")]
+        """Return the messages that are no system messages."""
+        return [message for message in self.messages if message.role in ("user", "assistant")]
 
     @property
     def wants_json(self) -> bool:
-        """Whether the reply is to be a JSON object."""
+        """Return whether the reply is to be a JSON object."""
         return self.response_format is not None and self.response_format.type == "json_object"
 
 
@@ -129,47 +129,50 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
         ApiError: 422 naming the field.
     """
     decoded = decode_object(body)
-    for name in CANNOT:
+    for name in UNSUPPORTED:
         if decoded.get(name):
             raise ApiError(422, "not supported here", name)
     try:
-        asked = ChatRequest.model_validate(decoded)
+        chat = ChatRequest.model_validate(decoded)
     except ValidationError as error:
         raise refusal(FieldError.from_validation(error, whole="")) from None
-    if asked.response_format and asked.response_format.type == "json_schema":
+    if chat.response_format and chat.response_format.type == "json_schema":
         raise ApiError(422, "only 'text' and 'json_object' are supported", "response_format.type")
-    most = 5 * limits.field_chars  # a few fields and what a harness puts around them
-    if sum(len(said.text) for said in asked.messages) > most:
-        raise ApiError(422, f"longer than {most:,} characters in all", "messages")
-    return asked
+    max_chars = 5 * limits.field_chars  # a few fields, and a script's own text around them
+    if sum(len(message.text) for message in chat.messages) > max_chars:
+        raise ApiError(422, f"longer than {max_chars:,} characters in all", "messages")
+    return chat
 
 
-def conversation(
-    asked: ChatRequest, limits: Limits, remote_images: RemoteImages | None
-) -> list[Message]:
-    """The messages for a model that writes freely, their pictures fetched and checked.
+def read_conversation(
+    chat: ChatRequest, limits: Limits, remote_images: RemoteImages | None
+) -> list[Turn]:
+    """Return the messages for a model that writes freely, their pictures fetched and checked.
 
     Args:
-        asked: The body.
-        limits: Bounds on the pictures.
-        remote_images: Where pictures may be fetched from; without, only data URLs are taken.
+        chat: The body.
+        limits: Limits on the pictures.
+        remote_images: Fetches pictures; without, only data URLs are taken.
 
     Raises:
-        ApiError: 422.
+        ApiError: 422 if the user does not speak last, or a picture cannot be used.
     """
-    if asked.messages[-1].role != "user":
+    if chat.messages[-1].role != "user":
         raise ApiError(422, "expected the user to speak last", "messages")
-    if sum(len(said.images) for said in asked.messages) > limits.images:
+    if sum(len(message.images) for message in chat.messages) > limits.images:
         raise ApiError(422, f"more than {limits.images} pictures", "messages")
     pictures = checked_pictures(
-        [(said.images, f"messages.{place}.content") for place, said in enumerate(asked.messages)],
+        [
+            (message.images, f"messages.{index}.content")
+            for index, message in enumerate(chat.messages)
+        ],
         limits,
         remote_images,
     )
     roles: list[Any] = [
-        "system" if said.role == "developer" else said.role for said in asked.messages
+        "system" if message.role == "developer" else message.role for message in chat.messages
     ]
     return [
-        Message(role, said.text, images)
-        for role, said, images in zip(roles, asked.messages, pictures, strict=True)
+        Turn(role, message.text, images)
+        for role, message, images in zip(roles, chat.messages, pictures, strict=True)
     ]

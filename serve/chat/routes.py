@@ -7,16 +7,18 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
+from fastapi.sse import EventSourceResponse
 
 from serve.chat.errors import OpenAIRoute
-from serve.chat.free_text import written
-from serve.chat.messages import ChatRequest, conversation, parse_chat
+from serve.chat.free_text import free_reply
+from serve.chat.messages import ChatRequest, parse_chat, read_conversation
 from serve.chat.models import ChatModel, ModelNames
-from serve.chat.verdict_reply import greeting, is_probe, judged, understand
-from serve.chat.wire import Envelope, Reply, begun, events, whole
+from serve.chat.verdict_reply import greeting, is_probe, read_prompt, verdict_reply
+from serve.chat.wire import Reply, ReplyFrame, as_events, as_object, with_first_part
 from serve.queue.service import Service
-from serve.requests.parse import deadline_of, unless_gone
+from serve.requests.remote_images import RemoteImages
+from serve.requests.waiting import deadline_of, unless_gone
 
 BODY = {
     "required": True,
@@ -43,48 +45,51 @@ BODY = {
         }
     },
 }
-"""For the OpenAPI document; :mod:`serve.chat.messages` says the rest."""
+"""For the OpenAPI document; :mod:`serve.chat.messages` holds the rest."""
 
 
-def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
-    """Routes that speak OpenAI's language.
+def routes(
+    service: Service,
+    aliases: Mapping[str, str] | None = None,
+    remote_images: RemoteImages | None = None,
+) -> APIRouter:
+    """Return the routes of OpenAI's chat API.
 
     Args:
         service: What all routes share.
-        aliases: A model name that clients cannot change, to the model that answers under it.
+        aliases: From a model name that clients cannot change to the model that answers under it.
+        remote_images: Fetches pictures; without, only data URLs are taken.
     """
     models = ModelNames(service, aliases or {})
     router = APIRouter(route_class=OpenAIRoute)
 
     @router.get("/v1/models")
-    async def listed() -> Response:
-        """The names a chat client may ask for."""
+    async def list_models() -> Response:
+        """List the names that a chat client may ask for."""
         data = [_model_object(name, model) for name, model in models.items()]
         return JSONResponse({"object": "list", "data": data})
 
     @router.get("/v1/models/{name:path}")
-    async def one(name: str) -> Response:
-        """One of them."""
+    async def get_model(name: str) -> Response:
+        """Describe one of them."""
         return JSONResponse(_model_object(name, models.get(name)))
 
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
-    async def chat(request: Request) -> Response:
-        """Answer a harness's prompt with a verdict in its own form, or write freely."""
+    async def complete_chat(request: Request) -> Response:
+        """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
         service.require_ready()
         body = await request.body()
-        asked = await run_in_threadpool(parse_chat, body, service.limits)
-        model = models.get(asked.model)
+        chat = await run_in_threadpool(parse_chat, body, service.limits)
+        model = models.get(chat.model)
         deadline = deadline_of(request)
-        fingerprint, reply = await _reply(asked, model, service, deadline)
-        num_top = (asked.top_logprobs or 0) if asked.logprobs else None
-        envelope = Envelope(model.name, fingerprint, num_top)
-        if not asked.stream:
-            return JSONResponse(await unless_gone(request, whole(envelope, reply)))
-        reply = await unless_gone(request, begun(reply))
-        with_usage = bool(asked.stream_options and asked.stream_options.include_usage)
-        return StreamingResponse(
-            events(envelope, reply, with_usage=with_usage), media_type="text/event-stream"
-        )
+        fingerprint, reply = await _reply(chat, model, service, remote_images, deadline)
+        num_top = (chat.top_logprobs or 0) if chat.logprobs else None
+        frame = ReplyFrame(model.name, fingerprint, num_top)
+        if not chat.stream:
+            return JSONResponse(await unless_gone(request, as_object(frame, reply)))
+        reply = await unless_gone(request, with_first_part(reply))
+        with_usage = bool(chat.stream_options and chat.stream_options.include_usage)
+        return EventSourceResponse(as_events(frame, reply, with_usage=with_usage))
 
     return router
 
@@ -100,21 +105,25 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 
 
 async def _reply(
-    asked: ChatRequest, model: ChatModel, service: Service, deadline: float | None
+    chat: ChatRequest,
+    model: ChatModel,
+    service: Service,
+    remote_images: RemoteImages | None,
+    deadline: float | None,
 ) -> tuple[str, Reply]:
-    """The fingerprint of who replies, and the reply.
+    """Return the fingerprint of the judge that replies, and its reply.
 
     Raises:
-        ApiError: 422.
+        ApiError: 422 if the model does not take these messages.
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        messages = await run_in_threadpool(
-            conversation, asked, service.limits, service.remote_images
-        )
-        return judge.identity, written(asked, messages, service, model.judge, deadline)
-    if is_probe(asked):
-        return "", greeting(asked, service, model.judge, model.name)
-    understood = await run_in_threadpool(understand, asked, model.contract, service)
-    reply = judged(understood, service, model.judge, streamed=bool(asked.stream), deadline=deadline)
-    return judge.fingerprint(understood.request), reply
+        turns = await run_in_threadpool(read_conversation, chat, service.limits, remote_images)
+        return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
+    if is_probe(chat):
+        return "", greeting(chat, service, model.judge, model.name)
+    prompt = await run_in_threadpool(read_prompt, chat, model.contract, service, remote_images)
+    reply = verdict_reply(
+        prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
+    )
+    return judge.fingerprint(prompt.request), reply

@@ -1,4 +1,4 @@
-"""From a harness's prompt to a request, and from the verdict to the reply that it can read."""
+"""Verdicts for benchmark scripts: from a prompt to a request, from its verdict to a reply."""
 
 from __future__ import annotations
 
@@ -20,54 +20,61 @@ from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests
+from serve.requests.remote_images import RemoteImages
 
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")
-"""A critique may quote a response; nothing in it may look like one of the reply's own tags."""
+"""A critique may quote a response, so nothing in it may look like a tag of the reply."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A prompt, understood."""
+class ScriptPrompt:
+    """A prompt of a benchmark script, and what it asks."""
 
     contract: Contract
     layout: PromptLayout
     request: JudgeRequest
-    is_json: bool
-    prompt: str
-    """All that was said, for counting."""
+    wants_json: bool
+    """The reply is to be a JSON object."""
+    text: str
+    """The text of all messages, to count its tokens."""
 
 
-def is_probe(asked: ChatRequest) -> bool:
-    """Whether a client only wants to know that somebody answers, as VLMEvalKit does."""
-    return len(asked.messages) == 1 and asked.messages[0].text.strip(" .!?").lower() in PROBES
+def is_probe(chat: ChatRequest) -> bool:
+    """Return whether a client only asks if anybody answers, as VLMEvalKit does."""
+    return len(chat.messages) == 1 and chat.messages[0].text.strip(" .!?").lower() in PROBES
 
 
-async def greeting(asked: ChatRequest, service: Service, judge: str, model: str) -> Reply:
-    """What a probe is told."""
+async def greeting(chat: ChatRequest, service: Service, judge: str, model: str) -> Reply:
+    """Yield the reply to a probe."""
     text = f"Hello, this is {model}."
     yield Piece(text)
-    yield await _ending("stop", service, judge, asked.text, text)
+    yield await _ending("stop", service, judge, chat.text, text)
 
 
-def understand(asked: ChatRequest, contract: Contract, service: Service) -> Asked:
-    """Cut a prompt into a request and check that.
+def read_prompt(
+    chat: ChatRequest,
+    contract: Contract,
+    service: Service,
+    remote_images: RemoteImages | None = None,
+) -> ScriptPrompt:
+    """Cut a prompt into the fields of a request, and check the request.
 
     Raises:
         ApiError: 422 if it is not one user message whose fields can be told apart, or if the
             request is not one that the task takes.
     """
-    if len(asked.turns) != 1 or asked.turns[0].role != "user":
+    if len(chat.turns) != 1 or chat.turns[0].role != "user":
         raise ApiError(
             422,
             "expected one user message with the whole prompt, after system messages",
             "messages",
         )
-    layout, fields = contract.read(asked.turns[0].text, asked.system)
+    layout, fields = contract.read(chat.turns[0].text, chat.system)
     references, reference_mode = _references(layout, fields.get("reference", ""))
     is_pair = "response_a" in fields
     mode: Literal["score", "critique"] = "score"
-    if "{critique}" in contract.reply and not asked.wants_json:
+    if "{critique}" in contract.reply and not chat.wants_json:
         mode = "critique"
     request = JudgeRequest.model_construct(
         task=contract.task,
@@ -78,12 +85,12 @@ def understand(asked: ChatRequest, contract: Contract, service: Service) -> Aske
         responses=(
             (fields["response_a"], fields["response_b"]) if is_pair else (fields["response"],)
         ),
-        images=asked.turns[0].images,
+        images=chat.turns[0].images,
         mode=mode,
-        seed=asked.seed or 0,
+        seed=chat.seed or 0,
     )
-    (request,) = checked_requests([request], [""], service.limits, service.remote_images)
-    return Asked(contract, layout, request, asked.wants_json, asked.text)
+    (request,) = checked_requests([request], [""], service.limits, remote_images)
+    return ScriptPrompt(contract, layout, request, chat.wants_json, chat.text)
 
 
 def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
@@ -93,48 +100,49 @@ def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], Refer
     return (text,) if text else (), layout.reference_mode
 
 
-async def judged(
-    asked: Asked, service: Service, judge: str, *, streamed: bool, deadline: float | None
+async def verdict_reply(
+    prompt: ScriptPrompt, service: Service, judge: str, *, streamed: bool, deadline: float | None
 ) -> Reply:
-    """Grade a request and give the reply piece by piece, then how it ended.
+    """Grade a request, and yield the reply piece by piece, then how it ended.
 
     Raises:
-        ApiError: As ``Service.grade``; 422 or 5xx when there is no label, which is never made up.
+        ApiError: As ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
     """
-    head, _, tail = asked.contract.reply.rpartition("{critique}")
+    head, _, tail = prompt.contract.reply.rpartition("{critique}")
     verdict: Verdict | None = None
     text = ""
-    async with aclosing(_events(asked.request, service, judge, streamed, deadline)) as events:
-        async for event in events:
-            if isinstance(event, Verdict):
-                verdict = event
+    async with aclosing(_parts(prompt.request, service, judge, streamed, deadline)) as parts:
+        async for part in parts:
+            if isinstance(part, Verdict):
+                verdict = part
             else:
-                piece = Piece(("" if text else head) + event.translate(NEUTRAL))
+                piece = Piece(("" if text else head) + part.translate(NEUTRAL))
                 text += piece.text
                 yield piece
     assert verdict
-    for piece in _around_label(asked, verdict, tail if text else head + tail):
+    for piece in _around_label(prompt, verdict, tail if text else head + tail):
         text += piece.text
         yield piece
     reason: Literal["stop", "length"] = "length" if verdict.status == "truncated" else "stop"
-    yield await _ending(reason, service, judge, asked.prompt, text)
+    yield await _ending(reason, service, judge, prompt.text, text)
 
 
 async def _ending(
     reason: Literal["stop", "length"], service: Service, judge: str, prompt: str, text: str
 ) -> Ending:
-    """The end of a reply. Counting a long prompt takes a second: another thread does it."""
+    """Return the end of a reply, with its tokens counted."""
     count = service.token_counters[judge]
+    # In another thread, as the event loop must not wait until a long prompt is counted.
     return Ending(reason, *await run_in_threadpool(lambda: (count(prompt), count(text))))
 
 
-async def _events(
+async def _parts(
     request: JudgeRequest, service: Service, judge: str, streamed: bool, deadline: float | None
 ) -> AsyncGenerator[str | Verdict]:
-    """Pieces of the critique, then the verdict; only a stream goes past the cache."""
+    """Yield pieces of the critique, then the verdict; only a stream does not use the cache."""
     if streamed and request.mode == "critique":
-        async for event in service.stream(request, judge, deadline=deadline):
-            yield event
+        async for part in service.stream(request, judge, deadline=deadline):
+            yield part
         return
     (verdict,) = await service.grade([request], [judge], deadline=deadline)
     _label(verdict)
@@ -144,7 +152,7 @@ async def _events(
 
 
 def _label(verdict: Verdict) -> str:
-    """The label of a verdict.
+    """Return the label of a verdict.
 
     Raises:
         ApiError: If it has none.
@@ -159,29 +167,28 @@ def _label(verdict: Verdict) -> str:
     raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
 
 
-def _around_label(asked: Asked, verdict: Verdict, template: str) -> Iterator[Piece]:
-    """The label with its probability, and what stands around it.
+def _around_label(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
+    """Yield the label with its probability, and the text around it.
 
     Raises:
         ApiError: If there is no label.
     """
-    contract, layout = asked.contract, asked.layout
+    contract, layout = prompt.contract, prompt.layout
     word = contract.word(layout, _label(verdict))
-    chances: dict[str, float] = {}
-    for full, chance in verdict.probabilities.items():
-        own = contract.word(layout, score_of(full))
-        chances[own] = chances.get(own, 0.0) + chance
-    chances = chances or {word: 1.0}
+    probabilities: dict[str, float] = {}
+    for full_label, probability in verdict.probabilities.items():
+        label_word = contract.word(layout, score_of(full_label))
+        probabilities[label_word] = probabilities.get(label_word, 0.0) + probability
+    probabilities = probabilities or {word: 1.0}
     before, _, after = template.partition("{label}")
-    after = after.replace("{confidence}", f"{chances[word]:.2f}")
-    shown = word
-    if asked.is_json:
+    after = after.replace("{confidence}", f"{probabilities[word]:.2f}")
+    text = word
+    if prompt.wants_json:
         before, after = f"{{{json.dumps(contract.json_key, ensure_ascii=False)}: ", "}"
-        shown = word if word.isdecimal() else json.dumps(word, ensure_ascii=False)
+        text = word if word.isdecimal() else json.dumps(word, ensure_ascii=False)
     if before:
         yield Piece(before)
-    yield Piece(
-        shown, {own: math.log(max(chance, 1e-300)) for own, chance in chances.items()}, word
-    )
+    logprobs = {name: math.log(max(value, 1e-300)) for name, value in probabilities.items()}
+    yield Piece(text, logprobs, word)
     if after:
         yield Piece(after)

@@ -1,19 +1,19 @@
-"""Replies as they go over the wire: one JSON object, or server-sent events."""
+"""Replies as they are sent: one JSON object, or server-sent events."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
 
+from fastapi.sse import format_sse_event
+
 from serve.chat.errors import error_body
 from serve.errors import ApiError
-
-DONE = "data: [DONE]\n\n"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Piece:
     logprobs: Mapping[str, float] | None = None
     """Log-probability of every word that could have stood here; ``None``: nothing else could."""
     word: str = ""
-    """Which of them does."""
+    """The one of these words that stands here."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,21 @@ class Ending:
     prompt_tokens: int
     completion_tokens: int
 
+    def usage(self) -> dict[str, int]:
+        """Return the object ``usage``."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+        }
+
 
 Reply = AsyncGenerator[Piece | Ending]
 
 
 @dataclass(frozen=True)
-class Envelope:
-    """What every reply and every chunk of it carries."""
+class ReplyFrame:
+    """What every reply has, and every chunk of a streamed one."""
 
     model: str
     fingerprint: str
@@ -50,25 +58,27 @@ class Envelope:
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def fields(self, kind: str) -> dict[str, Any]:
-        """The common fields."""
+    def body(self, object_type: str, choices: Sequence[Any], **more: Any) -> dict[str, Any]:
+        """Return a reply or a chunk with its choices."""
         return {
             "id": self.id,
-            "object": kind,
+            "object": object_type,
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.fingerprint,
+            "choices": choices,
+            **more,
         }
 
     def logprobs(self, pieces: list[Piece]) -> dict[str, Any] | None:
-        """``logprobs`` of a choice: one entry a piece."""
+        """Return ``logprobs`` of a choice: one entry per piece."""
         if self.num_top is None:
             return None
         return {"content": [_entry(piece, self.num_top) for piece in pieces], "refusal": None}
 
 
-async def whole(envelope: Envelope, reply: Reply) -> dict[str, Any]:
-    """The reply as one object."""
+async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
+    """Return a reply as one object."""
     pieces: list[Piece] = []
     ending: Ending | None = None
     async with aclosing(reply):
@@ -86,78 +96,73 @@ async def whole(envelope: Envelope, reply: Reply) -> dict[str, Any]:
     choice = {
         "index": 0,
         "message": message,
-        "logprobs": envelope.logprobs(pieces),
+        "logprobs": frame.logprobs(pieces),
         "finish_reason": ending.finish_reason,
     }
-    return {
-        **envelope.fields("chat.completion"),
-        "choices": [choice],
-        "usage": _usage(ending),
-    }
+    return frame.body("chat.completion", [choice], usage=ending.usage())
 
 
-async def begun(reply: Reply) -> Reply:
-    """A reply that has its first piece, so that what fails before it still has a status."""
+async def with_first_part(reply: Reply) -> Reply:
+    """Wait for the first part of a reply, so that an error before it still has its status.
+
+    Returns:
+        The reply, with that part.
+    """
     first = await anext(reply)
 
-    async def joined() -> Reply:
+    async def parts() -> Reply:
         async with aclosing(reply):
             yield first
             async for part in reply:
                 yield part
 
-    return joined()
+    return parts()
 
 
-async def events(envelope: Envelope, reply: Reply, *, with_usage: bool) -> AsyncGenerator[str]:
-    """The reply as server-sent events; a fault after the first ends it with an error event."""
+async def as_events(frame: ReplyFrame, reply: Reply, *, with_usage: bool) -> AsyncGenerator[bytes]:
+    """Yield a reply as server-sent events; an error becomes the last of them.
 
-    def event(choices: list[dict[str, Any]], **more: Any) -> str:
-        chunk = {**envelope.fields("chat.completion.chunk"), "choices": choices, **more}
-        return _event(chunk)
+    Args:
+        frame: Put around each chunk.
+        reply: Its pieces and its ending.
+        with_usage: Add a chunk with the numbers of tokens.
+    """
+
+    def event(choices: list[dict[str, Any]], **more: Any) -> bytes:
+        return _event(frame.body("chat.completion.chunk", choices, **more))
 
     def choice(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
         return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None, **more}
 
-    unknown: dict[str, Any] = {"usage": None} if with_usage else {}
+    no_usage: dict[str, Any] = {"usage": None} if with_usage else {}
+    role = {"role": "assistant"}
     async with aclosing(reply):
         try:
-            is_first = True
             async for part in reply:
                 if isinstance(part, Ending):
-                    yield event([choice({}, finish_reason=part.finish_reason)], **unknown)
+                    yield event([choice({}, finish_reason=part.finish_reason)], **no_usage)
                     if with_usage:
-                        yield event([], usage=_usage(part))
+                        yield event([], usage=part.usage())
                     continue
-                delta = {"content": part.text}
-                if is_first:
-                    delta = {"role": "assistant", **delta}
-                    is_first = False
-                yield event([choice(delta, logprobs=envelope.logprobs([part]))], **unknown)
+                delta = {**role, "content": part.text}
+                role = {}  # only the first chunk names it
+                yield event([choice(delta, logprobs=frame.logprobs([part]))], **no_usage)
         except ApiError as error:
             yield _event(error_body(error))
             return
-    yield DONE
+    yield format_sse_event(data_str="[DONE]")
 
 
-def _event(body: Mapping[str, Any]) -> str:
-    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
-
-
-def _usage(ending: Ending) -> dict[str, int]:
-    return {
-        "prompt_tokens": ending.prompt_tokens,
-        "completion_tokens": ending.completion_tokens,
-        "total_tokens": ending.prompt_tokens + ending.completion_tokens,
-    }
+def _event(body: Mapping[str, Any]) -> bytes:
+    return format_sse_event(data_str=json.dumps(body, ensure_ascii=False))
 
 
 def _entry(piece: Piece, num_top: int) -> dict[str, Any]:
     logprobs = piece.logprobs or {piece.text: 0.0}
-    best = sorted(logprobs.items(), key=lambda item: -item[1])[:num_top]
+    top = sorted(logprobs.items(), key=lambda item: -item[1])[:num_top]
     return {
         **_token(piece.text, logprobs[piece.word or piece.text]),
-        "top_logprobs": [_token(word, logprob) for word, logprob in best],
+        "top_logprobs": [_token(word, logprob) for word, logprob in top],
     }
 
 

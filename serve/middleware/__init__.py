@@ -1,1 +1,1 @@
-"""Checks and headers around every route."""
+"""What happens to every call before its route is reached, and to every answer after it."""

@@ -1,26 +1,28 @@
-"""Pages of other sites, shown by a browser on this machine, are kept out of an open service."""
+"""Pages of other sites, which a browser on this machine may show, cannot use an open service."""
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from serve.errors import ApiError
-from serve.server import is_loopback
 
 
-class Visitors:
-    """Refuses what a page of another site asks for through its visitor's browser.
+class RefuseOtherSites:
+    """Middleware that refuses calls which a page of another site makes through a browser.
 
-    Such a page cannot read the answers, but it could keep the queue full. A link may still lead
-    here from anywhere.
+    Such a page cannot read the answers, but could keep the queue full. A link from another site is
+    followed.
 
     Args:
-        app: What to guard: a service without access keys.
-        only_local: Refuse other names than this machine's, too: a page whose own name suddenly
-            stands for this machine (DNS rebinding) could read the answers.
+        app: A service without access keys.
+        only_local: Refuse also calls under a name that is not this machine's. A page whose own name
+            is suddenly made to stand for this machine (DNS rebinding) could read the answers.
+            starlette's ``TrustedHostMiddleware`` does not know that all of 127.0.0.0/8 is this
+            machine, and answers in another form than all other errors.
     """
 
     def __init__(self, app: ASGIApp, only_local: bool) -> None:
@@ -31,16 +33,27 @@ class Visitors:
         """Handle one call."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if self.only_local and not is_loopback(_name(headers.get("Host", ""))):
-                refusal = ApiError(403, "this service answers as localhost alone", "Host")
-                return await refusal.response()(scope, receive, send)
-            if _is_from_elsewhere(headers) and not _is_link(scope["method"], headers):
+            refusal: ApiError | None = None
+            if self.only_local and not is_loopback(_host_name(headers.get("Host", ""))):
+                refusal = ApiError(
+                    403, "this service answers only under the name localhost", "Host"
+                )
+            elif _is_from_other_site(headers) and not _is_link(scope["method"], headers):
                 refusal = ApiError(403, "pages of other sites may not call; set CUSTOS_API_KEYS")
+            if refusal:
                 return await refusal.response()(scope, receive, send)
         await self.app(scope, receive, send)
 
 
-def _is_from_elsewhere(headers: Headers) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host. Of names only ``localhost`` is trusted."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_from_other_site(headers: Headers) -> bool:
     if "Sec-Fetch-Site" in headers:
         return headers["Sec-Fetch-Site"] == "cross-site"
     return "Origin" in headers and headers["Origin"].partition("://")[2] != headers.get("Host")
@@ -50,8 +63,8 @@ def _is_link(method: str, headers: Headers) -> bool:
     return method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
 
 
-def _name(host: str) -> str:
-    """The name in a ``Host`` header; empty if it is malformed."""
+def _host_name(host: str) -> str:
+    """Return the name in a ``Host`` header; empty if it is malformed."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

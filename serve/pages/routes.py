@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -13,10 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from judging.tasks import get_task
 from serve.errors import ApiError
 from serve.pages.cards import card
+from serve.queue.service import Service
 from serve.schemas import served_tasks, task_example
-
-if TYPE_CHECKING:
-    from serve.queue.service import Service
 
 FOLDER = Path(__file__).parent
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript"}

@@ -1,1 +1,1 @@
-"""The queue in front of the model, the thread that runs it, and its counters."""
+"""The queue in front of the model, the thread that runs the model, and their counters."""

@@ -1,9 +1,9 @@
-"""What ``GET /metrics`` tells Prometheus."""
+"""The counters that ``GET /metrics`` gives to Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,102 +11,115 @@ from prometheus_client.registry import Collector
 
 from judging import Verdict
 
-if TYPE_CHECKING:
-    from serve.queue.service import QueueState
-
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 WINDOW_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 TENTHS = tuple(step / 10 for step in range(1, 11))
+OUTCOMES = ("accepted", "answered", "cached", "rejected", "expired", "abandoned")
+"""How requests may end: ``accepted`` counts those that entered the queue, however they ended."""
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """The queue at one moment, and what happened in it since the start."""
+
+    queued: Mapping[str, int]
+    """Requests waiting, by judge."""
+    running: Mapping[str, int]
+    """Requests that the model has now, by judge."""
+    waiting_tokens: int
+    """Estimated tokens of what waits."""
+    counters: Mapping[str, int]
+    """Requests since the start, by :data:`OUTCOMES`."""
 
 
 class Metrics:
     """Counters and histograms of one service, in a registry of its own.
 
     Args:
-        queue: Gives the queue at the moment of a scrape.
+        queue: Returns the queue as it is now.
     """
 
     def __init__(self, queue: Callable[[], QueueState]) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.registry.register(_Queue(queue))
-        self.calls = Counter(
-            "judge_http_requests", "Answered calls.", ["route", "status"], registry=self.registry
-        )
-        self.call_seconds = Histogram(
+        self.registry.register(_QueueCollector(queue))
+        self._calls = self._counter("judge_http_requests", "Answered calls.", ["route", "status"])
+        self._call_seconds = self._histogram(
             "judge_http_request_duration_seconds",
             "From the first byte of a call to the last of its answer.",
-            ["route"],
-            buckets=SECONDS,
-            registry=self.registry,
+            "route",
+            SECONDS,
         )
-        self.queue_seconds = Histogram(
+        self._queue_seconds = self._histogram(
             "judge_request_queue_duration_seconds",
             "How long requests waited for the model.",
-            ["judge"],
-            buckets=SECONDS,
-            registry=self.registry,
+            "judge",
+            SECONDS,
         )
-        self.window_seconds = Histogram(
+        self._window_seconds = self._histogram(
             "judge_window_inference_duration_seconds",
             "How long the model took for a window of requests.",
-            ["judge"],
-            buckets=SECONDS,
-            registry=self.registry,
+            "judge",
+            SECONDS,
         )
-        self.window_size = Histogram(
-            "judge_window_requests",
-            "Requests handed to the model at once.",
-            ["judge"],
-            buckets=WINDOW_SIZES,
-            registry=self.registry,
+        self._window_size = self._histogram(
+            "judge_window_requests", "Requests given to the model at once.", "judge", WINDOW_SIZES
         )
-        self.verdicts = Counter(
-            "judge_verdict", "Verdicts.", ["judge", "status", "label"], registry=self.registry
-        )
-        self.order_flips = Counter(
+        self._verdicts = self._counter("judge_verdict", "Verdicts.", ["judge", "status", "label"])
+        self._order_flips = self._counter(
             "judge_order_flip",
             "Pairs whose verdict changed with the order of the responses.",
             ["judge"],
-            registry=self.registry,
         )
-        self.confidence = Histogram(
-            "judge_confidence",
-            "Confidence of scored verdicts.",
-            ["judge"],
-            buckets=TENTHS,
-            registry=self.registry,
+        self._confidence = self._histogram(
+            "judge_confidence", "Confidence of scored verdicts.", "judge", TENTHS
         )
 
-    def count_verdict(self, judge: str, verdict: Verdict) -> None:
-        """Count one answer of a judge."""
-        self.verdicts.labels(judge, verdict.status, verdict.label or "").inc()
-        if verdict.confidence is not None:
-            self.confidence.labels(judge).observe(verdict.confidence)
-        if len(verdict.passes) == 2 and verdict.needs_review:
-            self.order_flips.labels(judge).inc()
+    def count_call(self, route: str, status: int, seconds: float) -> None:
+        """Count one answered call."""
+        self._calls.labels(route, str(status)).inc()
+        self._call_seconds.labels(route).observe(seconds)
+
+    def count_wait(self, judge: str, seconds: float) -> None:
+        """Count how long one request waited for the model."""
+        self._queue_seconds.labels(judge).observe(max(0.0, seconds))
 
     def count_window(self, judge: str, num_requests: int, seconds: float) -> None:
-        """Count one window of requests that went before the model."""
-        self.window_size.labels(judge).observe(num_requests)
-        self.window_seconds.labels(judge).observe(seconds)
+        """Count one window of requests that the model has graded."""
+        self._window_size.labels(judge).observe(num_requests)
+        self._window_seconds.labels(judge).observe(seconds)
+
+    def count_verdict(self, judge: str, verdict: Verdict) -> None:
+        """Count one verdict of a judge."""
+        self._verdicts.labels(judge, verdict.status, verdict.label or "").inc()
+        if verdict.confidence is not None:
+            self._confidence.labels(judge).observe(verdict.confidence)
+        if len(verdict.passes) == 2 and verdict.needs_review:
+            self._order_flips.labels(judge).inc()
+
+    def _counter(self, name: str, help_text: str, labels: list[str]) -> Counter:
+        return Counter(name, help_text, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, help_text: str, label: str, buckets: tuple[float, ...]
+    ) -> Histogram:
+        return Histogram(name, help_text, [label], buckets=buckets, registry=self.registry)
 
 
-class _Queue(Collector):
+class _QueueCollector(Collector):
     def __init__(self, queue: Callable[[], QueueState]) -> None:
         self._queue = queue
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the queue as it is now."""
         queue = self._queue()
-        outcomes = CounterMetricFamily(
-            "judge_requests", "Requests by what became of them.", labels=["outcome"]
-        )
+        outcomes = CounterMetricFamily("judge_requests", "Requests by outcome.", labels=["outcome"])
         for outcome, count in queue.counters.items():
             outcomes.add_metric([outcome], count)
         yield outcomes
         for name, help_text, counts in (
             ("judge_num_requests_waiting", "Requests waiting for the model.", queue.queued),
-            ("judge_num_requests_running", "Requests before the model.", queue.running),
+            ("judge_num_requests_running", "Requests that the model has now.", queue.running),
         ):
             gauge = GaugeMetricFamily(name, help_text, labels=["judge"])
             for judge, count in counts.items():
@@ -119,5 +132,5 @@ class _Queue(Collector):
         )
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing ahead of the first scrape: there may be no judges yet."""
+        """Yield nothing: before the first scrape there may be no judges yet."""
         return iter(())

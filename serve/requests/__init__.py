@@ -1,1 +1,5 @@
-"""Request bodies and their pictures, checked before they are queued."""
+"""Requests to grade: their routes, and the checks before they are queued."""
+
+from serve.requests.routes import routes
+
+__all__ = ["routes"]

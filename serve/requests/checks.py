@@ -15,10 +15,6 @@ from serve.limits import MAX_SEED, Limits
 from serve.requests.images import num_pixels
 from serve.requests.remote_images import RemoteImages
 
-FRAME_TOKENS = 40
-"""Turn markers, headings and the label tree."""
-PICTURE_TOKENS = 256
-
 
 def parse_request(row: Any, prefix: str) -> JudgeRequest:
     """Validate one decoded request object.
@@ -123,15 +119,3 @@ def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:
         num_chars = sum(map(len, value))  # of a string as of a tuple of strings
         if num_chars > limits.field_chars:
             raise ApiError(422, f"longer than {limits.field_chars:,} characters", f"{prefix}{name}")
-
-
-def estimated_tokens(request: JudgeRequest) -> int:
-    """About how much a checked request costs the model, in tokens, without a tokenizer.
-
-    English has about four bytes to a token.
-    """
-    texts = (request.question, *request.choices, *request.references, *request.responses)
-    num_bytes = sum(len(text.encode(errors="replace")) for text in texts)
-    orders = 2 if len(request.responses) == 2 and request.order == "both" else 1
-    tokens = FRAME_TOKENS + num_bytes // 4 + PICTURE_TOKENS * len(request.images)
-    return orders * (tokens + (request.critique_tokens if request.mode == "critique" else 0))

@@ -1,29 +1,19 @@
-"""The body of ``POST /judge``, checked before a model sees it; how long a caller waits for it."""
+"""The body of ``POST /judge``, checked before it is queued."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
-from fastapi import Request
 from pydantic_core import from_json
-from starlette.requests import ClientDisconnect
 
 from judging import CustosError, JudgeRequest
 from judging.best_judge import choose_judge
 from serve.errors import ApiError
 from serve.limits import Limits
+from serve.queue.service import Service
 from serve.requests.checks import checked_requests, parse_request, refusal
-
-if TYPE_CHECKING:
-    from serve.queue.service import Service
-
-DEADLINE_HEADER = "X-Deadline-Ms"
-
-T = TypeVar("T")
+from serve.requests.remote_images import RemoteImages
 
 
 @dataclass(frozen=True)
@@ -37,45 +27,7 @@ class Call:
     """The body had ``requests``: answer with a list."""
 
 
-def deadline_of(request: Request) -> float | None:
-    """Seconds the caller will wait, from ``X-Deadline-Ms``; ``None`` if it does not say.
-
-    Raises:
-        ApiError: 422 if it is not a positive whole number.
-    """
-    given = request.headers.get(DEADLINE_HEADER)
-    if given is None:
-        return None
-    if not re.fullmatch(r"[1-9][0-9]{0,8}", given):
-        raise ApiError(422, "expected a positive whole number of milliseconds", DEADLINE_HEADER)
-    return int(given) / 1000
-
-
-async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Do some work for a client whose body has been read, and cancel it if the client hangs up.
-
-    Raises:
-        ClientDisconnect: If it does.
-    """
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            return doing.result()
-        raise ClientDisconnect
-    finally:
-        leaving.cancel()
-        if doing.cancel():
-            await asyncio.wait({doing})
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def parse_call(body: bytes, service: Service) -> Call:
+def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None = None) -> Call:
     """Validate a body: one request object, or ``{"requests": [...]}``; either may name a ``judge``.
 
     Raises:
@@ -88,7 +40,7 @@ def parse_call(body: bytes, service: Service) -> Call:
     prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
     requests = checked_requests(
         [parse_request(row, prefix) for row, prefix in zip(rows, prefixes, strict=True)],
-        *(prefixes, service.limits, service.remote_images),
+        *(prefixes, service.limits, remote_images),
     )
     judges = (
         _judge_of(request, named, service, prefix)
@@ -97,7 +49,9 @@ def parse_call(body: bytes, service: Service) -> Call:
     return Call(requests, tuple(judges), is_list)
 
 
-def parse_one(body: bytes, service: Service) -> tuple[JudgeRequest, str]:
+def parse_single(
+    body: bytes, service: Service, remote_images: RemoteImages | None = None
+) -> tuple[JudgeRequest, str]:
     """Validate a body that must hold one request, and name its judge.
 
     Raises:
@@ -105,9 +59,7 @@ def parse_one(body: bytes, service: Service) -> tuple[JudgeRequest, str]:
     """
     decoded = decode_object(body)
     named = _named_judge(decoded.pop("judge", None), service)
-    (request,) = checked_requests(
-        [parse_request(decoded, "")], [""], service.limits, service.remote_images
-    )
+    (request,) = checked_requests([parse_request(decoded, "")], [""], service.limits, remote_images)
     return request, _judge_of(request, named, service, "")
 
 

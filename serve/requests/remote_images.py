@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, urlsplit
 import httpx
 
 from judging import CustosError
+from serve.call_context import call_bytes
 from serve.errors import ApiError
-from serve.requests.held_bytes import call_bytes
 
 SECONDS = 10.0
 """Longest silence of a host."""

@@ -356,7 +356,7 @@ def test_contents_are_logged_only_when_asked(
     for log_contents in (False, True):
         caplog.clear()
         caplog.set_level("INFO")
-        with TestClient(create_app(Service({"a": judge}, log_contents=log_contents))) as client:
+        with TestClient(create_app(Service({"a": judge}), log_contents=log_contents)) as client:
             client.post("/judge", json=row("the answer is Paris"))
         assert ("the answer is Paris" in caplog.text) == log_contents
 

@@ -210,7 +210,7 @@ CASES = [
     Case(
         "`Host: evil.test`, without keys",
         judge(row(), Host="evil.test"),
-        *(403, "this service answers as localhost alone"),
+        *(403, "this service answers only under the name localhost"),
     ),
     Case(
         "`Origin: https://evil.test`, without keys",
@@ -241,8 +241,8 @@ def http(tiny_folders: Folders) -> Iterator[httpx.Client]:
     images = RemoteImages(
         list(HOSTS), Limits().body_bytes, resolve=lambda host, port: [HOSTS[host]]
     )
-    service = Service({"tiny": tiny}, Limits(body_seconds=1), remote_images=images)
-    with serving(service, only_local=True) as client:
+    service = Service({"tiny": tiny}, Limits(body_seconds=1))
+    with serving(service, only_local=True, remote_images=images) as client:
         yield client
 
 

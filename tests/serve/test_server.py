@@ -13,8 +13,9 @@ import pytest
 from judging import CustosError
 from serve import server
 from serve.limits import Limits
+from serve.middleware.other_sites import is_loopback
 from serve.queue.service import Service
-from serve.server import bind, is_loopback, read_keys
+from serve.server import bind, read_keys
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving, wait_until
 

@@ -1,21 +1,18 @@
-"""Who goes before the model next."""
+"""The model thread: who has its turn when, and what becomes of work that fails or is dropped."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pytest
-
-from judging import CustosError, JudgeRequest, Verdict
+from judging import JudgeRequest, Verdict
 from judging.types import Pass
-from serve.errors import ApiError
 from serve.limits import Limits
+from serve.queue.lanes import Lanes
 from serve.queue.service import Service
-from serve.queue.worker import Job, Scheduler
+from serve.queue.worker import ModelJob, Worker
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -97,125 +94,6 @@ def test_callers_who_come_back_share_one_window() -> None:
     sizes = [len(batch) for batch in judge.batches]
     assert sum(sizes) == 40
     assert sizes.count(8) >= 3, sizes  # of four; without waiting six and two would take turns
-
-
-def test_answers_to_one_question_go_together_and_the_oldest_waits_for_nobody() -> None:
-    judge = FakeJudge()
-    asked = [f"{question} {'x' * 1000}" for question in "abcdefghij"]
-    # Every question is asked four times, far apart.
-    rows = [
-        JudgeRequest.model_validate(row(id=f"{place}/{question[0]}", question=question))
-        for place, question in enumerate(asked * 4)
-    ]
-
-    async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
-        await service.grade(rows, ["a"] * len(rows))
-        service.close()
-
-    asyncio.run(main())
-    assert sorted(name for batch in judge.batches for name in batch) == sorted(r.id for r in rows)
-    waiting = [r.id for r in rows]
-    for batch in judge.batches:
-        assert batch[0] == waiting[0]
-        waiting = [name for name in waiting if name not in batch]
-    windows_of_a = [batch for batch in judge.batches if any("/a" in name for name in batch)]
-    assert len(windows_of_a) == 1
-
-
-def test_a_flood_of_one_question_does_not_hold_up_another() -> None:
-    judge = FakeJudge(pause_s=0.001)
-
-    async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=1000))
-        flood = requests(300, question="x" * 1000)
-        other = requests(1, question="another")
-        done: list[str] = []
-
-        async def grade(name: str, rows: list[JudgeRequest]) -> None:
-            await service.grade(rows, ["a"] * len(rows))
-            done.append(name)
-
-        first = asyncio.create_task(grade("first", flood[:100]))
-        await asyncio.sleep(0)
-        single = asyncio.create_task(grade("single", other))
-        await asyncio.sleep(0)
-        second = asyncio.create_task(grade("second", flood[100:]))
-        await asyncio.gather(first, single, second)
-        assert done[-1] == "second"
-        service.close()
-
-    asyncio.run(main())
-
-
-def test_crowds_of_kin_take_half_of_a_window_at_most() -> None:
-    judge = FakeJudge()
-    long = "x" * 1000  # a window holds fourteen such rows
-    # Before every quiet row stands one with a crowd of its kin at the back.
-    questions = [f"{kind}{place}" for place in range(10) for kind in ("loud", "quiet")]
-    questions += [f"loud{place}" for place in range(10) for _ in range(14)]
-    rows = [
-        JudgeRequest.model_validate(row(id=f"{name}/{place}", question=f"{name} {long}"))
-        for place, name in enumerate(questions)
-    ]
-
-    async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
-        await service.grade(rows, ["a"] * len(rows))
-        service.close()
-
-    asyncio.run(main())
-    assert sum(map(len, judge.batches)) == len(rows)
-    quiet = [any("quiet" in name for name in batch) for batch in judge.batches]
-    # At least seven of the oldest go with every window, and twenty were there before the crowds.
-    assert not any(quiet[3:])
-
-
-def test_what_nobody_waits_for_says_nothing_of_the_speed() -> None:
-    windows: list[tuple[str, int]] = []
-
-    async def main() -> None:
-        scheduler = Scheduler(
-            {"a": FakeJudge()},
-            **{"max_requests": 9, "max_tokens": 9999, "window_tokens": 999},
-            on_window=lambda name, count, seconds: windows.append((name, count)),
-        )
-        left, kept = (Job("a", "score", 100, request) for request in requests(2))
-        left.dropped = True
-        scheduler._run([left])
-        await asyncio.to_thread(scheduler._run, [left, kept])
-        await kept.future
-        scheduler.close()
-        await asyncio.sleep(0)
-
-    asyncio.run(main())
-    assert windows == [("a", 1)]
-
-
-class Unreachable(FakeJudge):
-    """Its model's server is down."""
-
-    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
-        self.batches.append([request.id for request in requests])
-        raise CustosError("http://10.0.0.7:8001/v1: the server answered 503: secret")
-
-
-def test_a_server_that_is_down_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
-    judge = Unreachable()
-
-    async def main() -> None:
-        service = Service({"a": judge})
-        try:
-            await service.grade(requests(8), ["a"] * 8)
-        finally:
-            service.close()
-
-    with pytest.raises(ApiError) as caught:
-        asyncio.run(main())
-    assert len(judge.batches) == 1
-    assert (caught.value.status, bool(caught.value.retry_after)) == (503, True)
-    assert "secret" not in str(caught.value)
-    assert "secret" in caplog.text
 
 
 class Writer(FakeJudge):
@@ -340,46 +218,51 @@ def test_each_poisoned_request_is_found() -> None:
     assert [v.id for v in verdicts] == [str(i) for i in range(64)]
 
 
-def test_closing_refuses_what_waits() -> None:
-    judge = FakeJudge()
-    judge.gate.clear()
+class Failing(FakeJudge):
+    """Fails with every batch of two or more, as late as its gate allows."""
 
-    async def main() -> Any:
-        service = Service({"a": judge})
-        first = asyncio.create_task(service.grade(requests(1), ["a"]))
-        await asyncio.sleep(0.05)
-        second = asyncio.create_task(service.grade(requests(1), ["a"]))
-        await asyncio.sleep(0.05)
-        threading.Timer(0.1, judge.gate.set).start()
-        await asyncio.to_thread(service.close)
-        return await asyncio.gather(first, second, return_exceptions=True)
-
-    first, second = asyncio.run(main())
-    assert first[0].status == "scored"
-    assert second.status == 503
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        batch = list(requests)
+        self.batches.append([request.id for request in batch])
+        self.gate.wait()
+        if len(batch) > 1:
+            raise RuntimeError("too many")
+        yield from (self._answer(request, 0.9) for request in batch)
 
 
-def test_places_of_cancelled_calls_are_free() -> None:
-    judge = FakeJudge()
-    judge.gate.clear()
+def test_dropped_jobs_are_not_run_and_not_counted() -> None:
+    judge = Failing()
+    windows: list[tuple[str, int]] = []
 
     async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=8))
-        running = asyncio.create_task(service.grade(requests(1), ["a"]))
-        while not judge.batches:
-            await asyncio.sleep(0.01)
-        for _ in range(5):
-            call = asyncio.create_task(service.grade(requests(8), ["a"] * 8))
-            await asyncio.sleep(0.01)
-            assert service.queue().queued == {"a": 8}
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            assert service.queue().queued == {"a": 0}
-            assert service.queue().waiting_tokens == 0
-        judge.gate.set()
-        await running
-        service.close()
+        limits = {"max_jobs": 9, "max_tokens": 9999, "window_tokens": 999}
+        worker = Worker(
+            {"a": judge},
+            Lanes(["a"], **limits),
+            lambda name, count, seconds: windows.append((name, count)),
+        )
+
+        async def run_and_drop(names: str, dropped: str) -> None:
+            """Drop jobs while the window that they are in fails."""
+            judge.gate.clear()
+            jobs = [ModelJob("a", "score", 100, request) for request in requests(len(names))]
+            num_batches = len(judge.batches)
+            worker.submit(jobs)
+            while len(judge.batches) == num_batches:
+                await asyncio.sleep(0.001)
+            gone = [job for name, job in zip(names, jobs, strict=True) if name in dropped]
+            worker.drop(gone)
+            judge.gate.set()
+            await asyncio.wait([job.future for job in jobs])
+            while not worker.is_idle:
+                await asyncio.sleep(0.001)
+            assert [job.future.cancelled() for job in jobs] == [job in gone for job in jobs]
+
+        await run_and_drop("ab", "ab")
+        await run_and_drop("abc", "b")
+        await asyncio.to_thread(worker.close)
+        await asyncio.sleep(0)
 
     asyncio.run(main())
-    assert judge.batches == [["0"]]
+    assert [len(batch) for batch in judge.batches] == [2, 3, 1, 1]
+    assert windows == [("a", 2)]

@@ -15,8 +15,8 @@ from PIL import Image
 
 from judging import CustosError
 from serve.chat.contract import CHAT_CONTRACTS
-from serve.chat.messages import conversation, parse_chat
-from serve.chat.verdict_reply import understand
+from serve.chat.messages import parse_chat, read_conversation
+from serve.chat.verdict_reply import read_prompt
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -119,17 +119,17 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
         {"type": "text", "text": contract.layouts[0].payload(right=True)},
     ]
     body = {"model": "custos/truthful-pair", "messages": [{"role": "user", "content": parts}]}
-    asked = parse_chat(json.dumps(body).encode(), Limits())
-    service = Service(remote_images=fetcher(web, authority))
-    (source,) = understand(asked, contract, service).request.images
+    chat = parse_chat(json.dumps(body).encode(), Limits())
+    images = fetcher(web, authority)
+    (source,) = read_prompt(chat, contract, Service(), images).request.images
     assert num_pixels(source, "images", Limits()) == 63
-    (message,) = conversation(asked, Limits(), service.remote_images)
-    assert message.images == (source,)
+    (turn,) = read_conversation(chat, Limits(), images)
+    assert turn.images == (source,)
     with pytest.raises(ApiError) as caught:
-        conversation(asked, Limits(), None)
+        read_conversation(chat, Limits(), None)
     assert caught.value.status == 422
     with pytest.raises(ApiError, match="only data URLs"):
-        understand(asked, contract, Service())
+        read_prompt(chat, contract, Service())
 
 
 @pytest.mark.parametrize(
@@ -223,18 +223,18 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
     with pytest.raises(ApiError, match="not fetched from this address") as caught:
         images.fetched([((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")])
     assert caught.value.field == "requests.1"
-    service = Service({"a": FakeJudge()}, remote_images=images)
+    service = Service({"a": FakeJudge()})
     for rows, says in (
         ([row(images=[allowed] * 9)], "more than 8 pictures"),
         ([row(images=[allowed]), row(references=[])], "needs it"),
         ([row(images=[allowed]), row(images=[allowed] * 9)], "more than 8 pictures"),
     ):
         with pytest.raises(ApiError, match=says):
-            parse_call(json.dumps({"requests": rows}).encode(), service)
+            parse_call(json.dumps({"requests": rows}).encode(), service, images)
     parts = [{"type": "image_url", "image_url": {"url": allowed}}]
     body = {"model": "fake", "messages": [{"role": "user", "content": parts * 3}] * 3}
     with pytest.raises(ApiError, match="more than 8 pictures"):
-        conversation(parse_chat(json.dumps(body).encode(), Limits()), Limits(), images)
+        read_conversation(parse_chat(json.dumps(body).encode(), Limits()), Limits(), images)
 
 
 def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: trustme.CA) -> None:
@@ -252,9 +252,10 @@ def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: 
     judge = FakeJudge()
     judge.gate.clear()
     limits = Limits(held_bytes=100_000)  # a picture takes 58,000 as base64
-    service = Service({"a": judge}, limits, remote_images=fetcher(web, authority))
+    service = Service({"a": judge}, limits)
     body = row(images=[f"https://{HOST}:{web.server_port}/large"])
-    with serving(service) as client, ThreadPoolExecutor(1) as pool:
+    images = fetcher(web, authority)
+    with serving(service, remote_images=images) as client, ThreadPoolExecutor(1) as pool:
         held = pool.submit(client.post, "/judge", json=body)
         wait_until(lambda: judge.batches != [])
         assert client.post("/judge", json=body).status_code == 429

@@ -1,9 +1,9 @@
-"""Judges of one backbone share what their adapters leave alone."""
+"""Judges of one backbone share the weights that their adapters do not change."""
 
 import torch
 
 from judging import Judge, JudgeRequest
-from serve.shared_weights import share_weights
+from judging.shared_weights import share_weights
 from tests.serve.made_up import row
 
 
@@ -24,8 +24,8 @@ def test_equal_weights_are_kept_once_and_verdicts_stay(tiny_folder: str) -> None
     assert expected != before
 
     total = sum(parameter.nbytes for parameter in changed.values())
-    own = changed[name].nbytes
-    assert share_weights([first, second]) == total - own
+    num_changed = changed[name].nbytes
+    assert share_weights([first, second]) == total - num_changed
     assert share_weights([first, second]) == 0
     assert list(second.grade([request])) == expected
     assert list(first.grade([request])) == before

@@ -33,7 +33,7 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
             given[-1]("Once upon ")
         raise fault
 
-    monkeypatch.setattr("serve.queue.service.complete", complete)
+    monkeypatch.setattr("serve.chat.free_text.complete", complete)
     asked = {"model": "plain", "messages": user("Go on.")}
     headers = {"X-Request-ID": "call-9"}
     with serving({"plain": FakeJudge("plain")}) as address:

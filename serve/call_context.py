@@ -1,0 +1,61 @@
+"""What belongs to the call that is being answered: its id, and the bytes that are held for it."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import ContextVar
+
+from serve.errors import ApiError
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""Id of the call: sent back in its answer, and written to the log."""
+
+
+class HeldBytes:
+    """Number of bytes that the service holds for all calls: bodies and fetched pictures.
+
+    Args:
+        limit: Most bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.num_bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, num_bytes: int) -> bool:
+        """Add to the number, from any thread; return whether it is then within the limit."""
+        with self._lock:
+            self.num_bytes += num_bytes
+            return self.num_bytes <= self.limit
+
+
+class CallBytes:
+    """Number of bytes that the service holds for one call.
+
+    Args:
+        total: Number for all calls.
+    """
+
+    def __init__(self, total: HeldBytes) -> None:
+        self.total = total
+        self.num_bytes = 0
+
+    def take(self, num_bytes: int) -> None:
+        """Hold more bytes.
+
+        Raises:
+            ApiError: 429 if the service then holds too many for all calls together.
+        """
+        self.num_bytes += num_bytes
+        if not self.total.add(num_bytes):
+            raise ApiError(429, "too many request bodies are in memory; try again", retry_after=1)
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self.total.add(-self.num_bytes)
+        self.num_bytes = 0
+
+
+call_bytes: ContextVar[CallBytes | None] = ContextVar("call_bytes", default=None)
+"""Bytes held for the call; ``None`` outside of one."""

@@ -1,0 +1,77 @@
+"""Access keys, without which only health is answered."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from starlette.authentication import (
+    AuthCredentials,
+    AuthenticationBackend,
+    AuthenticationError,
+    BaseUser,
+    SimpleUser,
+)
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from serve.errors import ApiError
+from serve.middleware.ready import HEALTH_ROUTES
+
+
+class AccessKeys(AuthenticationBackend):
+    """Backend of starlette's ``AuthenticationMiddleware``: lets in calls that have a known key.
+
+    A key comes as ``Authorization: Bearer KEY``, or as the password of HTTP Basic, for which a
+    browser asks its user. The latter is taken only from pages of this site.
+
+    Args:
+        keys: The known keys.
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._digests = [_digest(key) for key in keys]
+
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, BaseUser] | None:
+        """Check the key of one call.
+
+        Raises:
+            AuthenticationError: If it has no known key.
+        """
+        if conn.scope["path"] in HEALTH_ROUTES:
+            return None
+        digest = _digest(_key_in(conn.headers))
+        # Every key is compared, so that the time taken does not tell which of them it is.
+        if not any([hmac.compare_digest(digest, known) for known in self._digests]):
+            raise AuthenticationError
+        return AuthCredentials(["call"]), SimpleUser("holder of a key")
+
+
+def ask_for_key(conn: HTTPConnection, error: Exception) -> Response:
+    """Return the answer to a call without a known key."""
+    response = ApiError(401, "an access key is needed: Authorization: Bearer KEY").response()
+    # In two headers, as Chromium does not find Basic after another scheme.
+    response.headers["WWW-Authenticate"] = 'Basic realm="custos"'
+    response.headers.append("WWW-Authenticate", "Bearer")
+    return response
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+
+
+def _key_in(headers: Headers) -> str:
+    """Return the key that the headers hold; empty if none."""
+    scheme, _, value = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic" and headers.get("Sec-Fetch-Site") != "cross-site":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, ValueError):
+            return ""
+    return ""

@@ -1,0 +1,241 @@
+"""The order in which jobs go to the model: bookkeeping without threads and without a clock.
+
+Jobs wait in lanes, one for the scores and one for the texts of every judge. Lanes take turns. A
+turn is a window: the jobs that the model gets at once, of at most ``window_tokens``. So a judge
+waits for at most one window of every other lane. Within a lane the oldest job goes first. Later
+jobs about the same question go with it, as together they cost less than apart (``python -m
+experiments service_load``).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar, get_args
+
+from judging import JudgeRequest
+
+TEXTS_AT_ONCE = 16
+"""Most texts of a judge that are written side by side."""
+RELATED_WINDOWS = 4
+"""How far behind the oldest job, in windows, jobs about the same question are looked for."""
+RETURN_SHARE = 0.05
+"""Most of a window's time to wait for its callers to come back before the next window."""
+MAX_RETRY_AFTER_S = 60
+Kind = Literal["score", "text"]
+
+
+@dataclass(eq=False)
+class Job:
+    """A piece of work for the model."""
+
+    judge: str
+    kind: Kind
+    tokens: int
+    """Estimate of its cost (:mod:`serve.queue.estimate`)."""
+    request: JudgeRequest | None = None
+    """What to grade. A job without one writes a text, and nothing goes with it."""
+    is_dropped: bool = False
+    """Nobody waits for it any more."""
+
+
+JobT = TypeVar("JobT", bound=Job)
+
+
+class Lanes(Generic[JobT]):
+    """The jobs that wait for the model.
+
+    Args:
+        judges: Names of the judges.
+        max_jobs: Most jobs that may wait.
+        max_tokens: Most tokens that may wait.
+        window_tokens: Most tokens of a window.
+
+    Attributes:
+        num_jobs: Jobs waiting.
+        tokens: Tokens waiting.
+    """
+
+    def __init__(
+        self, judges: Iterable[str], *, max_jobs: int, max_tokens: int, window_tokens: int
+    ) -> None:
+        self.max_jobs = max_jobs
+        self.max_tokens = max_tokens
+        self.window_tokens = window_tokens
+        self.num_jobs = 0
+        self.tokens = 0
+        # In the order of their turns: the lane that had the last turn comes last.
+        self._lanes = OrderedDict[tuple[str, Kind], deque[JobT]](
+            ((judge, kind), deque()) for judge in judges for kind in get_args(Kind)
+        )
+
+    def has_room(self, num_jobs: int = 1, tokens: int = 1) -> bool:
+        """Return whether jobs may be added; any number of them may if none waits."""
+        return not self.num_jobs or (
+            self.num_jobs + num_jobs <= self.max_jobs and self.tokens + tokens <= self.max_tokens
+        )
+
+    @property
+    def has_full_window(self) -> bool:
+        """Return whether enough tokens wait for a full window."""
+        return self.tokens >= self.window_tokens
+
+    def add(self, jobs: Iterable[JobT]) -> None:
+        """Put each job at the end of its lane."""
+        for job in jobs:
+            self._lanes[job.judge, job.kind].append(job)
+            self.num_jobs += 1
+            self.tokens += job.tokens
+
+    def remove(self, jobs: Iterable[JobT]) -> None:
+        """Take out those of the jobs that still wait."""
+        removed = set(jobs)
+        for lane in {(job.judge, job.kind) for job in removed}:
+            self._keep(lane, [job for job in self._lanes[lane] if job not in removed])
+
+    def clear(self) -> list[JobT]:
+        """Take out all jobs and return them."""
+        jobs = [job for lane in self._lanes.values() for job in lane]
+        self.remove(jobs)
+        return jobs
+
+    def count_by_judge(self) -> dict[str, int]:
+        """Return the number of jobs waiting for each judge."""
+        counts: dict[str, int] = {}
+        for (judge, _), lane in self._lanes.items():
+            counts[judge] = counts.get(judge, 0) + len(lane)
+        return counts
+
+    def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
+        """Take out the window of the lane whose turn it is; empty if no lane has jobs.
+
+        Args:
+            kinds: Only lanes of these kinds have a turn.
+        """
+        lane = next((lane for lane, jobs in self._lanes.items() if lane[1] in kinds and jobs), None)
+        if lane is None:
+            return []
+        jobs = self._lanes[lane]
+        window = self._scores(jobs) if lane[1] == "score" else _texts(jobs)
+        taken = set(window)
+        self._keep(lane, [job for job in jobs if job not in taken])
+        self._lanes.move_to_end(lane)
+        return window
+
+    def _keep(self, lane: tuple[str, Kind], jobs: list[JobT]) -> None:
+        self.num_jobs -= len(self._lanes[lane]) - len(jobs)
+        self.tokens -= sum(job.tokens for job in self._lanes[lane]) - sum(j.tokens for j in jobs)
+        self._lanes[lane] = deque(jobs)
+
+    def _scores(self, jobs: Iterable[JobT]) -> list[JobT]:
+        """Choose a window: the oldest job, the related ones, the next oldest, and so on.
+
+        Jobs that are there only because they are related take half of the window at most. So a
+        crowd about one question keeps a job waiting for at most twice its turn.
+        """
+        jobs_by_subject = self._by_subject(jobs)
+        window: dict[JobT, None] = {}
+        tokens = related_tokens = 0
+        for oldest in jobs:
+            if oldest in window:
+                continue
+            if window and tokens + oldest.tokens > self.window_tokens:
+                break
+            window[oldest] = None
+            tokens += oldest.tokens
+            for job in jobs_by_subject.get(_subject(oldest), ()):
+                if job not in window:
+                    related_tokens += job.tokens
+                    if (
+                        related_tokens > self.window_tokens // 2
+                        or tokens + job.tokens > self.window_tokens
+                    ):
+                        break
+                    window[job] = None
+                    tokens += job.tokens
+        return list(window)
+
+    def _by_subject(self, jobs: Iterable[JobT]) -> dict[object, list[JobT]]:
+        """Return the older jobs of a lane by their subject."""
+        jobs_by_subject: dict[object, list[JobT]] = {}
+        tokens = 0
+        for job in jobs:
+            if tokens > RELATED_WINDOWS * self.window_tokens:
+                break
+            tokens += job.tokens
+            jobs_by_subject.setdefault(_subject(job), []).append(job)
+        return jobs_by_subject
+
+
+def _texts(jobs: Sequence[JobT] | deque[JobT]) -> list[JobT]:
+    """Choose a window: the oldest jobs with a request, or a single job without one."""
+    window = [jobs[0]]
+    for job in list(jobs)[1:TEXTS_AT_ONCE]:
+        if not (window[0].request and job.request):
+            break
+        window.append(job)
+    return window
+
+
+def _subject(job: Job) -> object:
+    return job.request and (job.request.question, job.request.images)
+
+
+class Pace:
+    """How fast the model works, and when it is worth while to wait a little before a window.
+
+    All times are seconds of one clock, which the caller reads.
+
+    Attributes:
+        tokens_per_second: Speed of recent windows of scores; 0 before the first.
+    """
+
+    def __init__(self) -> None:
+        self.tokens_per_second = 0.0
+        self._expected_jobs = 0
+        self._expected_until = 0.0
+        self._scores_from = 0.0
+
+    def count_scores(
+        self, now: float, seconds: float, *, num_jobs: int, tokens: int, num_waiting: int
+    ) -> None:
+        """Take note of a window of scores that has ended.
+
+        Args:
+            now: Its end.
+            seconds: How long it took.
+            num_jobs: Its jobs.
+            tokens: Its tokens.
+            num_waiting: Jobs that wait now.
+        """
+        speed = tokens / max(seconds, 1e-6)
+        self.tokens_per_second = 0.8 * (self.tokens_per_second or speed) + 0.2 * speed
+        # Callers who get an answer often send their next request at once. Together with those who
+        # wait they fill one window; apart they would take turns in two, each dearer per job.
+        self._expected_jobs = num_waiting + num_jobs
+        self._expected_until = now + RETURN_SHARE * seconds
+
+    def seconds_for_callers(self, now: float) -> float:
+        """Return how long to wait for the callers of the last window."""
+        return max(0.0, self._expected_until - now)
+
+    def are_callers_back(self, num_waiting: int) -> bool:
+        """Return whether as many jobs wait as there were with the last window."""
+        return num_waiting >= self._expected_jobs
+
+    def may_interrupt_text(self, now: float) -> bool:
+        """Return whether it is the turn of scores while a text is being written."""
+        return now >= self._scores_from
+
+    def count_interruption(self, start: float, end: float) -> None:
+        """Let the text go on for as long as the scores between its tokens took.
+
+        So a text at most halves the rate of scores, and scores at most halve the speed of a text.
+        """
+        self._scores_from = end + (end - start)
+
+    def retry_after(self, tokens: int, window_tokens: int) -> int:
+        """Return the whole seconds after which tokens that wait now should have been read."""
+        speed = self.tokens_per_second or window_tokens
+        return max(1, min(MAX_RETRY_AFTER_S, round(tokens / speed)))

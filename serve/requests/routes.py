@@ -1,0 +1,138 @@
+"""``POST /judge`` and ``POST /judge/stream``."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
+from pydantic import BaseModel
+
+from judging import Verdict
+from serve.call_context import request_id
+from serve.errors import ApiError
+from serve.queue.service import Service, Timing
+from serve.requests.parse import parse_call, parse_single
+from serve.requests.remote_images import RemoteImages
+from serve.requests.waiting import deadline_of, unless_gone
+
+logger = logging.getLogger("custos.serve")
+
+INLINE_BYTES = 64_000
+"""Bodies up to this size are parsed on the event loop, which takes less time than to change
+threads."""
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["critique", "verdict", "error"]},
+        "data": {"type": "string", "description": "JSON: `{text}`, a verdict, or an error body."},
+    },
+    "required": ["event", "data"],
+}
+"""Schema of a server-sent event of ``POST /judge/stream``."""
+
+
+class Verdicts(BaseModel):
+    """Answer to a list of requests, in their order."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+def routes(
+    service: Service, *, remote_images: RemoteImages | None = None, log_contents: bool = False
+) -> APIRouter:
+    """Return the routes that grade requests.
+
+    Args:
+        service: What all routes share.
+        remote_images: Fetches pictures; without, only data URLs are taken.
+        log_contents: Write questions and answers to the log.
+    """
+    router = APIRouter()
+
+    @router.post("/judge", response_model=Verdict | Verdicts)
+    async def judge(request: Request) -> Response:
+        """Grade one request, or a list of them.
+
+        The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
+        """
+        service.require_ready()
+        body = await request.body()
+        deadline = deadline_of(request)
+        call = (
+            parse_call(body, service)
+            if len(body) <= INLINE_BYTES and remote_images is None
+            else await run_in_threadpool(parse_call, body, service, remote_images)
+        )
+        timing = Timing()
+        verdicts = await unless_gone(
+            request,
+            service.grade(call.requests, call.judges, deadline=deadline, timing=timing),
+        )
+        answer = Verdicts(verdicts=verdicts) if call.is_list else verdicts[0]
+        text = answer.model_dump_json()
+        if log_contents:
+            _log_contents(body, text)
+        return Response(text, media_type="application/json", headers=timing_headers(timing))
+
+    @router.post(
+        "/judge/stream",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {"schema": EVENT}}}},
+    )
+    async def judge_stream(request: Request) -> Response:
+        """Grade one request; events `critique` with pieces of text, then one `verdict`."""
+        service.require_ready()
+        body = await request.body()
+        deadline = deadline_of(request)
+        judge_request, judge_name = await run_in_threadpool(
+            parse_single, body, service, remote_images
+        )
+        parts = service.stream(judge_request, judge_name, deadline=deadline)
+        first = await unless_gone(request, anext(parts))  # a refusal still has its status
+        return EventSourceResponse(_events(first, parts, body if log_contents else None))
+
+    return router
+
+
+def timing_headers(timing: Timing) -> dict[str, str]:
+    """Return headers with the milliseconds that the slowest request waited, and was graded."""
+    return {
+        "X-Queue-Ms": f"{1000 * timing.queue:.1f}",
+        "X-Inference-Ms": f"{1000 * timing.inference:.1f}",
+    }
+
+
+async def _events(
+    first: str | Verdict, others: AsyncGenerator[str | Verdict], body_to_log: bytes | None
+) -> AsyncIterator[bytes]:
+    """Yield events ``critique`` and ``verdict``, or ``error`` with the body of an error."""
+    try:
+        yield _event(first)
+        async for part in others:
+            yield _event(part)
+            if body_to_log and isinstance(part, Verdict):
+                _log_contents(body_to_log, part.model_dump_json())
+    except ApiError as error:
+        yield format_sse_event(event="error", data_str=error.body().model_dump_json())
+    finally:
+        await others.aclose()
+
+
+def _event(part: str | Verdict) -> bytes:
+    if isinstance(part, Verdict):
+        return format_sse_event(event="verdict", data_str=part.model_dump_json())
+    return format_sse_event(event="critique", data_str=json.dumps({"text": part}))
+
+
+def _log_contents(question: bytes, answer: str) -> None:
+    logger.info(
+        "request %s asked %s answered %s",
+        request_id.get(),
+        question.decode(errors="replace"),
+        answer,
+    )

@@ -1,0 +1,59 @@
+"""How long a client waits for its answer, and whether it is still there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from serve.errors import ApiError
+
+DEADLINE_HEADER = "X-Deadline-Ms"
+
+T = TypeVar("T")
+
+
+def deadline_of(request: Request) -> float | None:
+    """Return the seconds that a client will wait; ``None`` if it does not say.
+
+    Raises:
+        ApiError: 422 if ``X-Deadline-Ms`` is not a positive whole number.
+    """
+    text = request.headers.get(DEADLINE_HEADER)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        raise ApiError(422, "expected a positive whole number of milliseconds", DEADLINE_HEADER)
+    return int(text) / 1000
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do some work for a client, and cancel it if the client closes the connection.
+
+    Args:
+        request: The client's request; its body must have been read.
+        work: What to do.
+
+    Raises:
+        ClientDisconnect: If the client has closed the connection.
+    """
+    task = asyncio.ensure_future(work)
+    disconnect = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnect
+    finally:
+        disconnect.cancel()
+        if task.cancel():
+            await asyncio.wait({task})
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
