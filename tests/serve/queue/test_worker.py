@@ -227,7 +227,7 @@ class Failing(FakeJudge):
         self.gate.wait()
         if len(batch) > 1:
             raise RuntimeError("too many")
-        yield from (self._answer(request, 0.9) for request in batch)
+        yield from (self.verdict_on(request, 0.9) for request in batch)
 
 
 def test_dropped_jobs_are_not_run_and_not_counted() -> None:
