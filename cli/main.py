@@ -11,6 +11,7 @@ from cli import recipe
 from cli.backbone import backbone
 from cli.bench.app import app as bench_app
 from cli.compare import compare
+from cli.demo import demo
 from cli.doctor import doctor
 from cli.eval import evaluate
 from cli.grade import grade
@@ -35,7 +36,7 @@ app.add_typer(
 )
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
-for verb in (compare, grade, serve, judges, load, doctor, backbone):
+for verb in (compare, demo, grade, serve, judges, load, doctor, backbone):
     app.command()(verb)
 
 

@@ -1,0 +1,292 @@
+"""``custos demo``: what custos does, on one screen, in minutes, on a CPU.
+
+Every step runs commands that a user could type, and shows them. A shipped judge grades three
+answers. A judge is trained, tested and served. The error in an answer about a drawn chart is named.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.shared.columns import in_columns
+from cli.shared.screen import Screen
+from judging.errors import CustosError
+
+FOLDER = Path("runs/demo")
+JUDGE = FOLDER / "judge"
+READY_SECONDS = 180
+
+MIDDLEMARCH = {
+    "question": "Who wrote Middlemarch?",
+    "references": ["George Eliot", "Mary Ann Evans"],
+    "reference_mode": "any",
+}
+RESPONSES = (
+    "It was written by Mary Ann Evans in 1871.",
+    "Charlotte Bronte wrote it.",
+    "I do not know.",
+)
+LIGHTHOUSE = {
+    "question": "who built the lighthouse of Torvane",
+    "references": ["Maren Oldigast", "M. Oldigast"],
+    "reference_mode": "any",
+    "response": "The lighthouse of Torvane was built by Joris Pellwin in 1874.",
+}
+GRADERS = {
+    "zero_shot": "the same model, untrained",
+    "containment": "rule: a reference occurs in the answer",
+    "exact_match": "rule: the answer equals a reference",
+    "majority_label": "rule: always the commoner label",
+}
+NEXT = """\
+Everything is in runs/demo. What to do with your own answers:
+
+  Write one line per answer to answers.jsonl:
+    {"question": "...", "references": ["..."], "reference_mode": "any", "response": "..."}
+
+  Grade them      custos grade --in answers.jsonl --out verdicts.jsonl
+  Train on labels of your own: add "label": "Correct" or "Wrong" to the lines, then
+                  custos prep generic --source answers.jsonl --out data/mine
+                  accelerate launch -m train.hieval_stage1 --config embedded/mine
+  Serve           custos serve --judge mine=runs/mine
+
+  custos judges lists the shipped judges, custos recipe list what can be trained."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much the demo trains."""
+
+    minutes: int
+    """What it takes on two cores."""
+    rows: int
+    """Made-up answers, all splits together."""
+    unseen: str
+    """How the trained judge stands to the answers that people judged."""
+    overrides: tuple[str, ...] = ()
+    """Keys of the recipe that differ."""
+    note: tuple[str, ...] = ()
+    """Why they differ."""
+
+
+FULL = Plan(minutes=8, rows=2800, unseen="it has seen none like them")
+# A CPU without bfloat16 instructions computes in float32, several times slower. What it can train
+# from nothing in a quarter of an hour is no judge, so there training goes on from a shipped one.
+SHORT = Plan(
+    minutes=10,
+    rows=1200,
+    unseen="the judge it started from was trained on other questions of this set",
+    overrides=("adapter.init=embedded-qs", "optim.lr=5e-4"),
+    note=(
+        "This CPU has no bfloat16 instructions and computes several times slower. Training goes",
+        "on from the shipped judge embedded-qs instead of starting from nothing, on fewer rows.",
+    ),
+)
+
+
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="NQ.json of EVOUNA: also test the trained judge on answers that people judged."
+        ),
+    ] = None,
+) -> None:
+    """Show what custos does: grade, train, test and serve, in minutes, on a CPU.
+
+    It writes to runs/demo, which is replaced.
+
+    Example: custos demo
+    """
+    if data and not data.is_file():
+        raise CustosError(f"--data '{data}': no such file")
+    plan = plan_for_this_cpu()
+    typer.echo(
+        "Three answers are graded, then a judge is trained, tested and served: "
+        f"about {plan.minutes} minutes on two CPU cores."
+    )
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    screen = Screen(FOLDER / "demo.log", num_steps=7 if data else 6)
+    typer.echo(f"Everything is written to {FOLDER}; warnings and details to {screen.log}.")
+    grade_three_answers(screen)
+    make_data(screen, plan)
+    train(screen, plan)
+    show_test(screen)
+    if data:
+        test_on_people(screen, data, plan)
+    with served(screen) as url:
+        ask_for_a_verdict(screen, url)
+        name_an_error(screen, url)
+    typer.echo(f"\n{NEXT}")
+
+
+def plan_for_this_cpu() -> Plan:
+    """Return the plan that this CPU can follow in a quarter of an hour."""
+    import torch
+
+    from judging.models.device_dtype import computes_bfloat16
+
+    return FULL if computes_bfloat16(torch.device("cpu")) else SHORT
+
+
+def grade_three_answers(screen: Screen) -> None:
+    """Grade three answers with a shipped judge and show its probabilities."""
+    screen.step("A shipped judge grades three answers (the first run fetches a model of 93 MB)")
+    rows, verdicts = FOLDER / "answers.jsonl", FOLDER / "verdicts.jsonl"
+    lines = [json.dumps({**MIDDLEMARCH, "response": response}) for response in RESPONSES]
+    rows.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    judge = ("--judge", "embedded-qs")
+    screen.run("custos", "grade", *judge, "--in", str(rows), "--out", str(verdicts))
+    accepted = " or ".join(MIDDLEMARCH["references"])
+    screen.show(["", f"{MIDDLEMARCH['question']}  Accepted: {accepted}."])
+    graded = zip(RESPONSES, read_lines(verdicts), strict=True)
+    screen.show(in_columns([(with_probabilities(verdict), text) for text, verdict in graded]))
+
+
+def make_data(screen: Screen, plan: Plan) -> None:
+    """Make the rows to train and test on, and show two of them."""
+    screen.step("Training data is made; its labels are true by construction, not given by people")
+    sizes = ("--rows", str(plan.rows), "--val", "100", "--cal", "200", "--test", "300")
+    out = FOLDER / "data"
+    screen.run("custos", "prep", "synthetic", "--worlds", "open", *sizes, "--out", str(out))
+    rows = list(read_lines(out / "train.jsonl"))
+    screen.show(["", f"{len(rows):,} answers about invented places and people. Two of them:"])
+    for label in ("Correct", "Wrong"):
+        row = next(row for row in rows if row["label"] == label)
+        accepted = " or ".join(row["references"])
+        screen.show([f"{row['question']}  Accepted: {accepted}.", f"  {label}: {shown(row)}"])
+
+
+def train(screen: Screen, plan: Plan) -> None:
+    """Train the judge, calibrate it and test it on forms that training never shows."""
+    screen.step("A judge is trained on them, calibrated and tested")
+    if plan.note:
+        screen.show(plan.note)
+    recipe = ("--config", "embedded/demo", *plan.overrides)
+    launch = ("accelerate", "launch", "-m", "train.hieval_stage1")
+    screen.run(*launch, *recipe, on_screen=True)
+
+
+def show_test(screen: Screen) -> None:
+    """Show the trained judge beside graders that need no training, on the same answers."""
+    screen.step("How good is it? The test answers are worded in forms that training never shows")
+    report = json.loads((JUDGE / "report.json").read_text(encoding="utf-8"))
+    screen.show(accuracy_table(report))
+    screen.show(["", f"{report['n']} answers; details in {JUDGE / 'report.md'}"])
+
+
+def test_on_people(screen: Screen, data: Path, plan: Plan) -> None:
+    """Test the trained judge on answers of five systems that people judged right or wrong."""
+    screen.step(f"The same judge on answers that people judged (EVOUNA); {plan.unseen}")
+    split, out = FOLDER / "evouna", FOLDER / "evouna-report"
+    screen.run("custos", "prep", "evouna", "--source", str(data), "--out", str(split))
+    test = ("--data", str(split / "test.jsonl"), "--out", str(out), "--no-zero-shot")
+    screen.run("custos", "eval", str(JUDGE), *test)
+    screen.show(accuracy_table(json.loads((out / "report.json").read_text(encoding="utf-8"))))
+
+
+@contextmanager
+def served(screen: Screen) -> Iterator[str]:
+    """Serve the trained judge and ``embedded-ea``; yield the address when both are loaded.
+
+    Raises:
+        CustosError: If the service ends, or is not ready in time.
+    """
+    import httpx
+
+    screen.step("It is served over HTTP and asked for a verdict")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    judges = ("--judge", f"mine={JUDGE}", "--judge", "embedded-ea")
+    command = ("custos", "serve", *judges, "--port", str(port))
+    with screen.running(*command) as process:
+        give_up_at = time.monotonic() + READY_SECONDS
+        while time.monotonic() < give_up_at:
+            screen.check_running(process, *command)
+            try:
+                if httpx.get(f"{url}/health/ready").status_code == httpx.codes.OK:
+                    break
+            except httpx.TransportError:
+                pass  # it does not listen yet
+            time.sleep(0.5)
+        else:
+            raise CustosError(f"{url}: not ready after {READY_SECONDS} s; see {screen.log}")
+        yield url
+
+
+def ask_for_a_verdict(screen: Screen, url: str) -> None:
+    """Ask the service for one verdict, as ``curl`` would."""
+    import httpx
+
+    screen.show(f"$ curl -s {url}/judge -H 'Content-Type: application/json' -d \\")
+    screen.show(f"    '{json.dumps(LIGHTHOUSE)}'")
+    verdict = httpx.post(f"{url}/judge", json=LIGHTHOUSE, timeout=READY_SECONDS).json()
+    screen.show(["", f"{with_probabilities(verdict)}  {LIGHTHOUSE['response']}"])
+
+
+def name_an_error(screen: Screen, url: str) -> None:
+    """Draw a chart twice with other values and have the error of one response named for both."""
+    screen.step("The shipped judge embedded-ea names the error in an answer about a drawn chart")
+    out = FOLDER / "drawn"
+    drawing = ("--rows", "2", "--seed", "1", "--kind", "bar", "--out", str(out))
+    screen.run("custos", "prep", "twins", *drawing)
+    rows, verdicts = out / "twins.jsonl", out / "verdicts.jsonl"
+    screen.run("custos", "grade", "--judge", url, "--in", str(rows), "--out", str(verdicts))
+    for number, (row, verdict) in enumerate(
+        zip(read_lines(rows), read_lines(verdicts), strict=True)
+    ):
+        if number == 0:
+            screen.show(["", f"{row['question']}  Answer: {', '.join(row['references'])}."])
+            screen.show(f"Response to both charts: {shown(row)}")
+        named = f"{verdict['label']}; {verdict['error_type']} ({verdict['confidence']:.0%})"
+        screen.show(["", f"{out / row['images'][0]} ({row['metadata']['caption']})"])
+        screen.show(f"  named {named}, true by construction: {row['label']}")
+
+
+def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a JSONL file."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield json.loads(line)
+
+
+def shown(row: Mapping[str, Any]) -> str:
+    """Return a row's response on one line, in quotes."""
+    return f'"{" ".join(row["responses"][0].split())}"'
+
+
+def with_probabilities(verdict: Mapping[str, Any]) -> str:
+    """Return a verdict's label and the probability of every label."""
+    shares = ", ".join(f"{label} {p:.1%}" for label, p in verdict["probabilities"].items())
+    return f"{verdict['label']:<7} ({shares})"
+
+
+def accuracy_table(report: Mapping[str, Any]) -> Sequence[str]:
+    """Return one line per grader of a report: accuracy and its 95 % interval."""
+    measured = {"the trained judge": report["metrics"]} | {
+        text: report["baselines"][name]
+        for name, text in GRADERS.items()
+        if name in report["baselines"]
+    }
+    rows = [("", "accuracy", "95 % interval")]
+    for name, metrics in measured.items():
+        accuracy = metrics["accuracy"]
+        interval = f"{accuracy['low']:.3f} to {accuracy['high']:.3f}"
+        rows.append((name, f"{accuracy['value']:.3f}", interval))
+    return in_columns(rows)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -1,0 +1,136 @@
+"""``make demo``: its parts here in seconds, all of it as a slow test."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import httpx
+import pytest
+import torch
+import yaml
+from typer.testing import CliRunner
+
+from cli import demo
+from cli.demo import FULL, NEXT, SHORT, Plan
+from cli.main import app
+from train.hieval_stage1 import Stage1Recipe
+from train.setup.recipe import parse_recipe
+from train.setup.recipe_files import find_recipe
+
+QUICK = Plan(
+    minutes=1, rows=700, unseen="it has seen none like them", overrides=("optim.max_steps=2",)
+)
+
+
+@pytest.mark.parametrize(
+    ("known", "plan"), [({"avx512_bf16": True}, FULL), ({"avx2": True}, SHORT)]
+)
+def test_a_cpu_without_bfloat16_gets_the_short_plan(
+    known: dict[str, bool], plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known)
+    assert demo.plan_for_this_cpu() == plan
+
+
+@pytest.mark.parametrize("plan", [FULL, SHORT])
+def test_the_recipe_takes_the_overrides_of_every_plan(plan: Plan) -> None:
+    recipe = parse_recipe(Stage1Recipe, find_recipe("embedded/demo"), plan.overrides)
+    assert recipe.run.output == demo.JUDGE
+    assert recipe.data.test == demo.FOLDER / "data" / "test.jsonl"
+    assert plan.minutes < 15
+
+
+def test_the_recipe_says_how_its_data_is_made() -> None:
+    header = find_recipe("embedded/demo").read_text(encoding="utf-8").replace("\\\n#", "")
+    made = re.search(r"custos (prep synthetic .*)", header)
+    assert made
+    words = shlex.split(made[1])
+    assert words[words.index("--rows") + 1] == str(FULL.rows)
+
+
+def test_a_table_of_graders_in_plain_words() -> None:
+    def measured(value: float) -> dict[str, dict[str, float]]:
+        return {"accuracy": {"value": value, "low": value - 0.1, "high": value + 0.1}}
+
+    report = {
+        "metrics": measured(0.9),
+        "baselines": {"token_f1": measured(0.5), "containment": measured(0.8)},
+    }
+    assert demo.accuracy_table(report) == [
+        "                                        accuracy  95 % interval",
+        "the trained judge                       0.900     0.800 to 1.000",
+        "rule: a reference occurs in the answer  0.800     0.700 to 0.900",
+    ]
+
+
+def test_a_port_that_is_free() -> None:
+    assert 1024 < demo.free_port() < 65536
+
+
+def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["demo", "--data", "NQ.json"])
+    assert (result.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "error: --data 'NQ.json': no such file" in result.stderr
+
+
+def test_what_to_do_next_can_be_done() -> None:
+    commands = re.findall(r"\b(custos|accelerate launch) (.*)", NEXT)
+    verbs = [words.split()[0] for program, words in commands if program == "custos"]
+    assert verbs == ["grade", "prep", "serve", "judges"]
+    for program, words in commands:
+        if program == "accelerate launch":
+            recipe = yaml.safe_load(find_recipe(words.split()[-1]).read_text(encoding="utf-8"))
+            assert recipe["data"]["train"] == ["data/mine/train.jsonl"]
+            assert f"mine={recipe['run']['output']}" in NEXT
+    row = json.loads(re.search(r"\{.*\}", NEXT)[0])  # type: ignore[index]
+    assert row["reference_mode"] == "any"
+
+
+@pytest.mark.slow
+def test_all_of_it_with_two_steps_of_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "plan_for_this_cpu", lambda: QUICK)
+    (tmp_path / "runs" / "demo" / "judge").mkdir(parents=True)
+    (tmp_path / "runs" / "demo" / "judge" / "old").write_text("of an earlier demo")
+    source = tmp_path / "NQ.json"
+    source.write_text(json.dumps(evouna_items(30)), encoding="utf-8")
+    demo.demo(source)
+    output, errors = capfd.readouterr()
+    assert errors == ""
+    assert output.startswith("Three answers are graded, then a judge is trained")
+    assert [line[:3] for line in output.splitlines() if re.match(r"\d/7  ", line)] == [
+        f"{number}/7" for number in range(1, 8)
+    ]
+    assert re.search(r"Correct \(Correct 9\d\.\d%, Wrong .*Mary Ann Evans in 1871", output)
+    assert re.search(r"Wrong   \(Correct .*Charlotte Bronte", output)
+    assert "the trained judge" in output and "rule: a reference occurs" in output
+    assert len(re.findall(r"named Wrong; .*true by construction: Wrong; ", output)) == 2
+    assert output.endswith(f"{NEXT}\n")
+    for noise in ("Warning", "<|im_start|>", "image_pad", "were not passed to", "INFO"):
+        assert noise not in output, noise
+    assert not (tmp_path / "runs" / "demo" / "judge" / "old").exists()
+    address = re.search(r"http://127\.0\.0\.1:\d+", output)
+    assert address
+    with pytest.raises(httpx.ConnectError):  # the service is stopped
+        httpx.get(address[0])
+
+
+def evouna_items(count: int) -> list[dict[str, object]]:
+    """Return questions as EVOUNA has them, each with the answers of five systems."""
+    systems = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
+    return [
+        {
+            "question": f"what is {number} plus {number}",
+            "golden_answer": str(2 * number),
+            **{f"answer_{name}": f"it is {2 * number + (name == 'fid')}" for name in systems},
+            **{f"judge_{name}": name != "fid" for name in systems},
+            "improper": False,
+        }
+        for number in range(count)
+    ]
