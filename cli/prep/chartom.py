@@ -30,13 +30,15 @@ def chartom(
     Example: custos prep chartom --out data/chartom --pairs 56 --seed 1
     """
     from benchmarks.framework.base import get_benchmark
-    from data_prep.synthetic.misleading_charts.export import make_pairs, write_pairs
+    from data_prep.synthetic.misleading_charts.export import write_chart_pairs
+    from data_prep.synthetic.misleading_charts.generate import generate_chart_pairs
 
     [table] = get_benchmark("chartom").published
     published = {name: (float(str(row[1])), float(str(row[3]))) for name, row in table.rows.items()}
-    manifest = write_pairs(
+    drawn = generate_chart_pairs(pairs, seed)
+    manifest = write_chart_pairs(
         out,
-        track(make_pairs(pairs, seed), "drawing", total=pairs, console=Console(stderr=True)),
+        track(drawn, "drawing", total=pairs, console=Console(stderr=True)),
         published,
         source={"name": "chartom", "pairs": pairs, "seed": seed},
         command=command_line(),

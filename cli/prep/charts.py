@@ -8,7 +8,8 @@ import typer
 
 from cli.shared.chart_files import Captions, NumRows, Out, Seed, write_planned
 from cli.shared.splits import Cal, Test, Val, held_out_shares
-from data_prep.synthetic.charts.generate import TWIN_SHARE, plan
+from data_prep.synthetic.charts.generate import plan_rows
+from data_prep.synthetic.charts.rows import TWIN_SHARE
 
 
 def charts(
@@ -29,7 +30,7 @@ def charts(
     """Make error-analysis examples about drawn charts, figures and shapes.
 
     Labels hold by construction. Four rows ask about every picture and share their group. No two
-    splits share a picture. The test split words its responses in forms that no other split shows.
+    splits share a picture. The test split words its responses in wordings that no other split shows.
 
     With --captions the rows are a first lesson in text, before a lesson about the pictures.
 
@@ -37,7 +38,7 @@ def charts(
     """
     planned = {
         f"{split}.jsonl": list(
-            plan(
+            plan_rows(
                 round(size), seed, "test" if split == "test" else "train", twins, f"charts-{split}"
             )
         )

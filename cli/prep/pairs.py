@@ -8,7 +8,7 @@ import typer
 
 from cli.shared.command_line import command_line
 from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
-from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate
+from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate_pairs
 
 
 def pairs(
@@ -33,13 +33,13 @@ def pairs(
 
     Example: custos prep pairs --out data/pairs --rows 8000 --seed 1
     """
-    from data_prep.synthetic.preference_pairs.export import deal, write_pairs
+    from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
 
     held_out = held_out_shares(val, cal, test)
     num_test = round(held_out.targets(rows)["test"])
-    splits = deal(
-        list(generate(rows - num_test, seed, "train", pictures)),
-        list(generate(num_test, seed, "test", pictures)),
+    splits = split_pairs(
+        list(generate_pairs(rows - num_test, seed, "train", pictures)),
+        list(generate_pairs(num_test, seed, "test", pictures)),
         held_out,
         seed,
     )

@@ -32,13 +32,13 @@ def synthetic(
 
     Example: custos prep synthetic --out data/synthetic --rows 20000 --seed 1
     """
-    from data_prep.synthetic.text import generate
+    from data_prep.synthetic.text.generate import generate_examples
 
     held_out = held_out_shares(val, cal, test)
     num_test = round(held_out.targets(rows)["test"])
     splits, num_near_test = split_beside_test(
-        list(generate(rows - num_test, seed, "train", worlds)),
-        list(generate(num_test, seed, "test", worlds)),
+        list(generate_examples(rows - num_test, seed, "train", worlds)),
+        list(generate_examples(num_test, seed, "test", worlds)),
         held_out,
         seed,
     )

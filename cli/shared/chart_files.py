@@ -13,7 +13,8 @@ from rich.table import Table
 
 from cli.shared.command_line import command_line
 from data_prep.synthetic.charts.export import write_charts
-from data_prep.synthetic.charts.generate import PlannedRow, draw, tell
+from data_prep.synthetic.charts.generate import draw_pictures, write_captions
+from data_prep.synthetic.charts.rows import PlannedRow
 
 Out = Annotated[
     Path, typer.Option(help="Write the JSONL files, images/ and manifest.json to this folder.")
@@ -39,9 +40,11 @@ def write_planned(
         source: What the rows are made from, for the manifest; ``captions`` says to draw nothing.
     """
     errors = Console(stderr=True)
-    make, doing = (tell, "telling") if source["captions"] else (draw, "drawing")
+    captions = source["captions"]
+    make, activity = (write_captions, "captioning") if captions else (draw_pictures, "drawing")
     made = {
-        name: make(track(rows, f"{doing} {name}", console=errors)) for name, rows in planned.items()
+        name: make(track(rows, f"{activity} {name}", console=errors))
+        for name, rows in planned.items()
     }
     manifest = write_charts(out, made, source=dict(source), command=command_line())
     labels = sorted({label for counts in manifest["counts"].values() for label in counts})

@@ -1,10 +1,9 @@
 """An independent reader of examples about pictures of known data.
 
-Re-derives score and error type from the question, the references, the response and the data of the
-picture (``metadata["readings"]``), without any code of the generator, so that a mistake there and a
-mistake here are unlikely to coincide: it answers the question itself, reads off the response which
-values it states and what it concludes, and compares both with the data. It is a check on
-constructed data, not a judge of real responses.
+It derives score and error type again from the question, the references, the response and the data
+of the picture (``metadata["readings"]``), without any code of the generator. It answers the
+question itself, finds the values that the response states and its conclusion, and compares both
+with the data. It checks constructed data; it is no judge of real responses.
 """
 
 from __future__ import annotations
@@ -12,38 +11,39 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from data_prep.audits.text import AuditResult
+from data_prep.audits.report import AuditResult
 from judging.types import LabelledExample
 
 View = Mapping[str, int]
-"""Values by item, of the column that the question is about."""
+"""Values by item in the column that a question is about."""
 
 
 def audit_chart(example: LabelledExample) -> AuditResult:
-    """Derive the label of one example; the label is empty where no single one follows."""
-    view = asked_column(example.question, example.metadata["readings"])
+    """Derive the label of one example; it is empty where no single label follows."""
+    view = column_of(example.question, example.metadata["readings"])
     if answer_set(example.question, view) != set(example.references):
         return AuditResult("", (), f"{list(example.references)} is not what the picture gives")
     claims, ending = final_claims(example.response, view)
     score = _score(claims, set(example.references))
-    told = tuple(sorted(claims))
+    read_claims = tuple(sorted(claims))
     if ending:
-        return AuditResult(f"{score}; {ending}", told, "brought to no answer")
+        return AuditResult(f"{score}; {ending}", read_claims, "reaches no full answer")
     if score == "Correct":
-        return AuditResult("Correct", told, "equals the references")
+        return AuditResult("Correct", read_claims, "equals the references")
     stated = stated_values(example.response, view)
     if not stated:
-        return AuditResult(f"{score}; Other", told, "nothing shows the cause")
+        return AuditResult(f"{score}; Other", read_claims, "nothing shows the cause")
     untrue = [f"{name} {value}" for name, value in stated.items() if view.get(name) != value]
     whole = _WHOLE.search(example.response) is not None
     lacking = [name for name in view if whole and name not in stated]
     if not untrue and not lacking:
-        return AuditResult(f"{score}; Reasoning Error", told, "all readings stated are right")
+        reason = "all readings stated are right"
+        return AuditResult(f"{score}; Reasoning Error", read_claims, reason)
     believed = stated if whole else {**view, **stated}
     if answer_set(example.question, believed) != claims:
-        return AuditResult("", told, f"{untrue or lacking} misread, and the logic fails too")
+        return AuditResult("", read_claims, f"{untrue or lacking} misread, and the logic fails too")
     reason = f"untrue {untrue}, lacking {lacking}"
-    return AuditResult(f"{score}; Image Misunderstanding", told, reason)
+    return AuditResult(f"{score}; Image Misunderstanding", read_claims, reason)
 
 
 def _score(claims: set[str], references: set[str]) -> str:
@@ -52,11 +52,11 @@ def _score(claims: set[str], references: set[str]) -> str:
     return "Partial" if claims and not claims - references else "Wrong"
 
 
-# Answering the question.
+# Answer to the question.
 
 
-def asked_column(question: str, readings: Mapping[str, View]) -> View:
-    """Values of the column that a question is about; the only column if there is one."""
+def column_of(question: str, readings: Mapping[str, View]) -> View:
+    """Return the values of the column that a question names, or of the only column."""
     if len(readings) == 1:
         return next(iter(readings.values()))
     return next(view for column, view in readings.items() if re.search(rf"\b{column}\b", question))
@@ -67,9 +67,9 @@ _RANK = re.compile(r"\b(second )?(largest|smallest)\b")
 
 
 def answer_set(question: str, view: View) -> set[str]:
-    """The answer set of a question; empty where values leave it open or lack an item."""
+    """Answer a question; the answer set is empty where values leave it open or lack an item."""
     named = [name for name in view if _mentions(question, name)]
-    named.sort(key=lambda name: _place(question, name))
+    named.sort(key=lambda name: _position(question, name))
     condition = _CONDITION.search(question)
     if condition:
         hits = {name for name, value in view.items() if _meets(value, condition)}
@@ -111,16 +111,16 @@ def _about_ranks(question: str, view: View) -> set[str]:
         return {str(values[-1] - values[-2])}
     if re.search("largest .*smallest", question):
         return {str(values[-1] - values[0])}
-    found = _RANK.search(question)
-    if not found:
+    rank = _RANK.search(question)
+    if not rank:
         return set()
     if re.search(r"\btwo\b", question):
-        ends = ranked[-2:] if found[2] == "largest" else ranked[:2]
+        ends = ranked[-2:] if rank[2] == "largest" else ranked[:2]
         summed = re.search("sum|Add|together", question)
         return {str(sum(view[name] for name in ends))} if summed else set(ends)
-    place = (1 if found[1] else 0) if found[2] == "smallest" else (-2 if found[1] else -1)
-    wants_name = re.search(r"^(?:Which|Name|For which)\b", question)
-    return {ranked[place] if wants_name else str(values[place])}
+    index = (1 if rank[1] else 0) if rank[2] == "smallest" else (-2 if rank[1] else -1)
+    asks_for_name = re.search(r"^(?:Which|Name|For which)\b", question)
+    return {ranked[index] if asks_for_name else str(values[index])}
 
 
 def _meets(value: int, condition: re.Match[str]) -> bool:
@@ -134,18 +134,18 @@ _CALLED = r"(?:(?:[Pp]eak|[Bb]in|[Pp]oint|[Ss]ide|[Aa]ngle) )"
 
 
 def _mentions(text: str, name: str) -> re.Match[str] | None:
-    """Find an item; names that could be an article or a number need their noun."""
+    """Find an item's name; one that could be an article or a number must follow its noun."""
     needs_noun = name.islower() and len(name) == 1 or name[0].isdigit()
     prefix = f"{_CALLED}" if needs_noun else f"{_CALLED}?"
     return re.search(rf"(?<![\w-]){prefix}{re.escape(name)}(?![\w-])", text)
 
 
-def _place(text: str, name: str) -> int:
-    found = _mentions(text, name)
-    return found.start() if found else -1
+def _position(text: str, name: str) -> int:
+    mention = _mentions(text, name)
+    return mention.start() if mention else -1
 
 
-# Reading the response.
+# Claims and readings of the response.
 
 _WHOLE = re.compile(
     r"picture shows|everything|nothing else|^All |is drawn:|whole picture|^In full", re.I
@@ -176,19 +176,19 @@ _TOKEN = re.compile(
 
 
 def final_claims(response: str, view: View) -> tuple[set[str], str]:
-    """What is answered in the end, and the error type of a response that stops short of it."""
+    """Return the final answers, and the error type of a response that stops short of them."""
     text = response.strip()
     part = _PART.search(text)
-    some = _tokens(next(filter(None, part.groups()))) if part else set()
+    partial = _tokens(next(filter(None, part.groups()))) if part else set()
     if _DECLINED.search(text):
-        return some, "Unanswerable"
+        return partial, "Unanswerable"
     bare = _tokens(_MARKUP.sub(" ", text))
     if all(token in view or token[0].isdigit() or token.startswith("it ") for token in bare):
         return bare, ""
     final = _FINAL.search(text.rstrip("*"))
     if final and not part:
         return _tokens(final[1]), ""
-    return some, "Overthinking"
+    return partial, "Overthinking"
 
 
 def _tokens(text: str) -> set[str]:
@@ -196,7 +196,7 @@ def _tokens(text: str) -> set[str]:
 
 
 def stated_values(response: str, view: View) -> dict[str, int]:
-    """Values the response ascribes to items, those it invents included."""
+    """Return the values that the response ascribes to items, items that it invents included."""
     known = {name.casefold(): name for name in view}
     stated = {}
     for mention, value in _READING.findall(response):

@@ -1,78 +1,21 @@
 """An independent reader of quick-score examples.
 
-Re-derives the label of an example from what a judge may see (question, choices, references,
-reference mode, variant, response), without metadata and without any code of the generators, so that
-a mistake in a generator and a mistake here are unlikely to coincide. It reads the plain ways of
-stating, correcting, rejecting and withholding an answer, in English and Chinese; it is a check on
-constructed data, not a judge of real responses.
+It derives the label of an example again from what a judge may see (question, choices, references,
+reference mode, variant, response), without metadata and without any code of the generators. It
+reads the plain ways of stating, correcting, rejecting and withholding an answer, in English and
+Chinese. It checks constructed data; it is no judge of real responses.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-from judging.types import JudgeRequest, LabelledExample
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """What an independent reading of one example gives."""
-
-    label: str
-    claims: tuple[str, ...]
-    """The elements the response finally claims, as read."""
-    reason: str
+from data_prep.audits.report import AuditResult
+from judging.types import JudgeRequest
 
 
-@dataclass(frozen=True)
-class Disagreement:
-    """A row whose label is not the one the audit derives."""
-
-    row: int
-    id: str
-    label: str
-    result: AuditResult
-
-
-@dataclass(frozen=True)
-class AuditReport:
-    """Outcome of auditing many rows."""
-
-    rows: int
-    disagreements: tuple[Disagreement, ...]
-
-    @property
-    def agreement(self) -> float:
-        """Share of rows on which label and audit agree; 1 for no rows."""
-        return 1 - len(self.disagreements) / self.rows if self.rows else 1.0
-
-    def __str__(self) -> str:
-        lines = [f"{self.rows} rows, {len(self.disagreements)} disagreements"]
-        lines += [
-            f"row {found.row} ({found.id}): labelled {found.label}, read as "
-            f"{found.result.label}: {found.result.reason}"
-            for found in self.disagreements
-        ]
-        return "\n".join(lines)
-
-
-def audit_rows(
-    examples: Iterable[LabelledExample], read: Callable[[LabelledExample], AuditResult]
-) -> AuditReport:
-    """Audit rows in order with a reader of one; rows are counted from zero."""
-    rows, found = 0, []
-    for row, example in enumerate(examples):
-        rows = row + 1
-        result = read(example)
-        if result.label != example.label:
-            found.append(Disagreement(row, example.id, example.label, result))
-    return AuditReport(rows, tuple(found))
-
-
-def audit(example: JudgeRequest) -> AuditResult:
+def audit_text(example: JudgeRequest) -> AuditResult:
     """Derive the label of one example from its text alone."""
     statement = _final_statement(example)
     claims = _elements(statement, example) if statement else []
@@ -89,7 +32,7 @@ def audit(example: JudgeRequest) -> AuditResult:
     return AuditResult("Correct", tuple(claims), "equals the references")
 
 
-# Finding the statement that holds the final answer.
+# Statement that holds the final answer.
 
 _THINKING = re.compile(r"<think>.*?</think>", re.S)
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
@@ -110,7 +53,7 @@ _PREAMBLE = re.compile(r"^(?:sure|certainly|of course|you are asking|good questi
 
 
 def _final_statement(example: JudgeRequest) -> str:
-    """Text of the last thing claimed, without what surrounds it; empty if nothing is claimed."""
+    """Return the last thing claimed, without what surrounds it; empty if nothing is claimed."""
     text = _THINKING.sub("", example.response).strip()
     boxed = _BOXED.findall(text)
     if boxed:
@@ -119,8 +62,8 @@ def _final_statement(example: JudgeRequest) -> str:
         return ""
     labels = list(_LABEL.finditer(text))
     if labels:
-        rest = text[labels[-1].end() :].strip().split("\n\n")[0]
-        return _claim_part(_first(_sentences(rest, example)), labelled=True)
+        labelled = text[labels[-1].end() :].strip().split("\n\n")[0]
+        return _claim_part(_first(_sentences(labelled, example)), labelled=True)
     sentences = [part for part in _sentences(text, example) if not _PREAMBLE.match(part)]
     turns = [part for part in sentences if _TURN.search(part)]
     conclusions = [part for part in sentences if _CONCLUSION.match(part)]
@@ -132,7 +75,7 @@ def _first(parts: list[str]) -> str:
 
 
 def _sentences(text: str, example: JudgeRequest) -> list[str]:
-    """Cut text into sentences; a capital letter and a stop may be an initial or an option."""
+    """Cut text into sentences; a capital letter and a full stop may be an initial or an option."""
     cuts = [0]
     for stop in re.finditer(r"[.!?]+[\"”]?(?=\s+\S|\s*$)|[。！？]", text):
         before, after = text[: stop.start()], text[stop.end() :].lstrip()
@@ -147,7 +90,7 @@ def _sentences(text: str, example: JudgeRequest) -> list[str]:
 
 
 def _continues(after: str, example: JudgeRequest) -> bool:
-    """Whether ``after`` belongs to the letter before it: an option's text, or a surname."""
+    """Return whether ``after`` belongs to the letter before it: an option's text, or a surname."""
     return not example.choices or after.startswith(example.choices)
 
 
@@ -189,7 +132,7 @@ def _claim_part(sentence: str, *, labelled: bool) -> str:
     return _HEDGE.sub("", sentence.strip())
 
 
-# Reading elements.
+# Elements of a claim.
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -246,14 +189,14 @@ _NO_NAMES = frozenset("As I If It In".split())
 
 
 def _main_mention(statement: str, example: JudgeRequest) -> str:
-    """Pick what a clause is about: its first entity of the reference's type that is news.
+    """Pick the first entity of the reference's type in a clause that the question does not name.
 
-    Entities of the question are not news; a bare entity is left as it is.
+    A bare entity is returned as it is.
     """
     reference = _with_iso_dates(example.references[0])
     if _number(reference) or reference[:4].isdigit():
-        found = re.findall(r"\d+(?:[-,.]\d+)*", statement)
-        return next((text for text in found if text not in example.question), statement)
+        numbers = re.findall(r"\d+(?:[-,.]\d+)*", statement)
+        return next((text for text in numbers if text not in example.question), statement)
     if not re.search(r"(?<!\S)(?!of\b)[a-z]+|,", statement):
         return statement
     names = [name for name in _RUN.findall(statement) if name not in _NO_NAMES]
@@ -267,24 +210,24 @@ def _with_iso_dates(text: str) -> str:
     return text
 
 
-def _iso(found: re.Match[str]) -> str:
-    month = found["month"]
+def _iso(match: re.Match[str]) -> str:
+    month = match["month"]
     number = int(month) if month.isdigit() else _month_number(month)
-    return f"{found['year']}-{number:02}-{int(found['day']):02}"
+    return f"{match['year']}-{number:02}-{int(match['day']):02}"
 
 
 def _month_number(name: str) -> int:
     return _MONTHS.index(name[:3].lower()) + 1 if name[:3].lower() in _MONTHS else 0
 
 
-def _figures(found: re.Match[str]) -> str:
+def _figures(match: re.Match[str]) -> str:
     total = 0
-    for word in re.split(r"[ -]", found.group().lower()):
+    for word in re.split(r"[ -]", match.group().lower()):
         total = total * 100 if word == "hundred" else total + _WORTH[word]
     return str(total)
 
 
-# Comparing an element with a reference.
+# Comparison of an element with a reference.
 
 _OPTION = re.compile(r"^(?:选项?)?\(?([A-H])\)?(?:[.):]?\s+(.+)|[.)]?)$", re.S)
 _UNITS = {
@@ -302,7 +245,7 @@ _ZH_NUMBER = re.compile(r"^(百分之)?([零一二三四五六七八九十百]+)
 
 
 def _matching(claim: str, example: JudgeRequest) -> set[int]:
-    """Indices of the references that ``claim`` is equal to."""
+    """Return the indices of the references that ``claim`` is equal to."""
     references = [_with_iso_dates(reference) for reference in example.references]
     return {index for index, reference in enumerate(references) if _same(claim, reference, example)}
 
@@ -323,7 +266,7 @@ def _same(claim: str, reference: str, example: JudgeRequest) -> bool:
 
 
 def _option(text: str, choices: tuple[str, ...]) -> int | None:
-    """Index of the option that a letter, an option's text, or both together name."""
+    """Return the index of the option that a letter, an option's text, or both together name."""
     named = _OPTION.match(text)
     if named:
         index = ord(named.group(1)) - ord("A")
@@ -339,7 +282,7 @@ def _option_text(text: str, choice: str) -> bool:
 
 
 def _number(text: str) -> tuple[float, str] | None:
-    """Value and unit of a number (``%`` is worked out); ``None`` for other text."""
+    """Return value and unit of a number (``%`` is worked out); ``None`` for other text."""
     fraction = _FRACTION.match(text)
     if fraction:
         return int(fraction.group(1)) / int(fraction.group(2)), ""
@@ -347,10 +290,10 @@ def _number(text: str) -> tuple[float, str] | None:
     if spelled:
         value = float(_zh_value(spelled.group(2)))
         return (value / 100, "") if spelled.group(1) else (value, spelled.group(3).strip())
-    found = _NUMBER.match(text)
-    if not found:
+    match = _NUMBER.match(text)
+    if not match:
         return None
-    value, unit = float(found.group(1).replace(",", "").replace("−", "-")), found.group(2).strip()
+    value, unit = float(match.group(1).replace(",", "").replace("−", "-")), match.group(2).strip()
     return (value / 100, "") if unit in ("%", "percent") else (value, unit)
 
 
@@ -367,20 +310,20 @@ def _zh_value(numeral: str) -> int:
 
 def _equal(number: tuple[float, str], target: tuple[float, str], tolerance: bool) -> bool:
     (value, unit), (right, right_unit) = number, target
-    known, wanted = _UNIT_OF.get(unit), _UNIT_OF.get(right_unit)
-    if known and wanted and known != wanted:
+    claimed, expected = _UNIT_OF.get(unit), _UNIT_OF.get(right_unit)
+    if claimed and expected and claimed != expected:
         return False
     return abs(value - right) <= (0.05 if tolerance else 1e-9) * max(abs(right), 1e-9)
 
 
 def _plain(text: str) -> str:
-    """Text without case, quotation marks, title marks, spaces and a leading article."""
+    """Return text without case, quotation marks, title marks, spaces and a leading article."""
     bare = re.sub(r"[\"“”《》\s]", "", re.sub(r"^[\"“]?the\s", "", text.strip(), flags=re.I))
     return bare.casefold()
 
 
 def _abbreviates(short: list[str], full: list[str]) -> bool:
-    """Whether a name is another one with names dropped or cut to initials, the surname kept."""
+    """Return whether ``short`` is ``full`` with given names dropped or cut to initials."""
     if not short or len(full) < 2 or short[-1] != full[-1]:
         return False
     given = iter(full[:-1])

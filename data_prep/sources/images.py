@@ -12,6 +12,9 @@ from typing import Any
 from judging.errors import CustosError
 from judging.records import absolute_name
 
+HASH_CHARS = 16
+"""Hex digits of the SHA-256 of its content that an image is named by."""
+
 
 def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ...]:
     """Turn the content of an image column into file names.
@@ -19,12 +22,12 @@ def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ..
     Args:
         value: A path or URL, a ``{"bytes", "path"}`` record as Hugging Face data sets store one,
             or a list of these; ``None`` is no image.
-        folder: What relative paths are relative to.
+        folder: Folder that relative paths start from.
         save_to: Folder for images that come as bytes.
 
     Raises:
-        CustosError: If the value is none of these, or holds bytes that are no image or that no
-            folder was named for.
+        CustosError: If the value is none of these, if its bytes are no image, or if it holds bytes
+            and ``save_to`` is ``None``.
     """
     if value is None or value == "":
         return ()
@@ -35,14 +38,25 @@ def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ..
     if isinstance(value, dict) and isinstance(value.get("bytes"), bytes):
         if save_to is None:
             raise CustosError("images come as bytes; name a folder to save them in")
-        return (str(_save(value["bytes"], save_to)),)
+        return (str(save_image(value["bytes"], save_to)),)
     if isinstance(value, dict) and isinstance(value.get("path"), str):
         return (absolute_name(value["path"], folder),)
     raise CustosError(f"expected a path, image bytes or a list of these, got {value!r:.80}")
 
 
-def _save(content: bytes, folder: Path) -> Path:
-    """Save under a name made from the content, so that equal images are kept once."""
+def content_name(content: bytes, suffix: str) -> str:
+    """Name a file after its content, so that equal images have one name."""
+    return f"{hashlib.sha256(content).hexdigest()[:HASH_CHARS]}.{suffix}"
+
+
+def save_image(content: bytes, folder: Path) -> Path:
+    """Save an image in a folder under its ``content_name`` and return its absolute path.
+
+    The folder is made if it is missing. An image that is there already is not written again.
+
+    Raises:
+        CustosError: If the bytes are no image.
+    """
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -50,7 +64,7 @@ def _save(content: bytes, folder: Path) -> Path:
             suffix = (image.format or "img").lower()
     except UnidentifiedImageError:
         raise CustosError(f"{len(content)} bytes that are not an image") from None
-    path = folder.resolve() / f"{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
+    path = folder.resolve() / content_name(content, suffix)
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:

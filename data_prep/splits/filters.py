@@ -1,4 +1,4 @@
-"""The two filters HiEval's quick-scoring data went through: trivial rows out, hard rows kept.
+"""The two filters of HiEval's quick-scoring data: trivial rows go, hard rows stay.
 
 The paper applies them in this order: some 50,000 labelled samples, then 40,000, then 25,996.
 """
@@ -37,7 +37,7 @@ def drop_trivial(
     """Yield the examples of which at least one response has ``min_words`` words or more.
 
     A response is trivial if it has fewer: an option letter, a bare number, nothing at all. Such a
-    row is graded by comparing strings and teaches a judge little.
+    row can be graded by comparing strings and teaches a judge little.
     """
     for example in examples:
         if any(count_words(response) >= min_words for response in example.responses):
@@ -50,46 +50,53 @@ def keep_contested(
     min_disagreeing: int = 3,
     num_models: int = 6,
 ) -> Iterator[LabelledExample]:
-    """Yield the examples on which at least so many models disagree with the human label.
+    """Yield the examples on which enough models disagree with the human label.
+
+    Scores are compared: a label of error analysis counts without its error type.
 
     Args:
         examples: Examples with ids.
-        verdicts: Example id to the label each model gave. ``None`` is a model that gave none: it
-            neither agrees nor disagrees.
+        verdicts: Example id to the label that each model gave. ``None`` stands for a model without
+            a label: it neither agrees nor disagrees.
         min_disagreeing: How many labels must differ from the human one.
         num_models: How many verdicts every example must have.
 
-    What disagrees is the score: a label of error analysis is compared without its error type.
-
     Raises:
         CustosError: If the numbers do not fit together, two examples have one id, or an example
-            does not have exactly ``num_models`` verdicts, each of a score its task has.
+            does not have exactly ``num_models`` verdicts, each of a score that its task has.
     """
     if not 1 <= min_disagreeing <= num_models:
         raise CustosError(
             f"{min_disagreeing} disagreeing models: give a number from 1 to {num_models}"
         )
-    met: set[str] = set()
+    ids: set[str] = set()
     for example in examples:
-        if example.id in met:
+        if example.id in ids:
             raise CustosError(f"example id '{example.id}' occurs twice; verdicts go by id")
-        met.add(example.id)
-        labels = verdicts.get(example.id, ())
-        if len(labels) != num_models:
-            raise CustosError(
-                f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
-            )
-        scores = [score_of(label) for label in labels if label is not None]
-        for score in scores:
-            if score not in SCORES:
-                raise CustosError(
-                    f"example '{example.id}': verdict '{score}' is not one of {', '.join(SCORES)}"
-                )
+        ids.add(example.id)
+        scores = _verdict_scores(example, verdicts.get(example.id, ()), num_models)
         if sum(score != score_of(example.label) for score in scores) >= min_disagreeing:
             yield example
 
 
-def parse_verdicts(rows: object, where: str) -> dict[str, list[str | None]]:
+def _verdict_scores(
+    example: LabelledExample, labels: Sequence[str | None], num_models: int
+) -> list[str]:
+    """Return the scores that models gave an example, those without a label left out."""
+    if len(labels) != num_models:
+        raise CustosError(
+            f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
+        )
+    scores = [score_of(label) for label in labels if label is not None]
+    for score in scores:
+        if score not in SCORES:
+            raise CustosError(
+                f"example '{example.id}': verdict '{score}' is not one of {', '.join(SCORES)}"
+            )
+    return scores
+
+
+def parse_verdicts(rows: object, location: str) -> dict[str, list[str | None]]:
     """Check that decoded JSON maps ids to lists of labels.
 
     Raises:
@@ -97,11 +104,13 @@ def parse_verdicts(rows: object, where: str) -> dict[str, list[str | None]]:
     """
     if not isinstance(rows, dict):
         raise CustosError(
-            f"{where}: expected an object from id to labels, got {type(rows).__name__}"
+            f"{location}: expected an object from id to labels, got {type(rows).__name__}"
         )
     for name, labels in rows.items():
         if not isinstance(labels, list) or not all(
             label is None or isinstance(label, str) for label in labels
         ):
-            raise CustosError(f"{where}: entry '{name}': expected a list of labels, got {labels!r}")
+            raise CustosError(
+                f"{location}: entry '{name}': expected a list of labels, got {labels!r}"
+            )
     return rows

@@ -1,20 +1,46 @@
-"""A prepared data set on disk: four JSONL files and a manifest that says where they come from."""
+"""Data sets on disk: a folder of files with a manifest that says where they come from."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from data_prep.splits.near_duplicates import normalise_question
 from data_prep.splits.splits import SPLITS, HeldOut
+from judging.fingerprint import file_sha256, package_versions
 from judging.records import write_json, write_records
 from judging.types import LabelledExample, Split
 
 MANIFEST_NAME = "manifest.json"
+
+
+@contextmanager
+def write_with_manifest(
+    out: Path, *, source: Mapping[str, Any], command: str
+) -> Iterator[dict[str, Any]]:
+    """Remove a folder's manifest, let the block write the files, then write the new manifest.
+
+    While files are being replaced there is no manifest, so a manifest always fits its files; if the
+    block raises, none is written. Nothing in a manifest depends on the time or the machine.
+
+    Args:
+        out: Folder to write to; made if it is missing.
+        source: What the files are made from, e.g. ``describe_file`` of a path.
+        command: Command line that can repeat this.
+
+    Yields:
+        The manifest, for the block to describe its files in. It begins with ``source``; ``version``
+        and ``command`` are added at the end.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MANIFEST_NAME).unlink(missing_ok=True)
+    manifest: dict[str, Any] = {"source": dict(source)}
+    yield manifest
+    manifest.update(version=package_versions()["custos"], command=command)
+    write_json(out / MANIFEST_NAME, manifest)
 
 
 def write_prepared(
@@ -29,13 +55,12 @@ def write_prepared(
 ) -> dict[str, Any]:
     """Write ``train|val|cal|test.jsonl`` and, last, ``manifest.json``; each appears whole or not.
 
-    While the files are being replaced there is no manifest, so a manifest always fits its files.
-    Equal input gives equal bytes: nothing depends on the time or the machine. Pictures that lie in
-    ``out`` are named relative to the file, so that the folder can be moved.
+    Equal input gives equal bytes. Pictures that lie in ``out`` are named relative to the file, so
+    that the folder can be moved.
 
     Args:
         out: Folder to write to; made if it is missing.
-        splits: Examples of every split; one that is missing is written empty.
+        splits: Examples of every split; a split that is missing is written empty.
         source: What the examples were made from, e.g. ``describe_file`` of a path.
         held_out: Sizes that were asked for.
         seed: Seed of the split.
@@ -45,52 +70,40 @@ def write_prepared(
     Returns:
         The manifest.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    (out / MANIFEST_NAME).unlink(missing_ok=True)
-    outputs = {}
-    for split in SPLITS:
-        path = out / f"{split}.jsonl"
-        num_rows = write_records(path, (_movable(row, out) for row in splits.get(split, ())))
-        outputs[path.name] = {"rows": num_rows, "sha256": file_sha256(path)}
-
-    examples = [example for split in SPLITS for example in splits.get(split, ())]
-    manifest = {
-        "source": dict(source),
-        "outputs": outputs,
-        "counts": {split: count_labels(splits.get(split, ())) for split in SPLITS},
-        "groups": len({example.group for example in examples}),
-        "near_duplicate_clusters": count_near_duplicate_clusters(examples),
-        "left_out": dict(left_out or {}),
-        "seed": seed,
-        "held_out": held_out.model_dump(),
-        "version": version("custos"),
-        "command": command,
-    }
-    write_json(out / MANIFEST_NAME, manifest)
+    with write_with_manifest(out, source=source, command=command) as manifest:
+        outputs = {}
+        for split in SPLITS:
+            path = out / f"{split}.jsonl"
+            rows = (_with_relative_images(row, out) for row in splits.get(split, ()))
+            outputs[path.name] = {"rows": write_records(path, rows), "sha256": file_sha256(path)}
+        examples = [example for split in SPLITS for example in splits.get(split, ())]
+        manifest.update(
+            outputs=outputs,
+            counts={split: count_labels(splits.get(split, ())) for split in SPLITS},
+            groups=len({example.group for example in examples}),
+            near_duplicate_clusters=count_near_duplicate_clusters(examples),
+            left_out=dict(left_out or {}),
+            seed=seed,
+            held_out=held_out.model_dump(),
+        )
     return manifest
 
 
-def _movable(example: LabelledExample, out: Path) -> LabelledExample:
-    """The example with the names of pictures under ``out`` relative to it."""
-    within = f"{out.resolve()}/"
+def _with_relative_images(example: LabelledExample, out: Path) -> LabelledExample:
+    """Return an example that names the pictures under ``out`` relative to it."""
+    prefix = f"{out.resolve()}/"
     return example.model_copy(
-        update={"images": tuple(name.removeprefix(within) for name in example.images)}
+        update={"images": tuple(name.removeprefix(prefix) for name in example.images)}
     )
 
 
 def describe_file(path: Path) -> dict[str, str]:
-    """Name and content hash of a source file."""
+    """Return the name and the content hash of a source file."""
     return {"name": path.name, "sha256": file_sha256(path)}
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def count_labels(examples: Iterable[LabelledExample]) -> dict[str, dict[str, int]]:
-    """Number of examples by label and, within it, by ``metadata["answerer"]`` (``""``: none)."""
+    """Count examples by label and, within it, by ``metadata["answerer"]`` (``""``: none)."""
     counts: dict[str, Counter[str]] = {}
     for example in examples:
         answerer = str(example.metadata.get("answerer", ""))
@@ -99,8 +112,8 @@ def count_labels(examples: Iterable[LabelledExample]) -> dict[str, dict[str, int
 
 
 def count_near_duplicate_clusters(examples: Iterable[LabelledExample]) -> int:
-    """Number of groups that hold more than one question, spelling habits aside."""
+    """Count the groups that hold more than one question, spelling habits aside."""
     questions: dict[str, set[str]] = {}
     for example in examples:
         questions.setdefault(example.group, set()).add(normalise_question(example.question))
-    return sum(len(alike) > 1 for alike in questions.values())
+    return sum(len(spellings) > 1 for spellings in questions.values())

@@ -1,4 +1,4 @@
-"""Which questions are too alike to be divided between training and testing.
+"""Questions that are too alike to be divided between training and testing.
 
 Two questions belong together when
 
@@ -8,14 +8,14 @@ Two questions belong together when
 3. their examples carry the same explicit ``group``, or show the same picture (by name);
 
 and belonging together is transitive. A changed number makes another question with another answer
-("3 apples" and "5 apples" are two questions), so word problems of one template do not collapse into
-a single giant cluster; whoever wants them kept together says so with ``group``. Numbers written as
-words are ordinary text.
+("3 apples" and "5 apples" are two questions), so word problems of one template do not become one
+giant cluster; to keep them together, give them one ``group``. Numbers written as words are ordinary
+text.
 
 The search for near-duplicates is exact, not sampled: it finds every pair at or above the threshold.
 It is the prefix-filtered similarity join of Bayardo, Ma and Srikant, "Scaling up all pairs
 similarity search" (WWW 2007), with the bound on the remaining overlap of Xiao et al., "Efficient
-similarity joins for near duplicate detection" (WWW 2008), the inverted index being a sparse matrix
+similarity joins for near duplicate detection" (WWW 2008); its inverted index is a sparse matrix
 product.
 """
 
@@ -39,12 +39,14 @@ SHINGLE_CHARS = 5
 
 ROUNDING = 1e-9
 """Slack of comparisons, so that a similarity of exactly the threshold counts."""
+PAIRS_AT_ONCE = 2_000_000
+"""Pairs that the index is searched for at once; bounds memory."""
+CHECKS_AT_ONCE = 50_000
+"""Pairs whose similarity is computed at once; bounds memory."""
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _NUMBER = re.compile(r"\d+")
-_PAIRS_AT_ONCE = 2_000_000
-_CHECKS_AT_ONCE = 50_000
 
 Ints = npt.NDArray[np.int64]
 
@@ -72,14 +74,14 @@ def normalise_question(question: str) -> str:
 
 
 def question_key(question: str) -> str:
-    """Short stable key of a question; equal for questions that differ only in spelling habits."""
+    """Return a short key of a question, equal for questions that differ only in spelling habits."""
     return _key(normalise_question(question))
 
 
 def cluster_examples(
     examples: Sequence[LabelledExample], threshold: float = THRESHOLD
 ) -> list[str]:
-    """Name the cluster of every example; examples that belong together share the name.
+    """Return the name of every example's cluster; examples that belong together share it.
 
     A name depends on the members of its cluster alone, not on their order.
 
@@ -88,7 +90,7 @@ def cluster_examples(
         threshold: Jaccard similarity in (0, 1] from which two questions are near-duplicates.
 
     Returns:
-        One cluster id per example, in the order given.
+        A cluster name for each example, in the order given.
 
     Raises:
         ValueError: If the threshold is out of range.
@@ -113,18 +115,26 @@ def cluster_examples(
     return [_key(first_text[int(clusters[node[question]])]) for question in questions]
 
 
-def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) -> Ints:
-    """Number the clusters that near-duplicates form among normalised, distinct questions.
+def cluster_together(
+    *lists: Sequence[LabelledExample], threshold: float = THRESHOLD
+) -> list[list[str]]:
+    """Cluster several lists of examples at once; return the cluster names of each list."""
+    names = iter(cluster_examples([row for rows in lists for row in rows], threshold))
+    return [[next(names) for _ in rows] for rows in lists]
 
-    Fifty thousand questions take from 3 s (ten words each) to 20 s (fifty words each) on one core.
-    The costly case is thousands of long questions that differ in one name only.
+
+def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) -> Ints:
+    """Return the clusters, as numbers, that near-duplicates form among distinct questions.
+
+    A slow test (``pytest -m slow tests/data_prep/splits``) clusters fifty thousand questions within
+    a minute. The costly case is thousands of long questions that differ in one name only.
 
     Args:
         texts: Questions as ``normalise_question`` spells them.
         threshold: Jaccard similarity in (0, 1].
 
     Returns:
-        Cluster number of every text, shape ``[len(texts)]``, int64.
+        Cluster number of every text, int64 ``[len(texts)]``.
 
     Raises:
         ValueError: If the threshold is out of range.
@@ -146,7 +156,7 @@ def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) 
 
 
 def _shingles(text: str) -> set[str]:
-    """Character 5-grams, marked with the numbers of the text: unequal numbers share nothing."""
+    """Return character 5-grams that carry the text's numbers: unequal numbers share nothing."""
     numbers = " ".join(_NUMBER.findall(text))
     padded = f" {text} "
     starts = range(max(1, len(padded) - SHINGLE_CHARS + 1))
@@ -156,7 +166,7 @@ def _shingles(text: str) -> set[str]:
 
 
 def _incidence(texts: Sequence[str]) -> Any:
-    """Text-by-shingle 0/1 matrix (CSR), columns ordered from rarest to commonest shingle."""
+    """Return the text-by-shingle 0/1 matrix (CSR), columns from rarest to commonest shingle."""
     from scipy.sparse import csr_array
 
     vocabulary: dict[str, int] = {}
@@ -178,14 +188,14 @@ def _incidence(texts: Sequence[str]) -> Any:
 def _candidates(incidence: Any, sizes: Ints, threshold: float) -> Iterator[tuple[Ints, Ints]]:
     """Yield index arrays of pairs that may reach the threshold; no pair that does is left out.
 
-    Two sets of similarity ``t`` share an element within their rarest ``size - ceil(t * size) + 1``
-    ones (their prefixes), so only pairs that meet in the index of prefixes are looked at.
+    Two sets of similarity ``t`` share an element among their rarest ``size - ceil(t * size) + 1``
+    (their prefixes), so only pairs that meet in the index of prefixes are looked at.
     """
     from scipy.sparse import csr_array
 
     prefix_sizes = sizes - np.ceil(threshold * sizes - ROUNDING).astype(np.int64) + 1
-    place = np.arange(incidence.nnz) - np.repeat(incidence.indptr[:-1], sizes)
-    in_prefix = place < np.repeat(prefix_sizes, sizes)
+    rank_in_row = np.arange(incidence.nnz) - np.repeat(incidence.indptr[:-1], sizes)
+    in_prefix = rank_in_row < np.repeat(prefix_sizes, sizes)
     columns = incidence.indices[in_prefix]
     row_starts = np.append(0, np.cumsum(prefix_sizes))
     prefixes = csr_array(
@@ -195,7 +205,7 @@ def _candidates(incidence: Any, sizes: Ints, threshold: float) -> Iterator[tuple
     last_column = columns[row_starts[1:] - 1]
 
     meetings = np.cumsum(np.add.reduceat(np.bincount(columns)[columns], row_starts[:-1]))
-    block_of_row = meetings // _PAIRS_AT_ONCE
+    block_of_row = meetings // PAIRS_AT_ONCE
     blocks = np.append(0, np.flatnonzero(np.diff(block_of_row)) + 1)
     for start, stop in zip(blocks, np.append(blocks[1:], len(sizes)), strict=True):
         met = (prefixes[start:stop] @ index).tocoo()
@@ -208,8 +218,8 @@ def _candidates(incidence: Any, sizes: Ints, threshold: float) -> Iterator[tuple
         needed = threshold / (1 + threshold) * (sizes[i] + sizes[j])
         possible = at_most >= needed - ROUNDING
         i, j = i[possible], j[possible]
-        for first in range(0, len(i), _CHECKS_AT_ONCE):
-            yield i[first : first + _CHECKS_AT_ONCE], j[first : first + _CHECKS_AT_ONCE]
+        for first in range(0, len(i), CHECKS_AT_ONCE):
+            yield i[first : first + CHECKS_AT_ONCE], j[first : first + CHECKS_AT_ONCE]
 
 
 def _merge(clusters: Ints, left: Ints, right: Ints) -> Ints:

@@ -8,15 +8,15 @@ order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
-from data_prep.splits.near_duplicates import THRESHOLD, cluster_examples
+from data_prep.splits.near_duplicates import THRESHOLD, cluster_examples, cluster_together
 from judging.errors import CustosError
 from judging.types import LabelledExample, Split
 
@@ -25,9 +25,11 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 Splits = dict[Split, list[LabelledExample]]
 Counts = npt.NDArray[np.float64]
 
+T = TypeVar("T")
+
 
 class HeldOut(BaseModel):
-    """How much to keep from training. Below 1: a share of the examples; otherwise: how many."""
+    """Sizes of the held-out splits. Below 1: a share of the examples; otherwise: a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -38,26 +40,26 @@ class HeldOut(BaseModel):
     test: float = Field(default=0.12, ge=0)
 
     def targets(self, num_examples: int) -> dict[Split, float]:
-        """Examples wanted in each split; training gets what is left.
+        """Return the number of examples in each split; training gets what the others leave.
 
         Raises:
-            CustosError: If a number is neither a share nor whole, or nothing is left to train on.
+            CustosError: If a size is neither a share nor whole, or nothing is left to train on.
         """
         amounts: dict[Split, float] = {"val": self.val, "cal": self.cal, "test": self.test}
-        wanted: dict[Split, float] = {}
+        sizes: dict[Split, float] = {}
         for split, amount in amounts.items():
             if amount >= 1 and amount != int(amount):
                 raise CustosError(
                     f"{split} size {amount}: give a share below 1 or a whole number of examples"
                 )
-            wanted[split] = amount * num_examples if amount < 1 else amount
-        left = num_examples - sum(wanted.values())
-        if left <= 0:
+            sizes[split] = amount * num_examples if amount < 1 else amount
+        num_train = num_examples - sum(sizes.values())
+        if num_train <= 0:
             raise CustosError(
                 f"val {self.val:g}, cal {self.cal:g} and test {self.test:g} leave none of "
                 f"{num_examples} examples for training; ask for less"
             )
-        return {"train": left, **wanted}
+        return {"train": num_train, **sizes}
 
 
 def split_examples(
@@ -68,7 +70,7 @@ def split_examples(
 ) -> Splits:
     """Deal examples to the four splits, cluster by cluster.
 
-    Sizes and label shares come as near to what was asked as whole clusters permit. Examples come
+    Sizes and label shares come as near to the targets as whole clusters permit. Examples come
     back with ``split`` set and ``group`` set to their cluster, each split in an order fixed by the
     seed, so that the head of a file is a random sample of it.
 
@@ -104,41 +106,44 @@ def split_beside_test(
     """Split examples into train, val and cal beside a test split that is already chosen.
 
     Args:
-        examples: What to split; those that share a cluster with the test split are left out.
+        examples: Examples to split; those that share a cluster with the test split are left out.
         test: The test split.
         held_out: Sizes of val and cal, shares being of all examples; ``test`` is ignored.
         seed: Which of the many balanced divisions to take.
         threshold: Similarity from which two questions are near-duplicates.
-        seen: What an earlier stage was trained on or chosen by; examples that share a cluster with
-            it are for training only.
+        seen: Examples that an earlier stage was trained on or chosen by; what shares a cluster with
+            them is for training only.
 
     Returns:
         The splits, and how many examples were left out.
 
     Raises:
-        CustosError: If nothing remains to split, or to train on, or too little is unseen.
+        CustosError: If nothing remains to split or to train on, or if val and cal need more
+            examples than are unseen.
     """
-    clusters = cluster_examples([*test, *seen, *examples], threshold)
-    test_clusters = clusters[: len(test)]
-    tested = set(test_clusters)
-    known = set(clusters[len(test) : len(test) + len(seen)]) - tested
-    fresh: list[LabelledExample] = []
+    test_clusters, seen_clusters, clusters = cluster_together(
+        test, seen, examples, threshold=threshold
+    )
+    in_test, in_seen = set(test_clusters), set(seen_clusters)
+    unseen: list[LabelledExample] = []
     familiar: list[LabelledExample] = []
-    for example, cluster in zip(examples, clusters[len(test) + len(seen) :], strict=True):
-        if cluster in known:
+    for example, cluster in zip(examples, clusters, strict=True):
+        if cluster in in_test:
+            continue
+        if cluster in in_seen:
             familiar.append(example.model_copy(update={"split": "train", "group": cluster}))
-        elif cluster not in tested:
-            fresh.append(example)
+        else:
+            unseen.append(example)
     sizes = (held_out or HeldOut()).targets(len(examples) + len(test))
     beside = HeldOut(val=round(sizes["val"]), cal=round(sizes["cal"]), test=0)
-    wanted = beside.val + beside.cal
-    if familiar and wanted and wanted >= len(fresh):
+    num_held_out = beside.val + beside.cal
+    if familiar and num_held_out and num_held_out >= len(unseen):
         raise CustosError(
-            f"val {beside.val:g} and cal {beside.cal:g} need more than the {len(fresh)} examples "
+            f"val {beside.val:g} and cal {beside.cal:g} need more than the {len(unseen)} examples "
             "whose questions no earlier stage has seen; ask for less"
         )
-    if fresh or not familiar:
-        splits = split_examples(fresh, beside, seed, threshold)
+    if unseen or not familiar:
+        splits = split_examples(unseen, beside, seed, threshold)
     else:
         splits = {split: [] for split in SPLITS}
     splits["train"] = shuffled([*splits["train"], *familiar], seed)
@@ -149,17 +154,46 @@ def split_beside_test(
         ),
         seed,
     )
-    return splits, len(examples) - len(fresh) - len(familiar)
+    return splits, len(examples) - len(unseen) - len(familiar)
+
+
+def fill_by_group(
+    rows: Sequence[T], group_of: Callable[[T], str], sizes: Mapping[Split, float], seed: int
+) -> dict[Split, list[T]]:
+    """Deal whole groups, in random order, to val until it is full, then to cal, then to train.
+
+    Labels are not balanced, and only equal groups are kept together: for rows drawn from a
+    generator, which has no near-duplicates by chance.
+
+    Args:
+        rows: Rows of any kind.
+        group_of: Returns the group of a row.
+        sizes: Number of rows of ``val`` and ``cal``, which a whole group may exceed.
+        seed: Which order to take the groups in.
+
+    Returns:
+        The rows of train, val and cal.
+    """
+    groups: dict[str, list[T]] = {}
+    for row in rows:
+        groups.setdefault(group_of(row), []).append(row)
+    splits: dict[Split, list[T]] = {"val": [], "cal": [], "train": []}
+    held_out: tuple[Split, ...] = ("val", "cal")
+    for group in sorted(groups, key=lambda name: _digest(seed, name)):
+        open_splits = (split for split in held_out if len(splits[split]) < round(sizes[split]))
+        splits[next(open_splits, "train")] += groups[group]
+    return splits
 
 
 def shuffled(examples: Iterable[LabelledExample], seed: int) -> list[LabelledExample]:
-    """Put examples in an order that depends on the seed and on them, not on the order given.
+    """Put examples in an order that depends on the seed and on the examples alone.
 
-    Nor does it depend on where a data set lies: of an absolute image path only the name counts.
+    The order given does not matter, nor the folder of a data set: of an absolute image path only
+    the name counts.
     """
 
     def key(example: LabelledExample) -> bytes:
-        images = tuple(n if not n.startswith("/") else Path(n).name for n in example.images)
+        images = tuple(Path(n).name if n.startswith("/") else n for n in example.images)
         return _digest(seed, example.model_copy(update={"images": images}).model_dump_json())
 
     return sorted(examples, key=key)
@@ -168,22 +202,22 @@ def shuffled(examples: Iterable[LabelledExample], seed: int) -> list[LabelledExa
 def _deal(
     clusters: Sequence[str], labels: Sequence[str], targets: Mapping[Split, float], seed: int
 ) -> dict[str, Split]:
-    """Give every cluster, the largest first, to the split that then strays least from its target.
+    """Give every cluster, the largest first, to the split that then deviates least.
 
-    Straying sums ``(count - target)^2 / target`` over the labels and over all examples; the
-    division makes the splits fill up in proportion.
+    The deviation of a split sums ``(count - target)^2 / target`` over the labels and over all
+    examples; the division makes the splits fill up in proportion.
     """
     counts = _label_counts(clusters, labels)
     shares = sum(counts.values(), start=np.zeros(1)) / len(labels)
-    wanted = {split: size * shares for split, size in targets.items() if size > 0}
-    held = {split: np.zeros_like(shares) for split in wanted}
+    goals = {split: size * shares for split, size in targets.items() if size > 0}
+    filled = {split: np.zeros_like(shares) for split in goals}
 
     split_of: dict[str, Split] = {}
     for cluster in sorted(counts, key=lambda c: (-counts[c].sum(), _digest(seed, c))):
         added = counts[cluster]
-        straying = {s: added * (added + 2 * (held[s] - wanted[s])) / wanted[s] for s in wanted}
-        split = min(wanted, key=lambda s: float(straying[s].sum()))
-        held[split] += added
+        growth = {s: added * (added + 2 * (filled[s] - goals[s])) / goals[s] for s in goals}
+        split = min(goals, key=lambda s: float(growth[s].sum()))
+        filled[split] += added
         split_of[cluster] = split
     return split_of
 

@@ -179,7 +179,9 @@ def test_many_bad_rows_are_summed_up(tmp_path: Path) -> None:
 def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def generate(num_rows: int, seed: int, forms: str, worlds: str) -> Iterator[LabelledExample]:
+    def generate_examples(
+        num_rows: int, seed: int, forms: str, worlds: str
+    ) -> Iterator[LabelledExample]:
         asked.append((num_rows, seed, forms))
         for i in range(num_rows):
             yield LabelledExample(
@@ -190,9 +192,9 @@ def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.M
                 group="shared" if i == 0 else f"{forms} {i}",
             )
 
-    fake = ModuleType("data_prep.synthetic.text")
-    vars(fake)["generate"] = generate
-    monkeypatch.setitem(sys.modules, "data_prep.synthetic.text", fake)
+    fake = ModuleType("data_prep.synthetic.text.generate")
+    vars(fake)["generate_examples"] = generate_examples
+    monkeypatch.setitem(sys.modules, fake.__name__, fake)
     result = run("synthetic", "--out", tmp_path, "--rows", 100, "--seed", 5, "--test", 0.2)
     assert sorted(asked) == [(20, 5, "test"), (80, 5, "train")]
     for split in SPLITS:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 from torch import Tensor, nn
 
-from data_prep.synthetic.charts import Captioned, captioned
+from data_prep.synthetic.charts.generate import CaptionedPicture, draw_captioned
 from data_prep.synthetic.charts.scenes import NAME, VALUES
 from judging.models.backbones import Backbone
 
@@ -104,16 +104,16 @@ def draw(backbone: Backbone, count: int, seed: int) -> list[Picture]:
     return [picture_of(backbone, one) for one in track(_drawn(count, seed), "drawing", total=count)]
 
 
-def _drawn(count: int, seed: int) -> Iterator[Captioned]:
+def _drawn(count: int, seed: int) -> Iterator[CaptionedPicture]:
     if count < POOL_FROM:
-        yield from map(partial(captioned, seed), range(count))
+        yield from map(partial(draw_captioned, seed), range(count))
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
-        yield from pool.map(partial(captioned, seed), range(count), chunksize=50)
+        yield from pool.map(partial(draw_captioned, seed), range(count), chunksize=50)
 
 
-def picture_of(backbone: Backbone, drawn: Captioned) -> Picture:
+def picture_of(backbone: Backbone, drawn: CaptionedPicture) -> Picture:
     """What of a drawn picture the tower learns."""
     from PIL import Image
 
@@ -122,8 +122,8 @@ def picture_of(backbone: Backbone, drawn: Captioned) -> Picture:
         pixels = np.asarray(picture.convert("RGB"))
     facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
     places = [
-        {"number": place.item, **{fact: facts[fact][place.item] for fact in place.shows}}
-        for place in drawn.places
+        {"number": position.item, **{fact: facts[fact][position.item] for fact in position.facts}}
+        for position in drawn.positions
     ]
     encoded = backbone.tokenizer(scene.describe(), return_offsets_mapping=True)
     told = [(item, fact) for text, item, fact in scene.caption() for _ in text]  # by character
@@ -132,7 +132,7 @@ def picture_of(backbone: Backbone, drawn: Captioned) -> Picture:
         pixels,
         scene.kind,
         tuple(encoded["input_ids"]),
-        tuple((place.x, place.y) for place in drawn.places),
+        tuple((position.x, position.y) for position in drawn.positions),
         tuple(
             tuple(str(shown[fact]) if fact in shown else None for fact in FACTS) for shown in places
         ),
@@ -140,8 +140,8 @@ def picture_of(backbone: Backbone, drawn: Captioned) -> Picture:
         tuple(
             tuple(
                 number
-                for number, place in enumerate(drawn.places)
-                if place.item == item and fact in place.shows
+                for number, position in enumerate(drawn.positions)
+                if position.item == item and fact in position.facts
             )
             for item, fact in said
         ),

@@ -20,8 +20,9 @@ from data_prep.construction.charthal.recipes import (
     question_id,
     recipe_items,
 )
-from data_prep.splits.manifest import MANIFEST_NAME, file_sha256
+from data_prep.splits.manifest import MANIFEST_NAME
 from judging.errors import CustosError
+from judging.fingerprint import file_sha256
 from judging.records import read_records, write_json, write_records
 
 ANSWERS, QUESTIONS, REJECTS = "answers.jsonl", "questions.jsonl", "rejects.jsonl"

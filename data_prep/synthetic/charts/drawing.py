@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from data_prep.synthetic.charts.scenes import NAME, VALUES, Fact, Scene, diagonal_range
+from data_prep.synthetic.charts.scenes import NAME, VALUES, ChartScene, Fact, diagonal_range
 from data_prep.synthetic.charts.styles import NAMED, PALETTES, Style
 
 if TYPE_CHECKING:
@@ -25,37 +25,37 @@ DPI = 100
 TOP = 10
 """Upper end of value axes."""
 BESIDE_AXIS = -0.5
-"""Where tick labels are, in units of the values."""
+"""Position of tick labels, in units of the values."""
 ABOVE = 0.15
-"""Where the end of a bar is seen, beyond its value."""
+"""Distance of the visible end of a bar beyond its value."""
 INK = "#222222"
 MARKERS = {"circles": "o", "squares": "s", "triangles": "^", "stars": "*"}
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where something of an item is to be seen."""
+class ItemPosition:
+    """A position at which facts of an item are to be seen."""
 
     item: int
     x: float
     y: float
-    shows: tuple[Fact, ...]
+    facts: tuple[Fact, ...]
 
 
-Places = list[Place]
-"""Every item's name and values, each at least once."""
+Positions = list[ItemPosition]
+"""Positions of every item's name and values, each at least once."""
 
 
-def render(scene: Scene, style: Style) -> bytes:
+def render(scene: ChartScene, style: Style) -> bytes:
     """Draw a scene as a PNG of at most 32 colours, ``style.width`` x ``style.height`` pixels."""
-    return render_with_places(scene, style)[0]
+    return render_with_positions(scene, style)[0]
 
 
-def render_with_places(scene: Scene, style: Style) -> tuple[bytes, Places]:
-    """Draw a scene; say where its names and values are, in pixels from the upper left corner.
+def render_with_positions(scene: ChartScene, style: Style) -> tuple[bytes, Positions]:
+    """Draw a scene as a PNG; return it with the positions of its names and values, in pixels.
 
-    The value of a bar is at its end, that of a slice in its middle; the name and the number of
-    counted shapes are at every shape.
+    Positions count from the upper left corner. The value of a bar is at its end, that of a slice in
+    its middle; the name and the number of counted shapes are at every shape.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -76,16 +76,16 @@ def render_with_places(scene: Scene, style: Style) -> tuple[bytes, Places]:
             axes.set_axisbelow(True)
     else:
         axes.set_axis_off()
-    places = draw(axes, scene, style)
+    positions = draw(axes, scene, style)
     canvas.draw()
     rgba = np.asarray(canvas.buffer_rgba())
     picture = Image.fromarray(rgba[..., :3].copy())
     file = io.BytesIO()
     picture.quantize(32, dither=Image.Dither.NONE).save(file, "PNG", compress_level=9)
-    pixels = axes.transData.transform([(place.x, place.y) for place in places])
+    pixels = axes.transData.transform([(position.x, position.y) for position in positions])
     return file.getvalue(), [
-        replace(place, x=float(x), y=float(style.height - y))
-        for place, (x, y) in zip(places, pixels, strict=True)
+        replace(position, x=float(x), y=float(style.height - y))
+        for position, (x, y) in zip(positions, pixels, strict=True)
     ]
 
 
@@ -93,7 +93,7 @@ def _points(style: Style) -> float:
     return style.font_px * 72 / DPI
 
 
-def _colours(scene: Scene, style: Style) -> list[str]:
+def _colours(scene: ChartScene, style: Style) -> list[str]:
     palette = PALETTES[style.palette]
     return [palette[i if style.many_colours else 0] for i in range(len(scene.names))]
 
@@ -109,52 +109,57 @@ def _value_axis(axes: Axes, style: Style, top: int = TOP) -> None:
     axes.set_ylim(0, top + 0.8)
 
 
-def _names(xs: Iterable[float]) -> Places:
-    """Items whose names are the ticks of the lower axis."""
-    return [Place(item, x, BESIDE_AXIS, (NAME,)) for item, x in enumerate(xs)]
-
-
-def _values(xs: Iterable[float], ys: Iterable[float], column: int = 0) -> Places:
-    """Items whose values are the ends of bars, points or peaks."""
-    ends = enumerate(zip(xs, ys, strict=True))
-    return [Place(item, x, y + ABOVE, (VALUES[column],)) for item, (x, y) in ends]
-
-
-def _bar(axes: Axes, scene: Scene, style: Style) -> Places:
-    places = range(len(scene.names))
-    axes.bar(places, scene.values[0], style.thickness, color=_colours(scene, style))
-    axes.set_xticks(places, scene.names)
-    _value_axis(axes, style)
+def _write_values(
+    axes: Axes, xs: Iterable[float], values: Iterable[int], style: Style, gap: float = 0.1
+) -> None:
+    """Write values above the ends of bars, points or peaks, where the style asks for it."""
     if style.values:
-        for place, value in zip(places, scene.values[0], strict=True):
-            _write(axes, place, value + 0.1, str(value), style, va="bottom")
-    return _names(places) + _values(places, scene.values[0])
+        for x, value in zip(xs, values, strict=True):
+            _write(axes, x, value + gap, str(value), style, va="bottom")
 
 
-def _hbar(axes: Axes, scene: Scene, style: Style) -> Places:
-    places = range(len(scene.names))
-    axes.barh(places, scene.values[0], style.thickness, color=_colours(scene, style))
-    axes.set_yticks(places, scene.names)
+def _names(xs: Iterable[float]) -> Positions:
+    """Return the positions of names that are the ticks of the lower axis."""
+    return [ItemPosition(item, x, BESIDE_AXIS, (NAME,)) for item, x in enumerate(xs)]
+
+
+def _values(xs: Iterable[float], ys: Iterable[float], column: int = 0) -> Positions:
+    """Return the positions of values that are the ends of bars, points or peaks."""
+    ends = enumerate(zip(xs, ys, strict=True))
+    return [ItemPosition(item, x, y + ABOVE, (VALUES[column],)) for item, (x, y) in ends]
+
+
+def _bar(axes: Axes, scene: ChartScene, style: Style) -> Positions:
+    xs = range(len(scene.names))
+    axes.bar(xs, scene.values[0], style.thickness, color=_colours(scene, style))
+    axes.set_xticks(xs, scene.names)
+    _value_axis(axes, style)
+    _write_values(axes, xs, scene.values[0], style)
+    return _names(xs) + _values(xs, scene.values[0])
+
+
+def _hbar(axes: Axes, scene: ChartScene, style: Style) -> Positions:
+    ys = range(len(scene.names))
+    axes.barh(ys, scene.values[0], style.thickness, color=_colours(scene, style))
+    axes.set_yticks(ys, scene.names)
     axes.invert_yaxis()
     axes.set_xticks(range(0, TOP + 1, 2))
     axes.set_xlim(0, TOP + 0.8)
     if style.values:
-        for place, value in zip(places, scene.values[0], strict=True):
-            _write(axes, value + 0.15, place, str(value), style, ha="left")
-    lying = _names(places) + _values(places, scene.values[0])
-    return [replace(place, x=place.y, y=place.x) for place in lying]
+        for y, value in zip(ys, scene.values[0], strict=True):
+            _write(axes, value + 0.15, y, str(value), style, ha="left")
+    upright = _names(ys) + _values(ys, scene.values[0])
+    return [replace(position, x=position.y, y=position.x) for position in upright]
 
 
-def _grouped(axes: Axes, scene: Scene, style: Style) -> Places:
-    ends: Places = []
+def _grouped(axes: Axes, scene: ChartScene, style: Style) -> Positions:
+    ends: Positions = []
     width = 0.4 if style.thickness > 0.6 else 0.34
     for number, (column, values) in enumerate(zip(scene.columns, scene.values, strict=True)):
-        places = [place + (number - 0.5) * width for place in range(len(scene.names))]
-        axes.bar(places, values, width, color=NAMED[column], label=column)
-        ends += _values(places, values, number)
-        if style.values:
-            for place, value in zip(places, values, strict=True):
-                _write(axes, place, value + 0.1, str(value), style, va="bottom")
+        xs = [x + (number - 0.5) * width for x in range(len(scene.names))]
+        axes.bar(xs, values, width, color=NAMED[column], label=column)
+        ends += _values(xs, values, number)
+        _write_values(axes, xs, values, style)
     axes.set_xticks(range(len(scene.names)), scene.names)
     _value_axis(axes, style)
     axes.set_ylim(0, TOP + 2.5)
@@ -165,20 +170,18 @@ def _grouped(axes: Axes, scene: Scene, style: Style) -> Places:
     return _names(range(len(scene.names))) + ends
 
 
-def _line(axes: Axes, scene: Scene, style: Style) -> Places:
-    places = range(len(scene.names))
+def _line(axes: Axes, scene: ChartScene, style: Style) -> Positions:
+    xs = range(len(scene.names))
     colour = PALETTES[style.palette][0]
-    axes.plot(places, scene.values[0], style.dash, color=colour, marker=style.marker, markersize=5)
-    axes.set_xticks(places, scene.names)
+    axes.plot(xs, scene.values[0], style.dash, color=colour, marker=style.marker, markersize=5)
+    axes.set_xticks(xs, scene.names)
     axes.set_xlim(-0.3, len(scene.names) - 0.7)
     _value_axis(axes, style)
-    if style.values:
-        for place, value in zip(places, scene.values[0], strict=True):
-            _write(axes, place, value + 0.35, str(value), style, va="bottom")
-    return _names(places) + _values(places, scene.values[0])
+    _write_values(axes, xs, scene.values[0], style, gap=0.35)
+    return _names(xs) + _values(xs, scene.values[0])
 
 
-def _scatter(axes: Axes, scene: Scene, style: Style) -> Places:
+def _scatter(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     xs, ys = scene.values
     axes.scatter(xs, ys, s=28, c=_colours(scene, style), marker=style.marker)
     for name, x, y in zip(scene.names, xs, ys, strict=True):
@@ -189,17 +192,17 @@ def _scatter(axes: Axes, scene: Scene, style: Style) -> Places:
     if style.grid:
         axes.grid(color="#cccccc", linewidth=0.7)
     points = enumerate(zip(xs, ys, strict=True))
-    return [Place(item, float(x), float(y), (NAME, *VALUES)) for item, (x, y) in points]
+    return [ItemPosition(item, float(x), float(y), (NAME, *VALUES)) for item, (x, y) in points]
 
 
-def _pie(axes: Axes, scene: Scene, style: Style) -> Places:
+def _pie(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     from matplotlib.patches import Wedge
 
     axes.set_xlim(-1.3, 1.3)
     axes.set_ylim(-1.3, 1.3)
     axes.set_aspect("equal")
     angle, total = 90.0, sum(scene.values[0])  # from the top: slices have an order
-    places: Places = []
+    positions: Positions = []
     ring = 0.55 if style.framed else None
     palette = PALETTES[style.palette]
     for number, (name, value) in enumerate(zip(scene.names, scene.values[0], strict=True)):
@@ -211,13 +214,13 @@ def _pie(axes: Axes, scene: Scene, style: Style) -> Places:
         x, y = math.cos(middle), math.sin(middle)
         inside = 0.72
         ink = "white" if _is_dark(palette[number]) else INK
-        places.append(Place(number, inside * x, inside * y, VALUES[:1]))
-        places.append(Place(number, 1.13 * x, 1.13 * y, (NAME,)))
+        positions.append(ItemPosition(number, inside * x, inside * y, VALUES[:1]))
+        positions.append(ItemPosition(number, 1.13 * x, 1.13 * y, (NAME,)))
         _write(axes, inside * x, inside * y, str(value), style, weight="bold", color=ink)
         _write(axes, 1.13 * x, 1.13 * y, name, style, ha="left" if x > 0.4 else "right"
                if x < -0.4 else "center")  # fmt: skip
         angle = end
-    return places
+    return positions
 
 
 def _is_dark(colour: str) -> bool:
@@ -225,19 +228,17 @@ def _is_dark(colour: str) -> bool:
     return 3 * red + 6 * green + blue < 1000
 
 
-def _histogram(axes: Axes, scene: Scene, style: Style) -> Places:
-    places = [number + 0.5 for number in range(len(scene.names))]
-    axes.bar(places, scene.values[0], 1.0, color=PALETTES[style.palette][0], edgecolor="white")
+def _histogram(axes: Axes, scene: ChartScene, style: Style) -> Positions:
+    xs = [number + 0.5 for number in range(len(scene.names))]
+    axes.bar(xs, scene.values[0], 1.0, color=PALETTES[style.palette][0], edgecolor="white")
     edges = [scene.names[0].split("-")[0], *(name.split("-")[1] for name in scene.names)]
     axes.set_xticks(range(len(edges)), edges)
     _value_axis(axes, style)
-    if style.values:
-        for place, value in zip(places, scene.values[0], strict=True):
-            _write(axes, place, value + 0.1, str(value), style, va="bottom")
-    return _names(places) + _values(places, scene.values[0])
+    _write_values(axes, xs, scene.values[0], style)
+    return _names(xs) + _values(xs, scene.values[0])
 
 
-def _table(axes: Axes, scene: Scene, style: Style) -> Places:
+def _table(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     lines = [("", *scene.columns), *zip(scene.names, *scene.values, strict=True)]
     rows, columns = len(lines), len(lines[0])
     axes.set_xlim(0, columns)
@@ -254,13 +255,13 @@ def _table(axes: Axes, scene: Scene, style: Style) -> Places:
         axes.axvline(1, color=INK, linewidth=0.8)
     facts = (NAME, *VALUES)
     return [
-        Place(row - 1, column + 0.5, row + 0.5, (facts[column],))
+        ItemPosition(row - 1, column + 0.5, row + 0.5, (facts[column],))
         for row in range(1, rows)
         for column in range(columns)
     ]
 
 
-def _spectrum(axes: Axes, scene: Scene, style: Style) -> Places:
+def _spectrum(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     x = np.linspace(0, 100, 401)
     y = np.zeros_like(x)
     for name, height in zip(scene.names, scene.values[0], strict=True):
@@ -279,7 +280,7 @@ def _spectrum(axes: Axes, scene: Scene, style: Style) -> Places:
     return _names(peaks) + _values(peaks, scene.values[0])
 
 
-def _polygon(axes: Axes, scene: Scene, style: Style) -> Places:
+def _polygon(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     sides = scene.values[0]
     if len(sides) == 3:
         corners = [(0.0, 0.0), _apex(sides[0], sides[1], sides[2]), (float(sides[2]), 0.0)]
@@ -292,18 +293,18 @@ def _polygon(axes: Axes, scene: Scene, style: Style) -> Places:
         ]  # fmt: skip
     turned = _draw_outline(axes, corners, style)
     middle = turned.mean(axis=0)
-    places: Places = []
+    positions: Positions = []
     for number, (name, value) in enumerate(zip(scene.names, sides, strict=True)):
         start, end = turned[number], turned[(number + 1) % len(sides)]
         along = (end - start) / np.linalg.norm(end - start)
         normal = np.array([-along[1], along[0]])
         x, y = _label_beside(axes, (start + end) / 2, normal, middle, f"{name}={value}", style)
-        places.append(Place(number, x, y, (NAME, *VALUES[:1])))
-    return places
+        positions.append(ItemPosition(number, x, y, (NAME, *VALUES[:1])))
+    return positions
 
 
 def _apex(left: float, right: float, base: float) -> tuple[float, float]:
-    """Third corner of a triangle on ``(0, 0)`` and ``(base, 0)``, above it."""
+    """Return the third corner of a triangle, above its base from ``(0, 0)`` to ``(base, 0)``."""
     x = (left**2 - right**2 + base**2) / (2 * base)
     return x, math.sqrt(left**2 - x**2)
 
@@ -327,7 +328,7 @@ def _draw_outline(axes: Axes, corners: list[tuple[float, float]], style: Style) 
     return points
 
 
-def _angles(axes: Axes, scene: Scene, style: Style) -> Places:
+def _angles(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     first, second, third = (math.radians(value) for value in scene.values[0])
     corners = [
         (0.0, 0.0),
@@ -336,19 +337,19 @@ def _angles(axes: Axes, scene: Scene, style: Style) -> Places:
     ]
     turned = _draw_outline(axes, corners, style)
     middle = turned.mean(axis=0)
-    places: Places = []
+    positions: Positions = []
     labels = zip(turned, scene.names, scene.values[0], strict=True)
     for number, (corner, name, value) in enumerate(labels):
         away = (corner - middle) / np.linalg.norm(corner - middle)
         x, y = _label_beside(axes, corner, away, middle, f"{name} {value}°", style)
-        places.append(Place(number, x, y, (NAME, *VALUES[:1])))
-    return places
+        positions.append(ItemPosition(number, x, y, (NAME, *VALUES[:1])))
+    return positions
 
 
 def _label_beside(
     axes: Axes, spot: Point, away: Point, middle: Point, text: str, style: Style
 ) -> tuple[float, float]:
-    """Write beside a spot of an outline, on the side that faces away from the middle; say where."""
+    """Write beside a spot of an outline, away from its middle; return the text's position."""
     if np.dot(away, spot - middle) < 0:
         away = -away
     x, y = spot + (0.1 + 0.2 * abs(away[0])) * away
@@ -358,26 +359,26 @@ def _label_beside(
     return float(x), float(y)
 
 
-def _counting(axes: Axes, scene: Scene, style: Style) -> Places:
+def _counting(axes: Axes, scene: ChartScene, style: Style) -> Positions:
     rng = Random(style.layout)
     cells = [(column, row) for column in range(4) for row in range(4)]
     rng.shuffle(cells)
     shaken = [(x + rng.uniform(-0.15, 0.15), y + rng.uniform(-0.15, 0.15)) for x, y in cells]
-    places: Places = []
+    positions: Positions = []
     for item, (name, count) in enumerate(zip(scene.names, scene.values[0], strict=True)):
-        start = len(places)
+        start = len(positions)
         colour, shape = name.split(" ")
         xs, ys = zip(*shaken[start : start + count], strict=True)
         size = 700 if shape == "stars" else 400
         axes.scatter(xs, ys, s=size * style.thickness, c=NAMED[colour], marker=MARKERS[shape])
-        shown = (NAME, *VALUES[:1])
-        places += [Place(item, x, y, shown) for x, y in zip(xs, ys, strict=True)]
+        facts = (NAME, *VALUES[:1])
+        positions += [ItemPosition(item, x, y, facts) for x, y in zip(xs, ys, strict=True)]
     axes.set_xlim(-0.6, 3.6)
     axes.set_ylim(-0.6, 3.6)
-    return places
+    return positions
 
 
-_DRAW: dict[str, tuple[Callable[[Axes, Scene, Style], Places], bool]] = {
+_DRAW: dict[str, tuple[Callable[[Axes, ChartScene, Style], Positions], bool]] = {
     "bar": (_bar, True),
     "hbar": (_hbar, True),
     "grouped": (_grouped, True),
@@ -391,4 +392,4 @@ _DRAW: dict[str, tuple[Callable[[Axes, Scene, Style], Places], bool]] = {
     "angles": (_angles, False),
     "counting": (_counting, False),
 }
-"""By kind: how it is drawn, and whether it has axes."""
+"""Function that draws each kind of scene, and whether the kind has axes."""

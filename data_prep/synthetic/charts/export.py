@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from data_prep.sources.images import image_names
-from data_prep.splits.manifest import MANIFEST_NAME, file_sha256
+from data_prep.splits.manifest import write_with_manifest
 from data_prep.synthetic.charts.generate import ChartRow
-from judging.records import write_json, write_records
+from data_prep.synthetic.pictures import save_picture
+from judging.fingerprint import file_sha256
+from judging.records import write_records
 from judging.types import LabelledExample
 
-IMAGE_FOLDER = "images"
+
+@dataclass
+class _Tally:
+    """Counts of what has been written so far."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    images: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    twins: set[str] = field(default_factory=set)
+
+    def add(self, example: LabelledExample) -> None:
+        """Count an example."""
+        self.kinds[example.metadata["kind"]] += 1
+        self.images.update(example.images)
+        self.groups.add(example.group)
+        if "twin" in example.metadata:
+            self.twins.add(example.metadata["twin"])
 
 
 def write_charts(
@@ -33,41 +50,36 @@ def write_charts(
     Returns:
         The manifest.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    (out / MANIFEST_NAME).unlink(missing_ok=True)
-    outputs, counts = {}, {}
-    kinds: Counter[str] = Counter()
-    images: set[str] = set()
-    groups: set[str] = set()
-    twins: set[str] = set()
-
-    def saved(rows: Iterable[ChartRow], labels: Counter[str]) -> Iterator[LabelledExample]:
-        for row in rows:
-            if row.png:
-                image_names({"bytes": row.png}, out, out / IMAGE_FOLDER)
-            example = row.example
-            labels[example.label] += 1
-            kinds[example.metadata["kind"]] += 1
-            images.update(example.images)
-            groups.add(example.group)
-            twins.update({example.metadata["twin"]} if "twin" in example.metadata else ())
-            yield example
-
-    for name, rows in files.items():
-        labels: Counter[str] = Counter()
-        num_rows = write_records(out / name, saved(rows, labels))
-        outputs[name] = {"rows": num_rows, "sha256": file_sha256(out / name)}
-        counts[name] = dict(sorted(labels.items()))
-    manifest = {
-        "source": dict(source),
-        "outputs": outputs,
-        "images": len(images),
-        "counts": counts,
-        "kinds": dict(sorted(kinds.items())),
-        "groups": len(groups),
-        "twins": len(twins),
-        "version": version("custos"),
-        "command": command,
-    }
-    write_json(out / MANIFEST_NAME, manifest)
+    tally = _Tally()
+    with write_with_manifest(out, source=source, command=command) as manifest:
+        outputs, counts = {}, {}
+        for name, rows in files.items():
+            labels: Counter[str] = Counter()
+            num_rows = write_records(out / name, _counted(_saved(rows, out), tally, labels))
+            outputs[name] = {"rows": num_rows, "sha256": file_sha256(out / name)}
+            counts[name] = dict(sorted(labels.items()))
+        manifest.update(
+            outputs=outputs,
+            images=len(tally.images),
+            counts=counts,
+            kinds=dict(sorted(tally.kinds.items())),
+            groups=len(tally.groups),
+            twins=len(tally.twins),
+        )
     return manifest
+
+
+def _saved(rows: Iterable[ChartRow], out: Path) -> Iterator[LabelledExample]:
+    for row in rows:
+        if row.png:
+            save_picture(row.png, out)
+        yield row.example
+
+
+def _counted(
+    examples: Iterable[LabelledExample], tally: _Tally, labels: Counter[str]
+) -> Iterator[LabelledExample]:
+    for example in examples:
+        tally.add(example)
+        labels[example.label] += 1
+        yield example

@@ -1,4 +1,4 @@
-"""The operations of every kind of scene; those on one or two items are here."""
+"""Operations on one or two items, and the table of operations by kind of scene."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from data_prep.synthetic.charts.set_operations import (
 
 
 def read_value(rng: Random, view: View) -> Problem:
-    """The value of a named item."""
+    """Ask for the value of a named item."""
     a = rng.choice(list(view))
 
     def solve(view: View) -> Solution | None:
@@ -44,12 +44,12 @@ def read_value(rng: Random, view: View) -> Problem:
 
 
 def ranked_value(rng: Random, view: View) -> Problem:
-    """The value of the item of a rank."""
+    """Ask for the value of the item of a rank."""
     return _by_rank(rng, "ranked_value", lambda name, view: str(view[name]))
 
 
 def ranked_name(rng: Random, view: View) -> Problem:
-    """The name of the item of a rank."""
+    """Ask for the name of the item of a rank."""
     return _by_rank(rng, "ranked_name", lambda name, view: name)
 
 
@@ -58,26 +58,26 @@ def _by_rank(rng: Random, operation: str, answer: Callable[[str, View], str]) ->
 
     def solve(view: View) -> Solution | None:
         ranked = ranked_names(view)
-        return _of(ranked[RANKS[rank]], view) if ranked else None
+        return solution_for(ranked[RANKS[rank]], view) if ranked else None
 
     def slips(view: View) -> Iterator[Slip]:
         right = solve(view)
         for name in view:
             if right and (name,) != right.items:
-                yield Slip("wrong choice", _of(name, view))
+                yield Slip("wrong choice", solution_for(name, view))
 
-    def _of(name: str, view: View) -> Solution:
+    def solution_for(name: str, view: View) -> Solution:
         return Solution((name,), "", (answer(name, view),))
 
     return Problem(operation, {"rank": rank}, solve, slips)
 
 
 Rivals = Callable[[tuple[str, str], View], list[tuple[str, str]]]
-"""Pairs that could be taken in place of a pair."""
+"""Lists the pairs that could be taken in place of a pair."""
 
 
 def _near(pair: tuple[str, str], view: View) -> list[tuple[str, str]]:
-    """Pairs with one item exchanged."""
+    """Return the pairs with one item exchanged."""
     others = [name for name in view if name not in pair]
     return [(name, pair[1]) for name in others] + [(pair[0], name) for name in others]
 
@@ -85,7 +85,7 @@ def _near(pair: tuple[str, str], view: View) -> list[tuple[str, str]]:
 def _of_two(
     operation: str, slots: Mapping[str, str], choose: Choose, sign: int, rivals: Rivals = _near
 ) -> Problem:
-    """The sum (``sign`` 1) or difference (-1) of two items' values."""
+    """Ask for the sum (``sign`` 1) or difference (-1) of two items' values."""
 
     def solve(view: View) -> Solution | None:
         pair = choose(view)
@@ -117,13 +117,13 @@ def _pair_solution(pair: tuple[str, str], view: View, sign: int) -> Solution:
 
 
 def sum_named(rng: Random, view: View) -> Problem:
-    """The sum of two named items."""
+    """Ask for the sum of two named items."""
     a, b = rng.sample(list(view), 2)
     return _of_two("sum_named", {"a": a, "b": b}, _named(a, b), 1)
 
 
 def gap_named(rng: Random, view: View) -> Problem:
-    """The difference of two named items, the larger first."""
+    """Ask for the difference of two named items, the larger first."""
     a, b = rng.sample(list(view), 2)
 
     def choose(view: View) -> tuple[str, str] | None:
@@ -139,23 +139,23 @@ def _named(a: str, b: str) -> Choose:
 
 
 def sum_ends(rng: Random, view: View) -> Problem:
-    """The sum of the two largest or the two smallest values."""
+    """Ask for the sum of the two largest or the two smallest values."""
     end = rng.choice(("largest", "smallest"))
     return _of_two("sum_ends", {"end": end}, at_ranks(end, f"second {end}"), 1)
 
 
 def spread(rng: Random, view: View) -> Problem:
-    """How far the largest value is from the smallest."""
+    """Ask how far the largest value is from the smallest."""
     return _of_two("spread", {}, at_ranks("largest", "smallest"), -1)
 
 
 def lead(rng: Random, view: View) -> Problem:
-    """How far the largest value is ahead of the second largest."""
+    """Ask how far the largest value is ahead of the second largest."""
     return _of_two("lead", {}, at_ranks("largest", "second largest"), -1)
 
 
 def biggest_rise(rng: Random, view: View) -> Problem | None:
-    """The largest step up from one item to the next."""
+    """Ask for the largest step up from one item to the next."""
 
     def choose(view: View) -> tuple[str, str] | None:
         rises = sorted(((view[y] - view[x], y, x) for y, x in _steps(view)), reverse=True)
@@ -170,13 +170,13 @@ def biggest_rise(rng: Random, view: View) -> Problem | None:
 
 
 def _steps(view: View) -> list[tuple[str, str]]:
-    """Neighbours, the later one first."""
+    """Return all pairs of neighbours, the later item first."""
     names = list(view)
     return list(zip(names[1:], names, strict=False))
 
 
 def trend(rng: Random, view: View) -> Problem:
-    """Whether the values rise or fall from one item to a later one."""
+    """Ask whether the values rise or fall from one item to a later one."""
     names = list(view)
     first, second = sorted(rng.sample(range(len(names)), 2))
     a, b = names[first], names[second]
@@ -201,21 +201,21 @@ def _trend_solution(rises: bool, a: str, b: str, view: View) -> Solution:
 
 
 def exterior(rng: Random, view: View) -> Problem:
-    """The exterior angle beside a named angle, degrees."""
+    """Ask for the exterior angle beside a named angle, degrees."""
     a = rng.choice(list(view))
 
     def solve(view: View) -> Solution | None:
-        return _from_whole(180, view[a]) if a in view else None
+        return difference(180, view[a]) if a in view else None
 
     def slips(view: View) -> Iterator[Slip]:
-        yield Slip("wrong operation", _from_whole(360, view[a]))
+        yield Slip("wrong operation", difference(360, view[a]))
         for off in (-10, 10):
-            right = _from_whole(180, view[a])
+            right = difference(180, view[a])
             result = int(right.answers[0]) + off
             wrong = Solution((a,), f"180 - {view[a]} = {result}", (str(result),))
             yield Slip("wrong arithmetic", wrong)
 
-    def _from_whole(whole: int, angle: int) -> Solution:
+    def difference(whole: int, angle: int) -> Solution:
         return Solution((a,), f"{whole} - {angle} = {whole - angle}", (str(whole - angle),))
 
     return Problem("exterior", {"a": a}, solve, slips)
@@ -234,7 +234,7 @@ GENERAL: dict[Operation, int] = {
     matching_names: 14,
     matching_count: 6,
 }
-"""Operations on any column and how often they are drawn."""
+"""Operations on any column, and how often each is drawn."""
 TOTALLED = ("bar", "hbar", "grouped", "pie", "histogram", "table", "polygon", "counting")
 TWIN_OPERATIONS: tuple[Operation, ...] = (
     ranked_value,
@@ -244,11 +244,11 @@ TWIN_OPERATIONS: tuple[Operation, ...] = (
     lead,
     largest_two,
 )
-"""Those whose selection can be wrong in one picture and right in another."""
+"""Operations whose selection can be wrong in one picture and right in another."""
 
 
 def operations_for(kind: str) -> dict[Operation, int]:
-    """Operations and weights for a kind of scene."""
+    """Return the operations on a kind of scene, with their weights."""
     more: dict[Operation, int] = {}
     if kind in TOTALLED:
         more[total] = 5
@@ -260,5 +260,5 @@ def operations_for(kind: str) -> dict[Operation, int]:
 
 
 def twin_operations_for(kind: str) -> tuple[Operation, ...]:
-    """Operations that twins of a kind of scene may ask for."""
+    """Return the operations that twins of a kind of scene may ask for."""
     return (*TWIN_OPERATIONS, biggest_rise) if kind == "line" else TWIN_OPERATIONS

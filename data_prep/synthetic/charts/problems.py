@@ -1,7 +1,8 @@
-"""What a question asks of a column of values: its right solution, and faulty ones.
+"""Problems about a column of values: the right solution of each, and faulty ones.
 
 An operation draws a ``Problem`` for a column. The problem can be solved for any values, those of
-the picture or those a responder believes in; its slips use values as they are and go wrong after.
+the picture or those that a responder believes in. Its slips read all values rightly and then go
+wrong.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ class Solution:
     """One line of thought, without its wording."""
 
     items: tuple[str, ...]
-    """Items it works with."""
+    """Items that it works with."""
     calc: str
-    """What is worked out from them; empty if nothing."""
+    """Calculation with their values; empty if there is none."""
     answers: tuple[str, ...]
 
 
@@ -33,27 +34,27 @@ class Slip:
     name: str
     solution: Solution
     shows_all: bool = False
-    """Faulty only beside all values: otherwise it could as well be a value overlooked."""
+    """Faulty only beside all values; otherwise a value could as well have been overlooked."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An operation with its arguments."""
+    """An operation with its arguments: what a question asks."""
 
     operation: str
     slots: Mapping[str, str]
-    """For the wording of questions and steps; items by name."""
+    """Arguments for the wording of questions and steps; items by name."""
     solve: Callable[[View], Solution | None]
-    """``None`` where the values leave the answer open."""
+    """Returns ``None`` where the values leave the answer open."""
     slips: Callable[[View], Iterator[Slip]]
 
 
 Operation = Callable[[Random, View], Problem | None]
-"""Draws arguments that suit the values, if there are any."""
+"""Draws arguments that suit the values; ``None`` if there are none."""
 
 
 def ranked_names(view: View) -> list[str] | None:
-    """Names from the largest value to the smallest; ``None`` with ties or fewer than three."""
+    """Sort names from the largest value to the smallest; ``None`` with ties or fewer than three."""
     if len(view) < 3 or len(set(view.values())) < len(view):
         return None
     return sorted(view, key=lambda name: -view[name])
@@ -64,7 +65,7 @@ Choose = Callable[[View], "tuple[str, str] | None"]
 
 
 def at_ranks(first: str, second: str) -> Choose:
-    """Pick the items of two ranks."""
+    """Return a function that picks the items of two ranks."""
 
     def choose(view: View) -> tuple[str, str] | None:
         ranked = ranked_names(view)

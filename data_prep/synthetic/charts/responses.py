@@ -1,119 +1,176 @@
-"""What a responder makes of a picture, and the score and error type that follow from it.
+"""Responses to a question about a picture, and the score and error type that follow from each.
 
 - ``Correct``: right readings, right logic.
 - ``Reasoning Error``: every reading stated is right for the picture, the logic is not.
-- ``Image Misunderstanding``: a reading stated is wrong, or what is said to be all there is lacks an
-  item; the logic fits the values believed in.
+- ``Image Misunderstanding``: a reading stated is wrong, or a response that claims to list all items
+  lacks one; the logic fits the values believed in.
 - ``Unanswerable``, ``Overthinking``, ``Other``: declined, not brought to an end, or without
   anything that shows the cause.
 
-The score compares what is answered with the answer set: nothing lacking and nothing else is
-``Correct``, some of it and nothing else ``Partial``, all else ``Wrong``.
+The score compares the answers given with the answer set: nothing lacking and nothing else is
+``Correct``, a part of it and nothing else ``Partial``, all else ``Wrong``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
-from data_prep.synthetic.charts.problems import Problem, Solution
-from data_prep.synthetic.charts.scenes import Kind, View
-from data_prep.synthetic.charts.wordings import REASONED, Form, Step
-
-ERROR_TYPES = (
-    "Reasoning Error",
-    "Image Misunderstanding",
-    "Unanswerable",
-    "Overthinking",
-    "Other",
+from data_prep.synthetic.charts.problems import Operation, Problem, Solution
+from data_prep.synthetic.charts.questions import ChartQuestion
+from data_prep.synthetic.charts.scenes import ChartScene, SceneKind, View
+from data_prep.synthetic.charts.wordings import (
+    FRAMES,
+    JOINTS,
+    REASONED,
+    STEPS,
+    ResponseFrame,
+    StepWording,
 )
+from data_prep.synthetic.wording import WordingSplit, wordings_of
+from judging.tasks.hieval_ea import IMAGE, OTHER, OVERTHINKING, REASONING, UNANSWERABLE
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+
 TRIES = 12
-"""Beliefs drawn before a misreading is given up for a problem."""
+"""Beliefs that are drawn before a misreading is given up for a problem."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """A problem about one column of a picture, and how to talk about it."""
+class Exercise:
+    """A problem about one column of a picture, with its solution and the words to speak of it."""
 
-    kind: Kind
+    kind: SceneKind
     column: str
     view: View
     problem: Problem
     truth: Solution
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Return the answer set, several names in the picture's order whatever their ranks."""
+        answers = self.truth.answers
+        return tuple(sorted(answers, key=list(self.view).index)) if len(answers) > 1 else answers
+
 
 @dataclass(frozen=True)
-class Wording:
-    """The surface of a response."""
+class ResponseWording:
+    """The wording of a whole response."""
 
-    form: Form
-    step: Step
+    frame: ResponseFrame
+    step: StepWording
     joint: str
+    """How the calculation follows the step."""
 
 
 @dataclass(frozen=True)
-class Response:
+class ChartResponse:
     """A worded response and how it came about."""
 
     text: str
-    wording: Wording
+    wording: ResponseWording
     behaviour: str
 
 
-def score_of(answers: Collection[str], references: Collection[str]) -> str:
-    """``Correct``, ``Partial`` or ``Wrong``."""
-    given, wanted = set(answers), set(references)
-    if given == wanted:
-        return "Correct"
-    return "Partial" if given and given < wanted else "Wrong"
+def draw_exercise(
+    rng: Random, kind: SceneKind, scene: ChartScene, operations: Mapping[Operation, int]
+) -> Exercise:
+    """Draw a column of a scene and a problem whose answer its values leave no doubt about."""
+    while True:
+        column = rng.choice(scene.columns)
+        view = scene.view(column)
+        problem = rng.choices(list(operations), list(operations.values()))[0](rng, view)
+        truth = problem.solve(view) if problem else None
+        if problem and truth:
+            return Exercise(kind, column, view, problem, truth)
 
 
-def slots_of(task: Task) -> dict[str, str]:
-    """What questions, steps and forms may name: the kind's words and the problem's arguments."""
-    kind = task.kind
+def score_answers(answers: Collection[str], references: Collection[str]) -> str:
+    """Compare the answers given with the answer set: ``Correct``, ``Partial`` or ``Wrong``."""
+    given, expected = set(answers), set(references)
+    if given == expected:
+        return CORRECT
+    return PARTIAL if given and given < expected else WRONG
+
+
+def questions_for(exercise: Exercise, questions: Iterable[ChartQuestion]) -> list[ChartQuestion]:
+    """Return the questions that ask for an exercise's operation on its kind of scene."""
+    return [
+        question
+        for question in questions
+        if question.operation == exercise.problem.operation
+        and question.kind in ("", exercise.kind.name)
+    ]
+
+
+def wordings_for(
+    exercise: Exercise, split: WordingSplit, families: Sequence[str] | None = None
+) -> list[ResponseWording]:
+    """Return the wordings that a response to an exercise may have.
+
+    Args:
+        exercise: What was asked.
+        split: Split of the data.
+        families: Families of frames, in this order; a family named twice comes twice. Default: all
+            frames in the order of their table.
+    """
+    frames = wordings_of(FRAMES, split)
+    if families is not None:
+        frames = [frame for family in families for frame in frames if frame.family == family]
+    steps = [s for s in wordings_of(STEPS, split) if s.operation == exercise.problem.operation]
+    return [ResponseWording(*parts) for parts in itertools.product(frames, steps, JOINTS)]
+
+
+def slots_of(exercise: Exercise) -> dict[str, str]:
+    """Fill the slots of questions, steps and frames from the kind and the problem."""
+    kind = exercise.kind
     words = {
         "noun": kind.noun,
         "nouns": kind.nouns,
-        "measure": kind.measure.format(column=task.column),
-        "measures": kind.measures.format(column=task.column),
+        "measure": kind.measure.format(column=exercise.column),
+        "measures": kind.measures.format(column=exercise.column),
     }
     items = {"a", "b"}
     return words | {
         slot: kind.item.format(name=text) if slot in items else text
-        for slot, text in task.problem.slots.items()
+        for slot, text in exercise.problem.slots.items()
     }
 
 
-def word(task: Task, wording: Wording, believed: View, solution: Solution) -> str:
-    """Put a solution, reached from values believed in, into words."""
-    form, kind = wording.form, task.kind
-    slots = slots_of(task)
+def put_into_words(
+    exercise: Exercise, wording: ResponseWording, believed: View, solution: Solution
+) -> str:
+    """Word a solution that was reached from the values believed in."""
+    frame, kind = wording.frame, exercise.kind
+    slots = slots_of(exercise)
 
     def read(name: str) -> str:
         item = kind.item.format(name=name)
-        return form.reading.format(item=item, value=believed[name])
+        return frame.reading.format(item=item, value=believed[name])
 
-    named = [
-        read(name) if form.family == "inline" else kind.item.format(name=name)
+    items = [
+        read(name) if frame.family == "inline" else kind.item.format(name=name)
         for name in solution.items
     ]
-    step = wording.step.template.format(**slots, items=_joined(named))
+    step = wording.step.template.format(**slots, items=join_list(items))
     if solution.calc:
         step += wording.joint.format(calc=solution.calc)
-    listed = believed if form.family == "complete" else solution.items
-    readings = _joined([read(name) for name in listed])
-    return form.template.format(
+    listed = believed if frame.family == "complete" else solution.items
+    readings = join_list([read(name) for name in listed])
+    return frame.template.format(
         **slots,
         readings=readings,
         Readings=_capital(readings),
         step=step,
         Step=_capital(step),
-        answer=_joined(solution.answers),
+        answer=join_list(solution.answers),
     )
 
 
-def _joined(parts: Sequence[str]) -> str:
+def join_list(parts: Sequence[str]) -> str:
+    """Write ``A, B and C``."""
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
@@ -122,141 +179,157 @@ def _capital(text: str) -> str:
 
 
 def respond(
-    rng: Random, task: Task, score: str, error_type: str | None, pool: Sequence[Wording]
-) -> Response | None:
+    rng: Random,
+    exercise: Exercise,
+    score: str,
+    error_type: str | None,
+    wordings: Sequence[ResponseWording],
+) -> ChartResponse | None:
     """Draw a response of a score and type.
 
     Args:
         rng: Source of all choices.
-        task: What was asked.
+        exercise: What was asked.
         score: ``Correct``, ``Partial`` or ``Wrong``.
         error_type: ``None`` for ``Correct``.
-        pool: Wordings to choose from.
+        wordings: Wordings to choose from.
 
     Returns:
-        ``None`` where the task does not allow the label, or none was found in some tries.
+        ``None`` where the exercise does not allow the label, or if a number of tries do not give
+        such a response.
     """
-    draw = _DRAW[error_type]
     family = rng.choice(_families(score, error_type))
-    usable = [wording for wording in pool if wording.form.family == family]
-    wording = rng.choice(usable)
-    found = draw(rng, task, score, wording.form)
-    if found is None:
+    wording = rng.choice([wording for wording in wordings if wording.frame.family == family])
+    draft = _DRAFTS[error_type](rng, exercise, score, wording.frame)
+    if draft is None:
         return None
-    behaviour, believed, solution = found
-    return Response(word(task, wording, believed, solution), wording, behaviour)
+    text = put_into_words(exercise, wording, draft.believed, draft.solution)
+    return ChartResponse(text, wording, draft.behaviour)
 
 
 def _families(score: str, error_type: str | None) -> tuple[str, ...]:
-    """Families of forms that can show an error; one that comes often is named often."""
+    """Return the families of frames that can show an error; more frequent ones come repeatedly."""
     if error_type is None:
         return (*REASONED * 4, "bare", "label")
-    if error_type == "Other":
+    if error_type == OTHER:
         return ("bare", "bare", "label", "garbled")
-    if error_type == "Unanswerable":
-        return ("part_missing",) if score == "Partial" else ("missing",)
-    if error_type == "Overthinking":
-        return ("part_circling",) if score == "Partial" else ("circling",)
-    # What is left out shows as dropped or as overlooked only beside everything that was read.
-    return ("complete",) if score == "Partial" else REASONED
+    if error_type == UNANSWERABLE:
+        return ("part_missing",) if score == PARTIAL else ("missing",)
+    if error_type == OVERTHINKING:
+        return ("part_circling",) if score == PARTIAL else ("circling",)
+    # An item left out is seen to be dropped or overlooked only beside everything that was read.
+    return ("complete",) if score == PARTIAL else REASONED
 
 
-Found = tuple[str, View, Solution]
-"""Name of the behaviour, values believed in, line of thought."""
-Draw = Callable[[Random, Task, str, Form], "Found | None"]
+class _Draft(NamedTuple):
+    """A response before it is worded."""
+
+    behaviour: str
+    believed: View
+    solution: Solution
 
 
-def _right(rng: Random, task: Task, score: str, form: Form) -> Found | None:
-    return "right", task.view, task.truth
+def _right(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
+    return _Draft("right", exercise.view, exercise.truth)
 
 
-def _faulty(rng: Random, task: Task, score: str, form: Form) -> Found | None:
-    """Right readings, then a slip."""
+def _faulty(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
+    """Draw a slip that follows right readings."""
     slips = [
         slip
-        for slip in task.problem.slips(task.view)
-        if score_of(slip.solution.answers, task.truth.answers) == score
-        and not (slip.shows_all and form.family != "complete")
+        for slip in exercise.problem.slips(exercise.view)
+        if score_answers(slip.solution.answers, exercise.truth.answers) == score
+        and not (slip.shows_all and frame.family != "complete")
     ]
     if not slips:
         return None
     name = rng.choice(sorted({slip.name for slip in slips}))
     slip = rng.choice([slip for slip in slips if slip.name == name])
-    return name, task.view, slip.solution
+    return _Draft(name, exercise.view, slip.solution)
 
 
-def _misread(rng: Random, task: Task, score: str, form: Form) -> Found | None:
-    """The right logic on values that are not those of the picture, where the text shows it."""
-    for behaviour, believed in _beliefs(rng, task.view, task.kind):
-        solution = task.problem.solve(believed)
-        if solution is None or score_of(solution.answers, task.truth.answers) != score:
+def _misread(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
+    """Draw right logic on values that are not the picture's, where the text shows it."""
+    for behaviour, believed in _beliefs(rng, exercise.view, exercise.kind):
+        solution = exercise.problem.solve(believed)
+        if solution is None:
             continue
-        if form.family == "complete":
-            return behaviour, believed, solution
-        # A misreading that is not stated must not be needed to follow the response.
-        stated = {name: believed[name] for name in solution.items}
-        if not stated.items() <= task.view.items():
-            if task.problem.solve({**task.view, **stated}) == solution:
-                return behaviour, believed, solution
+        if score_answers(solution.answers, exercise.truth.answers) != score:
+            continue
+        if frame.family == "complete" or states_misreading(exercise, believed, solution):
+            return _Draft(behaviour, believed, solution)
     return None
 
 
-def _beliefs(rng: Random, view: View, kind: Kind) -> Iterator[tuple[str, dict[str, int]]]:
-    """Views that differ from the picture's in a few ways a look can go wrong."""
+def states_misreading(exercise: Exercise, believed: View, solution: Solution) -> bool:
+    """Return whether a response that states what it works with shows its misreading.
+
+    A value that is misread must be stated, and no misreading that is not stated may be needed to
+    follow the response.
+    """
+    view = exercise.view
+    stated = {name: believed[name] for name in solution.items}
+    if stated.items() <= view.items():
+        return False
+    return exercise.problem.solve({**view, **stated}) == solution
+
+
+def _beliefs(rng: Random, view: View, kind: SceneKind) -> Iterator[tuple[str, dict[str, int]]]:
+    """Draw views that differ from the picture's in the ways a look can go wrong."""
     for _ in range(TRIES):
         believed = dict(view)
-        how = rng.choices(("misread", "swapped", "overlooked", "invented"), (12, 4, 3, 1))[0]
-        if how == "misread":
+        mistake = rng.choices(("misread", "swapped", "overlooked", "invented"), (12, 4, 3, 1))[0]
+        if mistake == "misread":
             for name in rng.sample(list(view), rng.choice((1, 1, 1, 2))):
                 believed[name] += kind.unit * rng.choice((-4, -3, -2, -1, 1, 2, 3, 4))
-        elif how == "swapped":
+        elif mistake == "swapped":
             a, b = rng.sample(list(view), 2)
             believed[a], believed[b] = view[b], view[a]
-        elif how == "overlooked":
+        elif mistake == "overlooked":
             del believed[rng.choice(list(view))]
         else:
             spare = [name for name in kind.names(rng, len(view) + 1) if name not in view]
             if not spare:
                 continue
             believed[spare[-1]] = kind.unit * rng.randint(kind.low, kind.high)
-        if all(kind.unit * kind.low <= value <= kind.unit * kind.high
-               for value in believed.values()):  # fmt: skip
-            yield how, believed
+        if kind.allows(believed.values()):
+            yield mistake, believed
 
 
-def _without_end_or_answer(rng: Random, task: Task, score: str, form: Form) -> Found | None:
-    """Right readings; for a part of the answer set, that part."""
-    if score == "Wrong":
-        return "no answer", task.view, task.truth
-    return _part(rng, task)
+def _unfinished(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
+    """Draw right readings that lead to no answer or, for ``Partial``, to a part of the answer."""
+    if score == WRONG:
+        return _Draft("no answer", exercise.view, exercise.truth)
+    return _part(rng, exercise)
 
 
-def _part(rng: Random, task: Task) -> Found | None:
-    answers = task.truth.answers
+def _part(rng: Random, exercise: Exercise) -> _Draft | None:
+    answers = exercise.truth.answers
     if len(answers) < 2:
         return None
-    kept = set(rng.sample(answers, rng.randint(1, len(answers) - 1)))
-    some = tuple(answer for answer in answers if answer in kept)
-    return "part of the answer", task.view, Solution(task.truth.items, "", some)
+    chosen = set(rng.sample(answers, rng.randint(1, len(answers) - 1)))
+    part = tuple(answer for answer in answers if answer in chosen)
+    solution = Solution(exercise.truth.items, "", part)
+    return _Draft("part of the answer", exercise.view, solution)
 
 
-def _bare(rng: Random, task: Task, score: str, form: Form) -> Found | None:
-    """An answer that is not right, without any reason."""
-    if score == "Partial":
-        return _part(rng, task)
+def _bare(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
+    """Draw an answer that is not right, without any reason."""
+    if score == PARTIAL:
+        return _part(rng, exercise)
     wrong = [
         slip.solution
-        for slip in task.problem.slips(task.view)
-        if score_of(slip.solution.answers, task.truth.answers) == score
+        for slip in exercise.problem.slips(exercise.view)
+        if score_answers(slip.solution.answers, exercise.truth.answers) == score
     ]
-    return ("bare answer", task.view, rng.choice(wrong)) if wrong else None
+    return _Draft("bare answer", exercise.view, rng.choice(wrong)) if wrong else None
 
 
-_DRAW: dict[str | None, Draw] = {
+_DRAFTS: dict[str | None, Callable[[Random, Exercise, str, ResponseFrame], _Draft | None]] = {
     None: _right,
-    "Reasoning Error": _faulty,
-    "Image Misunderstanding": _misread,
-    "Unanswerable": _without_end_or_answer,
-    "Overthinking": _without_end_or_answer,
-    "Other": _bare,
+    REASONING: _faulty,
+    IMAGE: _misread,
+    UNANSWERABLE: _unfinished,
+    OVERTHINKING: _unfinished,
+    OTHER: _bare,
 }

@@ -1,4 +1,4 @@
-"""What a picture shows: kinds of scenes, their exact data, and one line of text that names it all.
+"""Scenes: the exact data of a picture, the kinds there are, and a line of text that names it all.
 
 Pictures are made for a vision tower that sees one token per 28 x 28 pixels, so scenes are small:
 three to six items, short names, small whole numbers. All values of a column differ, so that ranks
@@ -7,17 +7,18 @@ are never ambiguous.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Fact = Literal["name", "first value", "second value"]
+"""What can be read of an item."""
 NAME: Fact = "name"
 VALUES: tuple[Fact, Fact] = ("first value", "second value")
 """By column."""
 View = Mapping[str, int]
-"""Values by item name, in the order drawn; what one question is about."""
+"""Values of one column by item name, in the order drawn."""
 
 LETTERS = tuple("ABCDEFGH")
 WORDS = ("tea", "milk", "rice", "salt", "fish", "corn", "wool", "iron", "gold", "wood", "sand")
@@ -27,14 +28,14 @@ SHAPES = ("circles", "squares", "triangles", "stars")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """How scenes of one kind are made and talked about."""
+class SceneKind:
+    """A kind of scene: how its data are made and which words speak of it."""
 
     name: str
     noun: str
     nouns: str
     measure: str
-    """What an item's value is called; ``{column}`` where there are several columns."""
+    """Word for an item's value; ``{column}`` where there are several columns."""
     measures: str
     names: Callable[[Random, int], tuple[str, ...]]
     sizes: tuple[int, ...] = (3, 4, 4, 5)
@@ -42,10 +43,10 @@ class Kind:
     low: int = 1
     high: int = 9
     item: str = "{name}"
-    """How a response refers to an item."""
+    """Words for an item in a response."""
     columns: Callable[[Random], tuple[str, ...]] = lambda rng: ("value",)
     fits: Callable[[tuple[int, ...]], bool] = lambda values: True
-    """Whether values can be drawn."""
+    """Tells whether values can be drawn."""
     unit: int = 1
     """Values are multiples of this."""
 
@@ -58,9 +59,24 @@ class Kind:
             if self.fits(values):
                 return values
 
+    def allows(self, values: Iterable[int]) -> bool:
+        """Return whether values lie in the range that this kind draws from."""
+        low, high = self.unit * self.low, self.unit * self.high
+        return all(low <= value <= high for value in values)
+
+
+class CaptionPiece(NamedTuple):
+    """A piece of a scene's caption."""
+
+    text: str
+    item: int
+    """Number of the item that it belongs to; -1: none."""
+    fact: Fact | None
+    """What it says of the item, if anything."""
+
 
 @dataclass(frozen=True)
-class Scene:
+class ChartScene:
     """The exact data of one picture."""
 
     kind: str
@@ -70,42 +86,43 @@ class Scene:
     """``[column][item]``"""
 
     def view(self, column: str) -> dict[str, int]:
-        """Values of one column by item."""
+        """Return the values of one column by item."""
         return dict(zip(self.names, self.values[self.columns.index(column)], strict=True))
 
-    def with_view(self, column: str, view: View) -> Scene:
-        """The same scene with other values in one column."""
+    def with_view(self, column: str, view: View) -> ChartScene:
+        """Return the same scene with other values in one column."""
         changed = list(self.values)
         changed[self.columns.index(column)] = tuple(view[name] for name in self.names)
         return replace(self, values=tuple(changed))
 
     def readings(self) -> dict[str, dict[str, int]]:
-        """All values as plain data: column, item, value."""
+        """Return all values as plain data: column, item, value."""
         return {column: self.view(column) for column in self.columns}
 
     def describe(self) -> str:
-        """One canonical line, at most about 40 tokens: ``bar: A 3, B 7, C 5``.
+        """Write the scene in one line of at most about 40 tokens: ``bar: A 3, B 7, C 5``.
 
         Several columns follow the kind, and every item then has one value for each.
         """
-        return "".join(text for text, _, _ in self.caption())
+        return "".join(piece.text for piece in self.caption())
 
-    def caption(self) -> list[tuple[str, int, Fact | None]]:
-        """The line of :meth:`describe` in pieces: text, item, and what of it the text tells."""
+    def caption(self) -> list[CaptionPiece]:
+        """Split the line of :meth:`describe` into pieces that each say one thing."""
         head = self.kind if len(self.columns) == 1 else f"{self.kind} {' '.join(self.columns)}"
-        pieces: list[tuple[str, int, Fact | None]] = [(f"{head}:", -1, None)]
+        pieces = [CaptionPiece(f"{head}:", -1, None)]
         for item, (name, *values) in enumerate(zip(self.names, *self.values, strict=True)):
-            pieces += [(",", -1, None)] if item else []
-            pieces.append((f" {name}", item, NAME))
-            pieces += [(f" {v}", item, fact) for v, fact in zip(values, VALUES, strict=False)]
+            pieces += [CaptionPiece(",", -1, None)] if item else []
+            pieces.append(CaptionPiece(f" {name}", item, NAME))
+            for value, fact in zip(values, VALUES, strict=False):
+                pieces.append(CaptionPiece(f" {value}", item, fact))
         return pieces
 
 
-def draw_scene(rng: Random, kind: Kind) -> Scene:
+def draw_scene(rng: Random, kind: SceneKind) -> ChartScene:
     """Draw names and data of a scene."""
     names = kind.names(rng, rng.choice(kind.sizes))
     columns = kind.columns(rng)
-    return Scene(
+    return ChartScene(
         kind.name, names, columns, tuple(kind.draw_values(rng, len(names)) for _ in columns)
     )
 
@@ -140,7 +157,7 @@ def _positions(rng: Random, count: int) -> tuple[str, ...]:
 
 
 def _coloured_shapes(rng: Random, count: int) -> tuple[str, ...]:
-    """Names like ``red circles`` that differ in colour, in an order that a caption can keep."""
+    """Draw names like ``red circles`` that differ in colour, sorted as captions name them."""
     colours = sorted(rng.sample(COLOURS, count))
     return tuple(f"{colour} {rng.choice(SHAPES)}" for colour in colours)
 
@@ -154,7 +171,7 @@ def _headings(rng: Random) -> tuple[str, ...]:
 
 
 def _closes(sides: tuple[int, ...]) -> bool:
-    """Whether the sides make a triangle or a quadrilateral that is not too flat."""
+    """Return whether the sides make a triangle or a quadrilateral that is not too flat."""
     if len(sides) == 3:
         return 2 * max(sides) <= sum(sides) - 2
     low, high = diagonal_range(sides)
@@ -162,34 +179,35 @@ def _closes(sides: tuple[int, ...]) -> bool:
 
 
 def diagonal_range(sides: tuple[int, ...]) -> tuple[int, int]:
-    """Bounds of the diagonal between the first two and the last two sides of a quadrilateral."""
+    """Return the bounds of the diagonal that has sides 1 and 2 of a quadrilateral on one side."""
     a, b, c, d = sides
     return max(abs(a - b), abs(c - d)), min(a + b, c + d)
 
 
-KINDS: dict[str, Kind] = {
+K = SceneKind
+KINDS: dict[str, SceneKind] = {
     kind.name: kind
     for kind in (
-        Kind("bar", "bar", "bars", "value", "values", _categories, (3, 4, 4, 5, 6)),
-        Kind("hbar", "bar", "bars", "value", "values", _categories),
-        Kind("grouped", "category", "categories", "{column} value", "{column} values", _letters,
+        K("bar", "bar", "bars", "value", "values", _categories, (3, 4, 4, 5, 6)),
+        K("hbar", "bar", "bars", "value", "values", _categories),
+        K("grouped", "category", "categories", "{column} value", "{column} values", _letters,
              (3, 3, 4), columns=_two_colours),
-        Kind("line", "point", "points", "value", "values", _moments, (4, 5, 5, 6)),
-        Kind("scatter", "point", "points", "{column} value", "{column} values", _letters,
+        K("line", "point", "points", "value", "values", _moments, (4, 5, 5, 6)),
+        K("scatter", "point", "points", "{column} value", "{column} values", _letters,
              (3, 4, 5), item="point {name}", columns=lambda rng: ("x", "y")),
-        Kind("pie", "slice", "slices", "value", "values", _categories,
+        K("pie", "slice", "slices", "value", "values", _categories,
              fits=lambda values: min(values) >= 0.07 * sum(values)),
-        Kind("histogram", "bin", "bins", "count", "counts", _bins, (3, 4, 4), item="bin {name}"),
-        Kind("table", "row", "rows", "{column}", "{column} entries", _categories, high=19,
+        K("histogram", "bin", "bins", "count", "counts", _bins, (3, 4, 4), item="bin {name}"),
+        K("table", "row", "rows", "{column}", "{column} entries", _categories, high=19,
              columns=_headings),
-        Kind("spectrum", "peak", "peaks", "height", "heights", _positions, (3, 3, 4), low=2,
+        K("spectrum", "peak", "peaks", "height", "heights", _positions, (3, 3, 4), low=2,
              item="peak {name}"),
-        Kind("polygon", "side", "sides", "length", "lengths", _small_letters, (3, 4), low=3,
+        K("polygon", "side", "sides", "length", "lengths", _small_letters, (3, 4), low=3,
              item="side {name}", fits=_closes),
-        Kind("angles", "angle", "angles", "size", "sizes", _letters, (3,), low=2, high=12,
+        K("angles", "angle", "angles", "size", "sizes", _letters, (3,), low=2, high=12,
              item="angle {name}", fits=lambda values: sum(values) == 180, unit=10),
-        Kind("counting", "kind of shape", "kinds of shapes", "number", "numbers",
+        K("counting", "kind of shape", "kinds of shapes", "number", "numbers",
              _coloured_shapes, (3,), high=6, fits=lambda values: sum(values) <= 14),
     )
 }  # fmt: skip
-"""By name; all equally frequent."""
+"""Kinds of scenes by name; all are equally frequent."""

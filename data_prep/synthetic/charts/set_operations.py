@@ -10,7 +10,7 @@ from data_prep.synthetic.charts.scenes import View
 
 
 def total(rng: Random, view: View) -> Problem:
-    """The sum of all values."""
+    """Ask for the sum of all values."""
 
     def solve(view: View) -> Solution:
         return _total_solution(tuple(view), view, sum(view.values()))
@@ -20,9 +20,9 @@ def total(rng: Random, view: View) -> Problem:
         for off in (-2, -1, 1, 2, 10):
             yield Slip("wrong arithmetic", _total_solution(tuple(view), view, right + off))
         for left_out in view:
-            some = tuple(name for name in view if name != left_out)
+            remaining = tuple(name for name in view if name != left_out)
             part = right - view[left_out]
-            yield Slip("left out", _total_solution(some, view, part), shows_all=True)
+            yield Slip("left out", _total_solution(remaining, view, part), shows_all=True)
 
     return Problem("total", {}, solve, slips)
 
@@ -33,7 +33,7 @@ def _total_solution(items: tuple[str, ...], view: View, result: int) -> Solution
 
 
 def largest_two(rng: Random, view: View) -> Problem:
-    """The names of the two largest or the two smallest items."""
+    """Ask for the names of the two largest or the two smallest items."""
     end = rng.choice(("largest", "smallest"))
     choose = at_ranks(end, f"second {end}")
 
@@ -49,8 +49,8 @@ def largest_two(rng: Random, view: View) -> Problem:
             yield Slip("left out", Solution((name,), "", (name,)), shows_all=True)
         for other in view:
             if other not in pair:
-                for kept in pair:
-                    yield Slip("wrong choice", Solution((kept, other), "", (kept, other)))
+                for name in pair:
+                    yield Slip("wrong choice", Solution((name, other), "", (name, other)))
 
     return Problem("largest_two", {"end": end}, solve, slips)
 
@@ -73,12 +73,12 @@ def _draw_condition(rng: Random, view: View) -> tuple[str, Condition]:
 
 
 def matching_names(rng: Random, view: View) -> Problem | None:
-    """The names of all items whose values meet a condition."""
+    """Ask for the names of all items whose values meet a condition."""
     return _matching(rng, view, "matching_names")
 
 
 def matching_count(rng: Random, view: View) -> Problem | None:
-    """How many items meet a condition."""
+    """Ask how many items meet a condition."""
     return _matching(rng, view, "matching_count")
 
 
@@ -105,9 +105,9 @@ def _matching(rng: Random, view: View, operation: str) -> Problem | None:
                 if len(right) + off > 0:
                     yield Slip("wrong count", conclude(right, off))
         for name in right:
-            some = tuple(other for other in right if other != name)
-            if some:
-                yield Slip("left out", conclude(some), shows_all=True)
+            remaining = tuple(other for other in right if other != name)
+            if remaining:
+                yield Slip("left out", conclude(remaining), shows_all=True)
         for name in others:
             more = tuple(other for other in view if other in (*right, name))
             yield Slip("one too many", conclude(more))

@@ -1,4 +1,4 @@
-"""How a scene looks, apart from its data."""
+"""Styles: how a scene looks, apart from its data."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAMED = {
     "red": "#d62728", "blue": "#1f5fd0", "green": "#2a9d3a", "orange": "#ff8c1a",
     "purple": "#8e44ad", "black": "#222222",
 }  # fmt: skip
-"""Colours that a scene calls by name."""
+"""Colours that scenes name."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """Everything about a drawing that its data do not fix."""
+    """Everything about a drawing that its data leave open. Rows keep it in their metadata."""
 
     width: int
     height: int
@@ -42,14 +42,14 @@ class Style:
     """Values are written beside the marks."""
     framed: bool
     thickness: float
-    """Of bars, as a share of their room."""
+    """Width of bars, as a share of their room."""
     dash: str
     marker: str
     legend: Literal["upper left", "upper right", "upper center"]
     turn: int
-    """Lie of polygons, degrees."""
+    """Rotation of polygons, degrees."""
     layout: int
-    """Seed of places that carry no meaning."""
+    """Seed of positions that carry no meaning."""
 
 
 def draw_style(rng: Random) -> Style:

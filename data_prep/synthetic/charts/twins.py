@@ -2,8 +2,8 @@
 
 A *twin* is a response that is faulty logic on the first picture and a misreading on the second,
 both having the same answer. A *contrast* is a response that is right for the first picture and
-misreads the second. The second picture is searched for: it must be one on which someone who takes
-the stated values for true reaches the response by right logic.
+misreads the second. The second picture is searched for: a reader of it who takes the stated values
+for true must reach the response by right logic.
 """
 
 from __future__ import annotations
@@ -14,33 +14,36 @@ from random import Random
 from typing import Literal
 
 from data_prep.synthetic.charts.problems import Solution
-from data_prep.synthetic.charts.responses import Task, score_of
+from data_prep.synthetic.charts.responses import Exercise, score_answers
+from judging.tasks.hieval_qs import WRONG
 
 Relation = Literal["twin", "contrast"]
 TRIES = 300
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A response and the values of the second picture."""
+class SharedResponse:
+    """A response that fits two pictures, and the values of the second."""
 
     solution: Solution
     behaviour: str
     """What goes wrong (or right) on the first picture."""
-    other: dict[str, int]
-    other_truth: Solution
+    second_view: dict[str, int]
+    second_truth: Solution
 
 
-def find_pair(rng: Random, task: Task, relation: Relation) -> Pair | None:
-    """Find a response to a task and a second picture; ``None`` if some tries find none."""
+def find_shared_response(
+    rng: Random, exercise: Exercise, relation: Relation
+) -> SharedResponse | None:
+    """Find a response to an exercise and a second picture; ``None`` after some tries in vain."""
     if relation == "contrast":
-        behaviour, solution = "right", task.truth
+        behaviour, solution = "right", exercise.truth
     else:
         slips = [
             slip
-            for slip in task.problem.slips(task.view)
+            for slip in exercise.problem.slips(exercise.view)
             if slip.name == "wrong choice"
-            and score_of(slip.solution.answers, task.truth.answers) == "Wrong"
+            and score_answers(slip.solution.answers, exercise.truth.answers) == WRONG
         ]
         if not slips:
             return None
@@ -49,23 +52,25 @@ def find_pair(rng: Random, task: Task, relation: Relation) -> Pair | None:
 
     def suits(truth: Solution) -> bool:
         if relation == "twin":
-            return set(truth.answers) == set(task.truth.answers)
-        return score_of(solution.answers, truth.answers) == "Wrong"
+            return set(truth.answers) == set(exercise.truth.answers)
+        return score_answers(solution.answers, truth.answers) == WRONG
 
-    found = _search(rng, task, solution, suits)
-    return Pair(solution, behaviour, *found) if found else None
+    second = _search(rng, exercise, solution, suits)
+    return SharedResponse(solution, behaviour, *second) if second else None
 
 
 def _search(
-    rng: Random, task: Task, solution: Solution, suits: Callable[[Solution], bool]
+    rng: Random, exercise: Exercise, solution: Solution, suits: Callable[[Solution], bool]
 ) -> tuple[dict[str, int], Solution] | None:
-    stated = {name: task.view[name] for name in solution.items}
-    names = tuple(task.view)
+    """Draw values until one of their readings, the stated one, leads to the solution."""
+    stated = {name: exercise.view[name] for name in solution.items}
+    names = tuple(exercise.view)
     for _ in range(TRIES):
-        other = dict(zip(names, task.kind.draw_values(rng, len(names)), strict=True))
-        truth = task.problem.solve(other)
-        if truth is None or not suits(truth) or all(other[name] == stated[name] for name in stated):
+        values = exercise.kind.draw_values(rng, len(names))
+        view = dict(zip(names, values, strict=True))
+        truth = exercise.problem.solve(view)
+        if truth is None or not suits(truth) or all(view[name] == stated[name] for name in stated):
             continue
-        if task.problem.solve(other | stated) == solution:
-            return other, truth
+        if exercise.problem.solve(view | stated) == solution:
+            return view, truth
     return None

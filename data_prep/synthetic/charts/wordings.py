@@ -1,52 +1,46 @@
-"""How responses are worded: one row per surface form, and one per wording of a step.
+"""How responses are worded: a table of frames, and one of wordings of their steps.
 
-Slots of forms: ``readings`` (item and value pairs), ``step``/``Step`` (the line of thought,
+Slots of a frame: ``readings`` (item and value pairs), ``step``/``Step`` (the line of thought,
 calculation included), ``answer``, and ``noun``, ``nouns``, ``measure``, ``measures`` as in
-questions. Families ``complete`` (all that the picture holds is listed), ``selected`` (only what the
-step works with) and ``inline`` (inside the step) state readings, step and answer, whatever these
-are worth; right answers, faulty logic and misreadings share them. Held-out rows are used by
-``forms="test"`` and ``"all"`` only.
+questions. The families ``complete`` (all that the picture holds is listed), ``selected`` (only what
+the step works with) and ``inline`` (inside the step) state readings, step and answer, whether these
+are right or not: right answers, faulty logic and misreadings share them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from data_prep.synthetic.wording import Wording
+
 
 @dataclass(frozen=True)
-class Form:
-    """One wording of a response. The id reads family, name."""
+class ResponseFrame(Wording):
+    """One frame of a response. The id reads family, name."""
 
-    id: str
-    template: str
     reading: str = "{item} is {value}"
-    """One reading; inside steps for the family ``inline``."""
-    held_out: bool = False
+    """Wording of one reading; the family ``inline`` puts it inside the step."""
 
     @property
     def family(self) -> str:
-        """What the wording does: state in full, circle, decline, ..."""
+        """Return what the wording is for: to state in full, to circle, to decline, ..."""
         return self.id.partition(".")[0]
 
 
 @dataclass(frozen=True)
-class Step:
+class StepWording(Wording):
     """One wording of an operation's line of thought, around ``items``; has the problem's slots."""
-
-    id: str
-    template: str
-    held_out: bool = False
 
     @property
     def operation(self) -> str:
-        """Operation that is worded."""
+        """Return the operation that is worded."""
         return self.id.partition(".")[0]
 
 
 REASONED = ("complete", "selected", "inline")
 
-F = Form
-FORMS: tuple[Form, ...] = (
+F = ResponseFrame
+FRAMES: tuple[ResponseFrame, ...] = (
     # All readings, the step, the answer.
     F("complete.shows", "The picture shows {readings}. {Step}. The answer is {answer}."),
     F("complete.off", "Reading everything off: {readings}. {Step}. Answer: {answer}",
@@ -59,9 +53,9 @@ FORMS: tuple[Form, ...] = (
     F("complete.again", "The whole picture: {readings}. Let me check again: yes. {Step}. The "
       "answer is {answer}."),
     F("complete.view", "Everything in view: {readings}. {Step}. That leaves {answer}.",
-      "{item} with {value}", True),
+      "{item} with {value}", held_out=True),
     F("complete.data", "In full, the data are {readings}. {Step}. Final answer: {answer}.",
-      "{item} = {value}", True),
+      "{item} = {value}", held_out=True),
     # The readings that are used, the step, the answer.
     F("selected.plain", "{Readings}. {Step}. The answer is {answer}."),
     F("selected.read", "I read {readings}. {Step}. Answer: {answer}", "{item} = {value}"),
@@ -71,9 +65,9 @@ FORMS: tuple[Form, ...] = (
     F("selected.note", "Note {readings}. {Step}.\n**{answer}**", "{item} at {value}"),
     F("selected.check", "{Readings}. {Step}. Let me check again: yes. The answer is {answer}."),
     F("selected.relevant", "Relevant readings: {readings}. {Step}. That leaves {answer}.",
-      "{item} ({value})", True),
+      "{item} ({value})", held_out=True),
     F("selected.find", "I find {readings}. {Step}. Final answer: {answer}.", "{item} at {value}",
-      True),
+      held_out=True),
     # The readings inside the step, the answer.
     F("inline.plain", "{Step}. The answer is {answer}.", "{item} at {value}"),
     F("inline.answer", "{Step}. Answer: {answer}", "{item} ({value})"),
@@ -83,8 +77,8 @@ FORMS: tuple[Form, ...] = (
     F("inline.think", "I think that {step}. Let me check again: yes. The answer is {answer}.",
       "{item} ({value})"),
     F("inline.question", "About the question: {step}. Final answer: {answer}.",
-      "{item} with {value}", True),
-    F("inline.leaves", "{Step}. That leaves {answer}.", "{item} ({value})", True),
+      "{item} with {value}", held_out=True),
+    F("inline.leaves", "{Step}. That leaves {answer}.", "{item} ({value})", held_out=True),
     # The answer alone.
     F("bare.plain", "{answer}"),
     F("bare.stop", "{answer}."),
@@ -117,7 +111,7 @@ FORMS: tuple[Form, ...] = (
     F("missing.incomplete", "The question is incomplete; I cannot determine an answer from it.",
       held_out=True),
     F("missing.data", "{Readings}. Beyond that the data required are absent, so no conclusion can "
-      "be drawn.", "{item} = {value}", True),
+      "be drawn.", "{item} = {value}", held_out=True),
     F("part_missing.rest", "{answer} can be named. For the other {nouns} the picture gives no "
       "information, so nothing more can be determined."),
     F("part_missing.some", "Part of the answer is {answer}. Whether there is more cannot be "
@@ -138,9 +132,9 @@ FORMS: tuple[Form, ...] = (
     F("circling.cut", "I read {readings}. {Step}, and with that the answer to the question is",
       "{item} = {value}"),
     F("circling.hmm", "Hmm, {readings}. Hold on. Hmm, {readings}. Hold on. Perhaps I should",
-      "{item} ({value})", True),
+      "{item} ({value})", held_out=True),
     F("circling.steps", "Step 1: {readings}. Step 2: {step}. Step 3: repeat step 1, then step 2, "
-      "then", "{item} at {value}", True),
+      "then", "{item} at {value}", held_out=True),
     F("part_circling.so_far", "So far I have {answer}. Now for the other {nouns}, wait, let me "
       "look again, it could be that the"),
     F("part_circling.first", "{answer} for certain. Then the next one, no, back to the start, then "
@@ -149,52 +143,53 @@ FORMS: tuple[Form, ...] = (
       "again and", held_out=True),
 )  # fmt: skip
 
-S = Step
-STEPS: tuple[Step, ...] = (
+S = StepWording
+STEPS: tuple[StepWording, ...] = (
     S("read_value.asked", "the one asked about is {items}"),
     S("read_value.look", "I look at {items}"),
-    S("read_value.go", "the question goes to {items}", True),
+    S("read_value.go", "the question goes to {items}", held_out=True),
     S("ranked_value.is", "the {rank} is {items}"),
     S("ranked_value.has", "the {rank} {measure} belongs to {items}"),
-    S("ranked_value.rank", "in rank, the {rank} comes out as {items}", True),
+    S("ranked_value.rank", "in rank, the {rank} comes out as {items}", held_out=True),
     S("ranked_name.is", "the {rank} is {items}"),
     S("ranked_name.has", "the {rank} {measure} belongs to {items}"),
-    S("ranked_name.rank", "in rank, the {rank} comes out as {items}", True),
+    S("ranked_name.rank", "in rank, the {rank} comes out as {items}", held_out=True),
     S("sum_named.add", "I add {items}"),
     S("sum_named.asked", "the sum is over {items}"),
-    S("sum_named.join", "joining {items}", True),
+    S("sum_named.join", "joining {items}", held_out=True),
     S("gap_named.compare", "I compare {items}"),
     S("gap_named.between", "the gap is between {items}"),
-    S("gap_named.subtract", "subtracting within {items}", True),
+    S("gap_named.subtract", "subtracting within {items}", held_out=True),
     S("sum_ends.are", "the two {end} are {items}"),
     S("sum_ends.take", "as the {end} two I take {items}"),
-    S("sum_ends.pair", "the {end} pair is {items}", True),
+    S("sum_ends.pair", "the {end} pair is {items}", held_out=True),
     S("spread.are", "the largest and the smallest are {items}"),
     S("spread.ends", "the two extremes are {items}"),
-    S("spread.top", "from top to bottom the ends are {items}", True),
+    S("spread.top", "from top to bottom the ends are {items}", held_out=True),
     S("lead.are", "the first and the second are {items}"),
     S("lead.top", "the top two are {items}"),
-    S("lead.ahead", "leading the field are {items}", True),
+    S("lead.ahead", "leading the field are {items}", held_out=True),
     S("biggest_rise.is", "the biggest rise has the ends {items}"),
     S("biggest_rise.climb", "the steepest climb links {items}"),
-    S("biggest_rise.jump", "the greatest jump joins {items}", True),
+    S("biggest_rise.jump", "the greatest jump joins {items}", held_out=True),
     S("trend.compare", "I compare {items}"),
     S("trend.ends", "the two ends are {items}"),
-    S("trend.between", "the course is between {items}", True),
+    S("trend.between", "the course is between {items}", held_out=True),
     S("total.add", "I add {items}"),
     S("total.sum", "the sum is over {items}"),
-    S("total.join", "joining {items}", True),
+    S("total.join", "joining {items}", held_out=True),
     S("largest_two.are", "the {end} come out as {items}"),
     S("largest_two.take", "as the {end} I take {items}"),
-    S("largest_two.rank", "in rank, the {end} come out as {items}", True),
+    S("largest_two.rank", "in rank, the {end} come out as {items}", held_out=True),
     S("matching_names.are", "the ones that are {condition} are {items}"),
     S("matching_names.fits", "the condition {condition} fits {items}"),
-    S("matching_names.keep", "counting as {condition} I find {items}", True),
+    S("matching_names.keep", "counting as {condition} I find {items}", held_out=True),
     S("matching_count.are", "the ones that are {condition} are {items}"),
     S("matching_count.fits", "the condition {condition} fits {items}"),
-    S("matching_count.keep", "counting as {condition} I find {items}", True),
+    S("matching_count.keep", "counting as {condition} I find {items}", held_out=True),
     S("exterior.beside", "the angle inside is {items}"),
     S("exterior.straight", "I start from {items}"),
-    S("exterior.supplement", "beside the outer angle lies {items}", True),
+    S("exterior.supplement", "beside the outer angle lies {items}", held_out=True),
 )  # fmt: skip
-CALC_JOINTS = (", so {calc}", ": {calc}", ", and {calc}")
+JOINTS = (", so {calc}", ": {calc}", ", and {calc}")
+"""How a calculation follows the step it belongs to."""

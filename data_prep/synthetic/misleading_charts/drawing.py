@@ -1,4 +1,4 @@
-"""Draw a scene honestly or with its manipulation; equal scenes give equal bytes.
+"""Draw a chart honestly or with its manipulation; equal charts give equal bytes.
 
 Both charts of a pair share data, title, colours and size; the manipulation is all that differs.
 """
@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from data_prep.synthetic.misleading_charts.families import (
-    POP_RADIUS,
-    RECEDING,
-    SHAPE_3D,
-    WALL_3D,
-    Family,
-    Scene,
-)
+from data_prep.synthetic.misleading_charts.families import RECEDING, Family, MisleadingChart
+from data_prep.synthetic.misleading_charts.pie_areas import POP_RADIUS, SHAPE_3D, WALL_3D
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +30,8 @@ GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": 0.8}
 Points = Sequence[tuple[float, float]]
 
 
-def render(family: Family, scene: Scene, manipulated: bool) -> bytes:
-    """Draw a scene as a PNG of ``WIDTH`` x ``HEIGHT`` pixels."""
+def render(family: Family, chart: MisleadingChart, manipulated: bool) -> bytes:
+    """Draw a chart, honestly or manipulated, as a PNG of ``WIDTH`` x ``HEIGHT`` pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -45,8 +39,8 @@ def render(family: Family, scene: Scene, manipulated: bool) -> bytes:
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
     canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
     axes = figure.add_axes((0.14, 0.13, 0.74, 0.76))
-    axes.set_title(scene.title)
-    _DRAW[family.kind, family.manipulation](axes, scene, manipulated)
+    axes.set_title(chart.title)
+    _DRAW[family.kind, family.manipulation](axes, chart, manipulated)
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     file = io.BytesIO()
@@ -54,16 +48,16 @@ def render(family: Family, scene: Scene, manipulated: bool) -> bytes:
     return file.getvalue()
 
 
-def _only_values(scene: Scene) -> tuple[float, ...]:
-    [values] = scene.values.values()
+def _only_values(chart: MisleadingChart) -> tuple[float, ...]:
+    [values] = chart.values.values()
     return values
 
 
-def _value_axis(axes: Axes, scene: Scene, bottom: float, top: float) -> None:
-    """A linear axis with a small tick at every step and about six large ones with grid lines."""
+def _value_axis(axes: Axes, chart: MisleadingChart, bottom: float, top: float) -> None:
+    """Set a linear axis with a small tick at every step and large ones at a few grid lines."""
     from matplotlib.ticker import MultipleLocator
 
-    step = scene.trick["step"]
+    step = chart.drawing_values["step"]
     most = (top - bottom) / step
     every = next(number for number in (1, 2, 5, 10, 20, 50) if most / number <= 10)
     axes.set_ylim(bottom, top)
@@ -73,101 +67,109 @@ def _value_axis(axes: Axes, scene: Scene, bottom: float, top: float) -> None:
     axes.set_axisbelow(True)
 
 
-def _honest_top(scene: Scene) -> float:
-    """End of an axis from zero that leaves a little room: the next step above."""
-    step = scene.trick["step"]
-    return step * (math.floor(1.08 * max(map(max, scene.values.values())) / step) + 1)
+def _honest_top(chart: MisleadingChart) -> float:
+    """Return the end of an axis from zero that leaves a little room: the next step above."""
+    step = chart.drawing_values["step"]
+    return step * (math.floor(1.08 * max(map(max, chart.values.values())) / step) + 1)
 
 
-def _plot(axes: Axes, scene: Scene) -> None:
-    axes.plot(range(len(scene.labels)), _only_values(scene), color=COLOURS[0], marker="o")
-    axes.set_xticks(range(len(scene.labels)), scene.labels)
+def _plot(axes: Axes, chart: MisleadingChart) -> None:
+    axes.plot(range(len(chart.labels)), _only_values(chart), color=COLOURS[0], marker="o")
+    axes.set_xticks(range(len(chart.labels)), chart.labels)
 
 
-def _bars(axes: Axes, scene: Scene) -> None:
-    axes.bar(range(len(scene.labels)), _only_values(scene), 0.5, color=COLOURS[0])
-    axes.set_xticks(range(len(scene.labels)), scene.labels)
-    axes.set_xlim(-0.8, len(scene.labels) - 0.2)
+def _bars(axes: Axes, chart: MisleadingChart) -> None:
+    axes.bar(range(len(chart.labels)), _only_values(chart), 0.5, color=COLOURS[0])
+    axes.set_xticks(range(len(chart.labels)), chart.labels)
+    axes.set_xlim(-0.8, len(chart.labels) - 0.2)
 
 
-def _truncated(draw: Callable[[Axes, Scene], None]) -> Callable[[Axes, Scene, bool], None]:
-    def drawn(axes: Axes, scene: Scene, manipulated: bool) -> None:
-        draw(axes, scene)
-        _value_axis(axes, scene, scene.trick["base"] if manipulated else 0, _honest_top(scene))
-
-    return drawn
-
-
-def _compressed(draw: Callable[[Axes, Scene], None]) -> Callable[[Axes, Scene, bool], None]:
-    def drawn(axes: Axes, scene: Scene, manipulated: bool) -> None:
-        draw(axes, scene)
-        _value_axis(axes, scene, 0, scene.trick["top"] if manipulated else _honest_top(scene))
+def _truncated(
+    draw: Callable[[Axes, MisleadingChart], None],
+) -> Callable[[Axes, MisleadingChart, bool], None]:
+    def drawn(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+        draw(axes, chart)
+        _value_axis(
+            axes, chart, chart.drawing_values["base"] if manipulated else 0, _honest_top(chart)
+        )
 
     return drawn
 
 
-def _inverted_axis(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    _plot(axes, scene)
-    _value_axis(axes, scene, 0, _honest_top(scene))
+def _compressed(
+    draw: Callable[[Axes, MisleadingChart], None],
+) -> Callable[[Axes, MisleadingChart, bool], None]:
+    def drawn(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+        draw(axes, chart)
+        _value_axis(
+            axes, chart, 0, chart.drawing_values["top"] if manipulated else _honest_top(chart)
+        )
+
+    return drawn
+
+
+def _inverted_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    _plot(axes, chart)
+    _value_axis(axes, chart, 0, _honest_top(chart))
     if manipulated:
         axes.invert_yaxis()
 
 
-def _inconsistent_axis(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    years = [int(label) for label in scene.labels]
-    places = list(range(len(years))) if manipulated else years
-    axes.plot(places, _only_values(scene), color=COLOURS[0], marker="o")
-    axes.set_xticks(places, scene.labels, rotation=0 if manipulated else 90)
-    _value_axis(axes, scene, 0, _honest_top(scene))
+def _inconsistent_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    years = [int(label) for label in chart.labels]
+    xs = list(range(len(years))) if manipulated else years
+    axes.plot(xs, _only_values(chart), color=COLOURS[0], marker="o")
+    axes.set_xticks(xs, chart.labels, rotation=0 if manipulated else 90)
+    _value_axis(axes, chart, 0, _honest_top(chart))
 
 
-def _dual_axes(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    places = range(len(scene.labels))
-    (first, below), (second, above) = scene.values.items()
-    axes.set_xticks(places, scene.labels)
-    lines = axes.plot(places, below, color=COLOURS[0], marker="o", label=first)
+def _dual_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    xs = range(len(chart.labels))
+    (first, below), (second, above) = chart.values.items()
+    axes.set_xticks(xs, chart.labels)
+    lines = axes.plot(xs, below, color=COLOURS[0], marker="o", label=first)
     if not manipulated:
-        lines += axes.plot(places, above, color=COLOURS[3], marker="s", label=second)
-        _value_axis(axes, scene, 0, _honest_top(scene))
+        lines += axes.plot(xs, above, color=COLOURS[3], marker="s", label=second)
+        _value_axis(axes, chart, 0, _honest_top(chart))
     else:
         right = axes.twinx()
-        lines += right.plot(places, above, color=COLOURS[3], marker="s", label=second)
+        lines += right.plot(xs, above, color=COLOURS[3], marker="s", label=second)
         for side, name, colour, top in (
-            (axes, first, COLOURS[0], scene.trick["first_top"]),
-            (right, second, COLOURS[3], scene.trick["second_top"]),
+            (axes, first, COLOURS[0], chart.drawing_values["first_top"]),
+            (right, second, COLOURS[3], chart.drawing_values["second_top"]),
         ):
-            _value_axis(side, scene, 0, top)
+            _value_axis(side, chart, 0, top)
             side.set_ylabel(name, color=colour)
             side.tick_params(axis="y", which="both", colors=colour)
         right.grid(False)
     axes.legend(handles=lines, loc="lower left")
 
 
-def _perspective_bars(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    """Bars against a wall that runs away to the right; its grid lines run with it."""
+def _perspective_bars(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    """Draw bars against a wall that recedes to the right, with its grid lines."""
     if not manipulated:
-        _bars(axes, scene)
-        _value_axis(axes, scene, 0, _honest_top(scene))
+        _bars(axes, chart)
+        _value_axis(axes, chart, 0, _honest_top(chart))
         return
-    count, top = len(scene.labels), _honest_top(scene)
+    count, top = len(chart.labels), _honest_top(chart)
 
-    def seen(along: float, height: float) -> tuple[float, float]:
-        """A point of the wall on the page; sizes shrink evenly, the eye is at half height."""
+    def project(along: float, height: float) -> tuple[float, float]:
+        """Project a point of the wall on the page; sizes shrink evenly, eyes are at half height."""
         size = 1 / (1 + (1 / RECEDING - 1) * along / count)
         across = (1 - size) / (1 - RECEDING)
         return across, 0.5 + (height / top - 0.5) * size
 
     for value in range(int(top) + 1):
-        axes.plot(*zip(seen(0, value), seen(count, value), strict=True), zorder=0, **GRID)
-        axes.text(-0.02, seen(0, value)[1], str(value), ha="right", va="center", fontsize=8)
-    for number, (label, high) in enumerate(zip(scene.labels, _only_values(scene), strict=True)):
+        axes.plot(*zip(project(0, value), project(count, value), strict=True), zorder=0, **GRID)
+        axes.text(-0.02, project(0, value)[1], str(value), ha="right", va="center", fontsize=8)
+    for number, (label, high) in enumerate(zip(chart.labels, _only_values(chart), strict=True)):
         left, right = number + 0.25, number + 0.7
-        face = [seen(left, 0), seen(right, 0), seen(right, high), seen(left, high)]
-        side = [seen(right, 0), seen(right + 0.15, 0), seen(right + 0.15, high),
-                seen(right, high)]  # fmt: skip
+        face = [project(left, 0), project(right, 0), project(right, high), project(left, high)]
+        side = [project(right, 0), project(right + 0.15, 0), project(right + 0.15, high),
+                project(right, high)]  # fmt: skip
         _fill(axes, face, COLOURS[0])
         _fill(axes, side, COLOURS[0], DARK)
-        x, y = seen((left + right) / 2, 0)
+        x, y = project((left + right) / 2, 0)
         axes.text(x, y - 0.02, label, ha="center", va="top", fontsize=9)
     axes.set_xlim(-0.08, 1.02)
     axes.set_ylim(-0.08, 1.04)
@@ -182,28 +184,28 @@ def _fill(axes: Axes, corners: Points, colour: str, brightness: float = 1.0) -> 
     axes.add_patch(Polygon(corners, closed=True, facecolor=shade, edgecolor="none"))
 
 
-def _pictorial(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    """Bars, or towers of one shape whose width grows with their height."""
+def _pictorial(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    """Draw bars, or towers of one shape whose width grows with their height."""
     if not manipulated:
-        _bars(axes, scene)
+        _bars(axes, chart)
     else:
-        values = _only_values(scene)
+        values = _only_values(chart)
         half = 0.45 / max(values)
-        for place, value in enumerate(values):
+        for x_middle, value in enumerate(values):
             outline = ((-0.6, 0), (0.6, 0), (0.6, 0.6), (1, 0.6), (0, 1), (-1, 0.6), (-0.6, 0.6))
-            corners = [(place + half * value * x, value * y) for x, y in outline]
+            corners = [(x_middle + half * value * x, value * y) for x, y in outline]
             _fill(axes, corners, COLOURS[0])
-        axes.set_xticks(range(len(values)), scene.labels)
+        axes.set_xticks(range(len(values)), chart.labels)
         axes.set_xlim(-0.8, len(values) - 0.2)
-    _value_axis(axes, scene, 0, _honest_top(scene))
+    _value_axis(axes, chart, 0, _honest_top(chart))
 
 
-def _swapped_axes(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    across, up = scene.values.items()
+def _swapped_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    across, up = chart.values.items()
     if manipulated:
         across, up = up, across
     axes.scatter(across[1], up[1], color=COLOURS[0], s=45, zorder=2)
-    for name, x, y in zip(scene.labels, across[1], up[1], strict=True):
+    for name, x, y in zip(chart.labels, across[1], up[1], strict=True):
         axes.text(x + 0.4, y + 0.4, name)
     axes.set_xlabel(across[0])
     axes.set_ylabel(up[0])
@@ -212,12 +214,12 @@ def _swapped_axes(axes: Axes, scene: Scene, manipulated: bool) -> None:
     axes.set_axisbelow(True)
 
 
-def _logarithmic(axes: Axes, scene: Scene, manipulated: bool) -> None:
+def _logarithmic(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    months, values = list(map(int, scene.labels)), _only_values(scene)
+    months, values = list(map(int, chart.labels)), _only_values(chart)
     axes.scatter(months, values, color=COLOURS[0], s=45, zorder=2)
-    axes.axvline(scene.trick["event"], color=COLOURS[3], linestyle="--")
+    axes.axvline(chart.drawing_values["event"], color=COLOURS[3], linestyle="--")
     axes.set_xticks(months)
     axes.set_xlabel("Month")
     if manipulated:
@@ -230,19 +232,19 @@ def _logarithmic(axes: Axes, scene: Scene, manipulated: bool) -> None:
     axes.set_axisbelow(True)
 
 
-def _inverted_colours(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    """Made-up regions, dark for much, or manipulated, dark for little."""
+def _inverted_colours(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    """Draw made-up regions: dark for high values or, manipulated, for low ones."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, to_hex
 
-    rng, columns, rows = Random(int(scene.trick["layout"])), 4, 3
+    rng, columns, rows = Random(int(chart.drawing_values["layout"])), 4, 3
     corners = {
         (x, y): (x + rng.uniform(-0.25, 0.25), y + rng.uniform(-0.25, 0.25))
         for x in range(columns + 1)
         for y in range(rows + 1)
     }
     scale: Any = ScalarMappable(Normalize(0, 100), "Blues_r" if manipulated else "Blues")
-    for number, (name, value) in enumerate(zip(scene.labels, _only_values(scene), strict=True)):
+    for number, (name, value) in enumerate(zip(chart.labels, _only_values(chart), strict=True)):
         x, y = number % columns, number // columns
         around = [corners[x, y], corners[x + 1, y], corners[x + 1, y + 1], corners[x, y + 1]]
         colour = to_hex(scale.to_rgba(value))
@@ -255,9 +257,9 @@ def _inverted_colours(axes: Axes, scene: Scene, manipulated: bool) -> None:
     axes.figure.colorbar(scale, ax=axes, ticks=range(0, 101, 10))
 
 
-def _pie_3d(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    """A flat pie, or one tilted away, with the wall of its front half in the shade."""
-    shape, arcs = (SHAPE_3D if manipulated else 1.0), list(_arcs(scene))
+def _pie_3d(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    """Draw a flat pie, or a tilted one with the wall of its front half in the shade."""
+    shape, arcs = (SHAPE_3D if manipulated else 1.0), list(_arcs(chart))
     if manipulated:
         for (start, end), colour in zip(arcs, COLOURS, strict=True):
             for turn in (-360, 0, 360):
@@ -268,24 +270,24 @@ def _pie_3d(axes: Axes, scene: Scene, manipulated: bool) -> None:
                     _fill(axes, wall, colour, DARK)
     for (start, end), colour in zip(arcs, COLOURS, strict=True):
         _fill(axes, [(0, 0), *_arc(start, end, 1.0, shape)], colour)
-    _frame_pie(axes, scene)
+    _frame_pie(axes, chart)
 
 
-def _pop_out(axes: Axes, scene: Scene, manipulated: bool) -> None:
-    """A flat pie, or one whose first slice is pulled out and enlarged."""
-    for number, ((start, end), colour) in enumerate(zip(_arcs(scene), COLOURS, strict=True)):
+def _pop_out(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    """Draw a flat pie, or one whose first slice is pulled out and enlarged."""
+    for number, ((start, end), colour) in enumerate(zip(_arcs(chart), COLOURS, strict=True)):
         is_popped = manipulated and number == 0
         middle = math.radians((start + end) / 2)
         away = 0.14 if is_popped else 0.0
         tip = (away * math.cos(middle), away * math.sin(middle))
         edge = _arc(start, end, POP_RADIUS if is_popped else 1.0, 1.0)
         _fill(axes, [tip, *((tip[0] + x, tip[1] + y) for x, y in edge)], colour)
-    _frame_pie(axes, scene)
+    _frame_pie(axes, chart)
 
 
-def _arcs(scene: Scene) -> list[tuple[float, float]]:
-    """Start and end of every slice, in degrees counter-clockwise."""
-    ends = scene.trick["start"] + 3.6 * np.cumsum((0.0, *_only_values(scene)))
+def _arcs(chart: MisleadingChart) -> list[tuple[float, float]]:
+    """Return start and end of every slice, in degrees counter-clockwise."""
+    ends = chart.drawing_values["start"] + 3.6 * np.cumsum((0.0, *_only_values(chart)))
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
@@ -294,11 +296,11 @@ def _arc(start: float, end: float, radius: float, shape: float) -> list[tuple[fl
     return [(radius * math.cos(angle), radius * shape * math.sin(angle)) for angle in angles]
 
 
-def _frame_pie(axes: Axes, scene: Scene) -> None:
+def _frame_pie(axes: Axes, chart: MisleadingChart) -> None:
     from matplotlib.patches import Patch
 
     names = [Patch(color=colour, label=name)
-             for name, colour in zip(scene.labels, COLOURS, strict=True)]  # fmt: skip
+             for name, colour in zip(chart.labels, COLOURS, strict=True)]  # fmt: skip
     axes.legend(handles=names, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.set_aspect("equal", anchor="W")
     axes.set_xlim(-1.45, 1.45)
@@ -306,7 +308,7 @@ def _frame_pie(axes: Axes, scene: Scene) -> None:
     axes.set_axis_off()
 
 
-_DRAW: dict[tuple[str, str], Callable[[Axes, Scene, bool], None]] = {
+_DRAW: dict[tuple[str, str], Callable[[Axes, MisleadingChart, bool], None]] = {
     ("line", "inconsistent x-axis"): _inconsistent_axis,
     ("line", "inverted y-axis"): _inverted_axis,
     ("line", "dual axes"): _dual_axes,
@@ -322,4 +324,4 @@ _DRAW: dict[tuple[str, str], Callable[[Axes, Scene, bool], None]] = {
     ("pie", "3D effect"): _pie_3d,
     ("pie", "pop out"): _pop_out,
 }
-"""By kind and manipulation, as ``families.FAMILIES`` names them."""
+"""Function that draws each kind and manipulation, as ``families.FAMILIES`` names them."""

@@ -1,4 +1,4 @@
-"""Critiques, confidences and scores that follow from what is known of two responses."""
+"""Labels, critiques, confidences and scores that follow from what is known of two responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Literal
 
-from data_prep.synthetic.preference_pairs.responses import Side, joined
+from data_prep.synthetic.charts.responses import join_list
+from data_prep.synthetic.preference_pairs.responses import PairedResponse
 from data_prep.synthetic.preference_pairs.wordings import (
     MADE_UP,
     MISREAD,
@@ -18,9 +19,9 @@ from data_prep.synthetic.preference_pairs.wordings import (
 from judging.tasks.truthful import TIE, A, B
 
 Evidence = Literal["reference", "description", "picture"]
-"""What shows the right answer."""
+"""The source that a judge can take the right answer from."""
 
-_ADDS = {PADDED: "adds what nobody asked for", MADE_UP: "adds a guess"}
+_ADDITIONS = {PADDED: "adds what nobody asked for", MADE_UP: "adds a guess"}
 _FAULTS = {
     MISREAD: "misreads a value",
     MISREASONED: "reasons wrongly",
@@ -28,79 +29,91 @@ _FAULTS = {
     MADE_UP: "makes things up",
 }
 _CONFIDENCE = {"truth": 0.95, "truth, padded": 0.88, "padding": 0.78, "tie": 0.6}
-_UNSEEN = 0.1
-"""How much less sure of what only a picture shows."""
+"""Confidence by what decides the pair."""
+_PICTURE_DISCOUNT = 0.1
+"""Loss of confidence where only a picture shows the right answer."""
 RIGHT, RIGHT_PADDED, WRONG, WRONG_PADDED, NO_ANSWER = 9, 7, 3, 2, 1
+"""Scores from 0 to 10 of single responses."""
 
 
-def preference(first: Side, second: Side) -> str:
-    """The label: truth decides; between equals, who adds less."""
-    a, b = ((side.right, side.addition is None) for side in (first, second))
+def preference(first: PairedResponse, second: PairedResponse) -> str:
+    """Return the label of a pair: truth decides; between equals, the response that adds nothing."""
+    a, b = ((response.right, response.addition is None) for response in (first, second))
     return TIE if a == b else A if a > b else B
 
 
-def pair_critique(sides: Sequence[Side], truth: Sequence[str], evidence: Evidence) -> str:
-    """What decides between two responses, in a few short sentences."""
-    told = [
-        f"Response {name} {f'says {joined(side.answers)}' if side.answers else 'gives no answer'}"
-        for name, side in zip((A, B), sides, strict=True)
-    ]
-    source = SOURCES[evidence].format(truth=joined(truth))
-    return f"{source} {told[0]}; {told[1]}. {_conclusion(sides, evidence)}"
+def pair_critique(
+    responses: Sequence[PairedResponse], truth: Sequence[str], evidence: Evidence
+) -> str:
+    """Write in a few short sentences what decides between two responses."""
+    first, second = (
+        f"Response {name} "
+        + (f"says {join_list(response.answers)}" if response.answers else "gives no answer")
+        for name, response in zip((A, B), responses, strict=True)
+    )
+    source = SOURCES[evidence].format(truth=join_list(truth))
+    return f"{source} {first}; {second}. {_conclusion(responses, evidence)}"
 
 
-def single_critique(side: Side, truth: Sequence[str], evidence: Evidence) -> str:
-    """What decides about one response."""
-    source = SOURCES[evidence].format(truth=joined(truth))
-    said = f"The response says {joined(side.answers)}" if side.answers else "The response"
-    if side.right:
-        return f"{source} {said} and {_adds(side) if side.addition else 'nothing else'}."
-    fault = _fault(side, evidence)
-    and_more = f" and {_adds(side)}" if side.addition else ""
-    return f"{source} {said}{' and' if side.answers else ''} {fault}{and_more}."
+def single_critique(response: PairedResponse, truth: Sequence[str], evidence: Evidence) -> str:
+    """Write in a short sentence what decides about one response."""
+    source = SOURCES[evidence].format(truth=join_list(truth))
+    answers = join_list(response.answers)
+    subject = f"The response says {answers}" if answers else "The response"
+    if response.right:
+        addition = _addition(response) if response.addition else "nothing else"
+        return f"{source} {subject} and {addition}."
+    fault = _fault(response, evidence)
+    addition = f" and {_addition(response)}" if response.addition else ""
+    return f"{source} {subject}{' and' if answers else ''} {fault}{addition}."
 
 
-def score_of_side(side: Side) -> int:
-    """0 to 10: false below 5, true above; what stands beside the answer costs something."""
-    if side.right:
-        return RIGHT_PADDED if side.addition else RIGHT
-    if side.fault in (OFF_TOPIC, MADE_UP):
+def score_response(response: PairedResponse) -> int:
+    """Score a response from 0 to 10: false below 5, true above; an addition costs something."""
+    if response.right:
+        return RIGHT_PADDED if response.addition else RIGHT
+    if response.fault in (OFF_TOPIC, MADE_UP):
         return NO_ANSWER
-    return WRONG_PADDED if side.addition else WRONG
+    return WRONG_PADDED if response.addition else WRONG
 
 
-def confidence(rng: Random, sides: Sequence[Side], evidence: Evidence) -> float:
-    """How clear the difference is, as one would state it without knowing the label."""
-    first, second = sides
+def confidence(rng: Random, responses: Sequence[PairedResponse], evidence: Evidence) -> float:
+    """Draw how clear the difference is, as a judge would state it without knowing the label."""
+    first, second = responses
     if first.right != second.right:
-        kind = "truth, padded" if first.addition or second.addition else "truth"
+        decided_by = "truth, padded" if first.addition or second.addition else "truth"
     else:
-        kind = "padding" if preference(first, second) != TIE else "tie"
-    sure = _CONFIDENCE[kind] - (_UNSEEN if evidence == "picture" else 0) + rng.uniform(-0.04, 0.04)
-    return round(sure, 2)
+        decided_by = "padding" if preference(first, second) != TIE else "tie"
+    discount = _PICTURE_DISCOUNT if evidence == "picture" else 0
+    return round(_CONFIDENCE[decided_by] - discount + rng.uniform(-0.04, 0.04), 2)
 
 
-def _conclusion(sides: Sequence[Side], evidence: Evidence) -> str:
-    first, second = sides
+def _conclusion(responses: Sequence[PairedResponse], evidence: Evidence) -> str:
+    first, second = responses
     if first.right != second.right:
         won, lost = (0, 1) if first.right else (1, 0)
-        padded = f", though it {_adds(sides[won])}" if sides[won].addition else ""
+        winner = responses[won]
+        padded = f", though it {_addition(winner)}" if winner.addition else ""
         right = f"Response {(A, B)[won]} is right{padded}"
-        return f"{right}; Response {(A, B)[lost]} {_fault(sides[lost], evidence)}."
+        return f"{right}; Response {(A, B)[lost]} {_fault(responses[lost], evidence)}."
     both = "Both are right" if first.right else "Both are wrong"
     if preference(first, second) == TIE:
         return f"{both} and alike."
     lost = 0 if first.addition else 1
-    return f"{both}, but Response {(A, B)[lost]} {_adds(sides[lost])}."
+    return f"{both}, but Response {(A, B)[lost]} {_addition(responses[lost])}."
 
 
-def _adds(side: Side) -> str:
-    assert side.addition
-    return _ADDS[side.addition]
+def _addition(response: PairedResponse) -> str:
+    assert response.addition
+    return _ADDITIONS[response.addition]
 
 
-def _fault(side: Side, evidence: Evidence) -> str:
-    """Why it is wrong, as far as the judge can see: a reference alone does not show how."""
-    if side.fault is None or (evidence == "reference" and side.fault in (MISREAD, MISREASONED)):
+def _fault(response: PairedResponse, evidence: Evidence) -> str:
+    """Say why a response is wrong, as far as a judge can see it.
+
+    A reference alone does not show how a wrong answer came about.
+    """
+    fault = response.fault
+    if fault is None or (evidence == "reference" and fault in (MISREAD, MISREASONED)):
         return "is wrong"
-    return _FAULTS[side.fault]
+    return _FAULTS[fault]

@@ -1,42 +1,33 @@
-"""Pairs on disk: splits that share no question, single responses beside them, pictures once."""
+"""Pairs on disk: splits that share no question, single responses beside them, and pictures."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from data_prep.sources.images import image_names
 from data_prep.splits.manifest import write_prepared
-from data_prep.splits.splits import HeldOut, Splits, shuffled
+from data_prep.splits.splits import HeldOut, Splits, fill_by_group, shuffled
+from data_prep.synthetic.pictures import save_picture
 from data_prep.synthetic.preference_pairs.generate import PairRow
 from judging.types import LabelledExample, Split
 
-IMAGE_FOLDER, SCORES_FOLDER = "images", "scores"
+SCORES_FOLDER = "scores"
 
 PairSplits = dict[Split, list[PairRow]]
 
 
-def deal(
+def split_pairs(
     rows: Sequence[PairRow], test: Sequence[PairRow], held_out: HeldOut, seed: int
 ) -> PairSplits:
-    """Deal pairs to train, val and cal beside a test split worded in forms of its own.
+    """Deal pairs to train, val and cal beside a test split that has wordings of its own.
 
-    Pairs that ask the same go to the same split, so val and cal come out a little larger than asked
-    for. Pictures are not shared: every pair has its own.
+    Pairs with the same question go to the same split, so val and cal may become a little larger
+    than ``held_out`` says. No two pairs share a picture.
     """
-    by_question: dict[str, list[PairRow]] = {}
-    for row in rows:
-        by_question.setdefault(row.pair.metadata["asked"], []).append(row)
-    questions = sorted(by_question, key=lambda question: _digest(seed, question))
-    targets = held_out.targets(len(rows) + len(test))
-    splits: PairSplits = {"val": [], "cal": [], "train": [], "test": list(test)}
-    small: tuple[Split, ...] = ("val", "cal")
-    for question in questions:
-        wanting = (split for split in small if len(splits[split]) < round(targets[split]))
-        splits[next(wanting, "train")] += by_question[question]
-    return splits
+    sizes = held_out.targets(len(rows) + len(test))
+    splits = fill_by_group(rows, lambda row: row.pair.metadata["asked"], sizes, seed)
+    return {**splits, "test": list(test)}
 
 
 def write_pairs(
@@ -53,7 +44,7 @@ def write_pairs(
 
     Args:
         out: Folder to write to; made if it is missing.
-        splits: From :func:`deal`.
+        splits: Result of :func:`split_pairs`.
         both_orders: Train on every pair in both orders of its responses.
         source: What the pairs were made from.
         held_out: Sizes that were asked for.
@@ -63,17 +54,16 @@ def write_pairs(
     Returns:
         The pairs of every split, as written.
     """
-    for rows in splits.values():
-        for row in rows:
-            if row.png:
-                image_names({"bytes": row.png}, out, out / IMAGE_FOLDER)
     pairs: Splits = {}
     singles: Splits = {}
     for split, rows in splits.items():
-        turned = [row.swapped for row in rows] if both_orders and split == "train" else []
-        pairs[split] = _in_split([*(row.pair for row in rows), *turned], split, seed)
-        alone = (_from(SCORES_FOLDER, single) for row in rows for single in row.singles)
-        singles[split] = _in_split(list(alone), split, seed)
+        for row in rows:
+            if row.png:
+                save_picture(row.png, out)
+        swapped = [row.swapped for row in rows] if both_orders and split == "train" else []
+        pairs[split] = _in_split([*(row.pair for row in rows), *swapped], split, seed)
+        responses = (_in_subfolder(single) for row in rows for single in row.singles)
+        singles[split] = _in_split(responses, split, seed)
     shared: dict[str, Any] = {"held_out": held_out, "seed": seed, "command": command}
     write_prepared(out / SCORES_FOLDER, singles, source={**source, "rows_are": "single"}, **shared)
     write_prepared(out, pairs, source={**source, "rows_are": "pairs"}, **shared)
@@ -81,16 +71,12 @@ def write_pairs(
 
 
 def _in_split(
-    examples: Sequence[LabelledExample], split: Split, seed: int
+    examples: Iterable[LabelledExample], split: Split, seed: int
 ) -> list[LabelledExample]:
-    return shuffled((one.model_copy(update={"split": split}) for one in examples), seed)
+    return shuffled((row.model_copy(update={"split": split}) for row in examples), seed)
 
 
-def _from(folder: str, example: LabelledExample) -> LabelledExample:
-    """The example as a file in a folder beside the pictures' names it."""
+def _in_subfolder(example: LabelledExample) -> LabelledExample:
+    """Return an example whose picture is named from a folder beside that of the pictures."""
     images = tuple(f"../{name}" for name in example.images)
     return example.model_copy(update={"images": images}) if images else example
-
-
-def _digest(seed: int, text: str) -> bytes:
-    return hashlib.sha256(f"{seed}\n{text}".encode()).digest()

@@ -1,12 +1,11 @@
 """Draw pairs of responses to questions about pictures; labels hold by construction.
 
-If exactly one response is right it wins. Otherwise the one that adds nothing beside its answer wins
+If exactly one response is right, it wins. Otherwise a response that adds nothing to its answer wins
 over one that does; equals tie (TruthfulJudge, section 5 and appendix F).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
@@ -14,24 +13,24 @@ from typing import Any
 
 from data_prep.synthetic.charts.drawing import render
 from data_prep.synthetic.charts.operations import operations_for
-from data_prep.synthetic.charts.questions import QUESTION_FORMS
-from data_prep.synthetic.charts.responses import Task, slots_of
-from data_prep.synthetic.charts.scenes import KINDS, Scene, draw_scene
+from data_prep.synthetic.charts.questions import QUESTIONS
+from data_prep.synthetic.charts.responses import Exercise, draw_exercise, questions_for, slots_of
+from data_prep.synthetic.charts.scenes import KINDS, ChartScene, draw_scene
 from data_prep.synthetic.charts.styles import draw_style
+from data_prep.synthetic.pictures import picture_path
 from data_prep.synthetic.preference_pairs.critiques import (
     Evidence,
     confidence,
     pair_critique,
     preference,
-    score_of_side,
+    score_response,
     single_critique,
 )
 from data_prep.synthetic.preference_pairs.responses import (
-    FormSplit,
-    Side,
-    right_side,
+    PairedResponse,
+    right_response,
     with_addition,
-    wrong_side,
+    wrong_response,
 )
 from data_prep.synthetic.preference_pairs.wordings import (
     DESCRIPTIONS,
@@ -41,6 +40,8 @@ from data_prep.synthetic.preference_pairs.wordings import (
     OFF_TOPIC,
     PADDED,
 )
+from data_prep.synthetic.seeds import seeded_rng
+from data_prep.synthetic.wording import WordingSplit, wordings_of
 from judging.types import LabelledExample
 
 CASES = {
@@ -54,13 +55,15 @@ CASES = {
 }
 """Share of pairs; the last three tie."""
 FAULTS = {MISREAD: 0.35, MISREASONED: 0.25, OFF_TOPIC: 0.2, MADE_UP: 0.2}
-"""Why a wrong response is wrong, before some tasks refuse a fault."""
+"""Shares of the faults of wrong responses; some exercises do not allow some faults."""
 PADDINGS = {PADDED: 0.6, MADE_UP: 0.4}
 DESCRIBED_SHARE = 0.1
-"""Of pairs without a picture: the data stand in the question and there is no reference."""
+"""Share of the pairs without a picture that have the data in the question and no reference."""
 REFERENCE_SHARE = 0.5
-"""Of pairs with a picture: a reference answer makes the picture dispensable."""
+"""Share of the pairs with a picture that have a reference answer and so do not need the picture."""
 PICTURE_SHARE = 0.1
+
+Responses = tuple[PairedResponse, PairedResponse]
 
 
 @dataclass(frozen=True)
@@ -79,162 +82,163 @@ class PairRow:
     png: bytes | None
 
 
-def generate(
-    num_rows: int, seed: int, forms: FormSplit, pictures: float = PICTURE_SHARE
+def generate_pairs(
+    num_rows: int, seed: int, wordings: WordingSplit, pictures: float = PICTURE_SHARE
 ) -> Iterator[PairRow]:
-    """Stream pairs. Row ``i`` depends on ``seed``, ``forms``, ``pictures`` and ``i`` alone.
+    """Stream pairs. Row ``i`` depends on ``seed``, ``wordings``, ``pictures`` and ``i`` alone.
 
     Args:
         num_rows: How many pairs to draw.
         seed: Any integer.
-        forms: ``train`` never shows a held-out question, response or step form; ``test`` shows no
-            other.
+        wordings: Wordings of questions and responses. Questions of ``test``, too, are worded in
+            held-out wordings only.
         pictures: Share of pairs that come with a picture, from 0 to 1.
     """
     for number in range(num_rows):
-        key = f"pairs\x1f{seed}\x1f{forms}\x1f{pictures}\x1f{number}"
-        rng = Random(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big"))
-        yield _draw_row(rng, f"pairs-{forms}-{seed}-{number}", forms, pictures)
+        rng = seeded_rng("pairs", seed, wordings, pictures, number)
+        yield _draw_row(rng, f"pairs-{wordings}-{seed}-{number}", wordings, pictures)
 
 
-def _draw_row(rng: Random, row_id: str, forms: FormSplit, pictures: float) -> PairRow:
-    task, scene = _draw_task(rng)
-    case = _weighted(rng, CASES)
-    sides = None
-    while sides is None:
-        sides = _draw_sides(rng, task, case, forms)
-        if sides is None:
-            task, scene = _draw_task(rng)
-    with_picture = rng.random() < pictures
-    evidence: Evidence = "reference"
-    if rng.random() < ((1 - REFERENCE_SHARE) if with_picture else DESCRIBED_SHARE):
-        evidence = "picture" if with_picture else "description"
-    return _row(rng, row_id, task, scene, case, sides, evidence, with_picture, forms)
+def _draw_row(rng: Random, row_id: str, wordings: WordingSplit, pictures: float) -> PairRow:
+    exercise, scene = _draw_exercise(rng)
+    case = _draw_weighted(rng, CASES)
+    responses = _draw_responses(rng, exercise, case, wordings)
+    while responses is None:
+        exercise, scene = _draw_exercise(rng)
+        responses = _draw_responses(rng, exercise, case, wordings)
+    evidence, with_picture = _draw_evidence(rng, pictures)
+    question = rng.choice(questions_for(exercise, wordings_of(QUESTIONS, wordings)))
+    question_text = question.template.format(**slots_of(exercise))
+    full_question = question_text
+    if evidence == "description":
+        description = rng.choice(wordings_of(DESCRIPTIONS, wordings))
+        full_question = description.template.format(data=scene.describe(), question=question_text)
+    png = render(scene, draw_style(rng)) if with_picture else None
+    facts = _PairFacts(
+        row_id=row_id,
+        question=full_question,
+        truth=exercise.references,
+        evidence=evidence,
+        images=(picture_path(png),) if png else (),
+        confidence=confidence(rng, responses, evidence),
+        metadata={
+            "case": case,
+            "evidence": evidence,
+            "needs_picture": evidence == "picture",
+            "kind": scene.kind,
+            "operation": exercise.problem.operation,
+            "question_form": question.id,
+            "asked": question_text,
+            "readings": scene.readings(),
+        },
+    )
+    first, second = responses
+    return PairRow(
+        pair=facts.pair(row_id, (first, second)),
+        swapped=facts.pair(f"{row_id}-swapped", (second, first)),
+        singles=(facts.single(f"{row_id}-a", first), facts.single(f"{row_id}-b", second)),
+        png=png,
+    )
 
 
-def _draw_task(rng: Random) -> tuple[Task, Scene]:
-    """Draw a picture's data and a problem that they leave no doubt about."""
+def _draw_exercise(rng: Random) -> tuple[Exercise, ChartScene]:
     kind = rng.choice(list(KINDS.values()))
     scene = draw_scene(rng, kind)
-    operations = operations_for(kind.name)
-    while True:
-        column = rng.choice(scene.columns)
-        view = scene.view(column)
-        problem = rng.choices(list(operations), list(operations.values()))[0](rng, view)
-        truth = problem.solve(view) if problem else None
-        if problem and truth and truth.answers:
-            return Task(kind, column, view, problem, truth), scene
+    return draw_exercise(rng, kind, scene, operations_for(kind.name)), scene
 
 
-def _draw_sides(rng: Random, task: Task, case: str, forms: FormSplit) -> tuple[Side, Side] | None:
-    """Two different responses of a case, in random order."""
+def _draw_responses(
+    rng: Random, exercise: Exercise, case: str, wordings: WordingSplit
+) -> Responses | None:
+    """Draw two different responses of a case, in random order; ``None`` if there are none."""
 
-    def right() -> Side:
-        return right_side(rng, task, forms)
+    def right() -> PairedResponse:
+        return right_response(rng, exercise, wordings)
 
-    def wrong(*faults: str) -> Side | None:
-        return wrong_side(rng, task, _weighted(rng, {f: FAULTS[f] for f in faults}), forms)
+    def wrong(*faults: str) -> PairedResponse | None:
+        fault = _draw_weighted(rng, {name: FAULTS[name] for name in faults})
+        return wrong_response(rng, exercise, fault, wordings)
 
     if case in ("one right", "one right, padded"):
-        sides = [right(), wrong(*FAULTS)]
+        responses = [right(), wrong(*FAULTS)]
     elif case.startswith("both right"):
-        sides = [right(), right()]
+        responses = [right(), right()]
     else:  # a response without an answer is not as wrong as one with a false answer
-        sides = [wrong(MISREAD, MISREASONED), wrong(MISREAD, MISREASONED)]
-    if None in sides:
+        responses = [wrong(MISREAD, MISREASONED), wrong(MISREAD, MISREASONED)]
+    if None in responses:
         return None
-    first, second = (side for side in sides if side)
+    first, second = (response for response in responses if response)
     if case.endswith("padded"):
-        tag = _weighted(rng, PADDINGS)
-        first = with_addition(rng, first, tag, task, forms)
+        tag = _draw_weighted(rng, PADDINGS)
+        first = with_addition(rng, first, tag, exercise, wordings)
         if case.endswith("both padded"):
-            second = with_addition(rng, second, tag, task, forms)
+            second = with_addition(rng, second, tag, exercise, wordings)
     if first.text == second.text:
         return None
     return (first, second) if rng.random() < 0.5 else (second, first)
 
 
-def _row(
-    rng: Random,
-    row_id: str,
-    task: Task,
-    scene: Scene,
-    case: str,
-    sides: tuple[Side, Side],
-    evidence: Evidence,
-    with_picture: bool,
-    forms: FormSplit,
-) -> PairRow:
-    form = rng.choice(
-        [
-            form
-            for form in QUESTION_FORMS
-            if form.operation == task.problem.operation
-            and form.kind in ("", task.kind.name)
-            and form.held_out == (forms == "test")
-        ]
-    )
-    question = form.template.format(**slots_of(task))
-    truth = task.truth.answers
-    if len(truth) > 1:  # names, told in the picture's order whatever their ranks
-        truth = tuple(sorted(truth, key=list(task.view).index))
-    asked = question
-    if evidence == "description":
-        told = rng.choice([d for d in DESCRIPTIONS if d.held_out == (forms == "test")])
-        asked = told.template.format(data=scene.describe(), question=question)
-    png = render(scene, draw_style(rng)) if with_picture else None
-    images = (f"images/{hashlib.sha256(png).hexdigest()[:16]}.png",) if png else ()
-    shared: dict[str, Any] = {
-        "mode": "critique",
-        "question": asked,
-        "references": truth if evidence == "reference" else (),
-        "images": images,
-        "group": row_id,
-        "source": "pairs",
-    }
-    about = {
-        "case": case,
-        "evidence": evidence,
-        "needs_picture": evidence == "picture",
-        "kind": scene.kind,
-        "operation": task.problem.operation,
-        "question_form": form.id,
-        "asked": question,
-        "readings": scene.readings(),
-    }
-    sure = confidence(rng, sides, evidence)
+def _draw_evidence(rng: Random, pictures: float) -> tuple[Evidence, bool]:
+    """Draw what shows the right answer, and whether the pair comes with a picture."""
+    with_picture = rng.random() < pictures
+    if rng.random() < ((1 - REFERENCE_SHARE) if with_picture else DESCRIBED_SHARE):
+        return ("picture" if with_picture else "description"), with_picture
+    return "reference", with_picture
 
-    def pair(pair_id: str, sides: tuple[Side, Side]) -> LabelledExample:
+
+@dataclass(frozen=True)
+class _PairFacts:
+    """Everything that the examples of one pair share."""
+
+    row_id: str
+    question: str
+    truth: tuple[str, ...]
+    evidence: Evidence
+    images: tuple[str, ...]
+    confidence: float
+    metadata: dict[str, Any]
+
+    def pair(self, example_id: str, responses: Responses) -> LabelledExample:
+        """Make the example of the pair with its responses in this order."""
         return LabelledExample(
-            id=pair_id,
+            id=example_id,
             task="truthful-pair",
-            responses=tuple(side.text for side in sides),
-            label=preference(*sides),
-            critique=pair_critique(sides, truth, evidence),
-            confidence=sure,
-            tags=tuple(dict.fromkeys(tag for side in sides for tag in side.tags)),
-            metadata=about
-            | {"faults": [list(side.tags) for side in sides]}
-            | {"forms": [list(side.forms) for side in sides]},
-            **shared,
+            responses=tuple(response.text for response in responses),
+            label=preference(*responses),
+            critique=pair_critique(responses, self.truth, self.evidence),
+            confidence=self.confidence,
+            tags=tuple(dict.fromkeys(tag for response in responses for tag in response.tags)),
+            metadata={
+                **self.metadata,
+                "faults": [list(response.tags) for response in responses],
+                "forms": [list(response.wording_ids) for response in responses],
+            },
+            **self._shared_fields(),
         )
 
-    a, b = (
-        LabelledExample(
-            id=f"{row_id}-{name}",
+    def single(self, example_id: str, response: PairedResponse) -> LabelledExample:
+        """Make the example of one response of the pair."""
+        return LabelledExample(
+            id=example_id,
             task="truthful-critique-score",
-            responses=(side.text,),
-            label=str(score_of_side(side)),
-            critique=single_critique(side, truth, evidence),
-            tags=side.tags,
-            metadata=about | {"forms": list(side.forms)},
-            **shared,
+            responses=(response.text,),
+            label=str(score_response(response)),
+            critique=single_critique(response, self.truth, self.evidence),
+            tags=response.tags,
+            metadata={**self.metadata, "forms": list(response.wording_ids)},
+            **self._shared_fields(),
         )
-        for name, side in zip("ab", sides, strict=True)
-    )
-    turned = pair(f"{row_id}-swapped", sides[::-1])
-    return PairRow(pair(row_id, sides), turned, (a, b), png)
+
+    def _shared_fields(self) -> dict[str, Any]:
+        return {
+            "mode": "critique",
+            "question": self.question,
+            "references": self.truth if self.evidence == "reference" else (),
+            "images": self.images,
+            "group": self.row_id,
+            "source": "pairs",
+        }
 
 
-def _weighted(rng: Random, shares: dict[str, float]) -> str:
+def _draw_weighted(rng: Random, shares: dict[str, float]) -> str:
     return rng.choices(list(shares), list(shares.values()))[0]

@@ -2,147 +2,141 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
 
-from data_prep.synthetic.charts import wordings as chart_wordings
 from data_prep.synthetic.charts.problems import Solution
-from data_prep.synthetic.charts.responses import Task, Wording, score_of, slots_of, word
+from data_prep.synthetic.charts.responses import (
+    Exercise,
+    ResponseWording,
+    join_list,
+    put_into_words,
+    score_answers,
+    slots_of,
+    states_misreading,
+    wordings_for,
+)
 from data_prep.synthetic.charts.scenes import View
 from data_prep.synthetic.preference_pairs.wordings import (
-    FORMS,
     MADE_UP,
     MISREAD,
     OFF_TOPIC,
     PADDED,
-    Form,
+    WORDINGS,
+    PairWording,
 )
-
-FormSplit = Literal["train", "test"]
+from data_prep.synthetic.wording import WordingSplit, wordings_of
+from judging.tasks.hieval_qs import WRONG
 
 ADDITIONS = {PADDED: "padding", MADE_UP: "guess"}
-"""Tags of what may stand beside an answer, and the family of its forms."""
+"""Tags of what may be added to an answer, and the family that words it."""
 SHORT = ("selected", "inline")
-"""Families of chart forms that state what they work with and no more."""
+"""Families of chart frames that state what they work with and no more."""
 WORDED = (*SHORT, *SHORT, "bare", "label")
-"""What right responses and those with a misreading or faulty logic are worded in, alike: that a
-response says no more than its answer must not tell whether it is right."""
+"""Families for right responses and, alike, for those with a misreading or faulty logic: a bare
+answer must not tell a judge whether it is right."""
 TRIES = 12
 
 
 @dataclass(frozen=True)
-class Side:
-    """A response and what is true of it."""
+class PairedResponse:
+    """A response with what is true of it."""
 
     text: str
     answers: tuple[str, ...]
-    """What it answers; empty if nothing."""
+    """Answers that it gives; empty if none."""
     right: bool
     fault: str | None
     """Tag of why the answer is not right, where the response shows it."""
-    forms: tuple[str, ...]
-    """Ids of the wordings it is made of."""
+    wording_ids: tuple[str, ...]
+    """Ids of the wordings that it is made of."""
     addition: str | None = None
-    """Tag of what stands beside the answer."""
+    """Tag of what is added to the answer."""
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Its faults under the paper's names."""
+        """Return its faults under the paper's names."""
         return tuple(tag for tag in (self.fault, self.addition) if tag)
 
 
-def right_side(rng: Random, task: Task, forms: FormSplit) -> Side:
-    """Right readings, right logic."""
-    wording = rng.choice(_wordings(task, forms, WORDED))
-    text = word(task, wording, task.view, task.truth)
-    return Side(text, task.truth.answers, True, None, (wording.form.id, wording.step.id))
+def right_response(rng: Random, exercise: Exercise, split: WordingSplit) -> PairedResponse:
+    """Draw a response with right readings and right logic."""
+    wording = rng.choice(wordings_for(exercise, split, WORDED))
+    text = put_into_words(exercise, wording, exercise.view, exercise.truth)
+    return PairedResponse(text, exercise.truth.answers, True, None, _ids(wording))
 
 
-def wrong_side(rng: Random, task: Task, fault: str, forms: FormSplit) -> Side | None:
-    """A response that is wrong for a reason; ``None`` where the task does not lend itself to it.
+def wrong_response(
+    rng: Random, exercise: Exercise, fault: str, split: WordingSplit
+) -> PairedResponse | None:
+    """Draw a response with a fault; ``None`` where the exercise does not lend itself to it.
 
-    A misreading or faulty logic shows only where more than the answer is said.
+    A misreading or faulty logic shows only where more than the answer is stated.
     """
     if fault == OFF_TOPIC:
-        form = rng.choice(_own("off_topic", forms))
-        return Side(form.template.format(**slots_of(task)), (), False, fault, (form.id,))
-    found = _misread(rng, task) if fault == MISREAD else _slip(rng, task)
-    if found is None:
+        evasion = _draw_wording(rng, "off_topic", split)
+        text = evasion.template.format(**slots_of(exercise))
+        return PairedResponse(text, (), False, fault, (evasion.id,))
+    draw = _misread if fault == MISREAD else _slip
+    draft = draw(rng, exercise)
+    if draft is None:
         return None
-    believed, solution = found
+    believed, solution = draft
+    answers = solution.answers
     if fault == MADE_UP:
-        form = rng.choice(_own("made_up", forms))
-        text = form.template.format(answer=joined(solution.answers), **slots_of(task))
-        return Side(text, solution.answers, False, fault, (form.id,))
-    wording = rng.choice(_wordings(task, forms, WORDED))
-    text = word(task, wording, believed, solution)
-    shown = fault if wording.form.family in SHORT else None
-    return Side(text, solution.answers, False, shown, (wording.form.id, wording.step.id))
+        invention = _draw_wording(rng, "made_up", split)
+        text = invention.template.format(answer=join_list(answers), **slots_of(exercise))
+        return PairedResponse(text, answers, False, fault, (invention.id,))
+    wording = rng.choice(wordings_for(exercise, split, WORDED))
+    text = put_into_words(exercise, wording, believed, solution)
+    visible_fault = fault if wording.frame.family in SHORT else None
+    return PairedResponse(text, answers, False, visible_fault, _ids(wording))
 
 
-def with_addition(rng: Random, side: Side, tag: str, task: Task, forms: FormSplit) -> Side:
-    """The same response with something beside its answer."""
-    form = rng.choice(_own(ADDITIONS[tag], forms))
-    stop = "" if side.text[-1] in ".!?" else "."
-    text = f"{side.text}{stop} {form.template.format(**slots_of(task))}"
-    return replace(side, text=text, addition=tag, forms=(*side.forms, form.id))
+def with_addition(
+    rng: Random, response: PairedResponse, tag: str, exercise: Exercise, split: WordingSplit
+) -> PairedResponse:
+    """Add a sentence that is beside the answer to a response."""
+    wording = _draw_wording(rng, ADDITIONS[tag], split)
+    stop = "" if response.text[-1] in ".!?" else "."
+    text = f"{response.text}{stop} {wording.template.format(**slots_of(exercise))}"
+    ids = (*response.wording_ids, wording.id)
+    return replace(response, text=text, addition=tag, wording_ids=ids)
 
 
-def joined(parts: Sequence[str]) -> str:
-    """``A, B and C``."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+def _ids(wording: ResponseWording) -> tuple[str, str]:
+    return wording.frame.id, wording.step.id
 
 
-def _wordings(task: Task, forms: FormSplit, families: Sequence[str]) -> list[Wording]:
-    held_out = forms == "test"
-    chosen = [
-        form
-        for family in families
-        for form in chart_wordings.FORMS
-        if form.family == family and form.held_out == held_out
-    ]
-    steps = [
-        step
-        for step in chart_wordings.STEPS
-        if step.operation == task.problem.operation and step.held_out == held_out
-    ]
-    return [Wording(*one) for one in itertools.product(chosen, steps, chart_wordings.CALC_JOINTS)]
+def _draw_wording(rng: Random, family: str, split: WordingSplit) -> PairWording:
+    return rng.choice([w for w in wordings_of(WORDINGS, split) if w.family == family])
 
 
-def _own(family: str, forms: FormSplit) -> list[Form]:
-    return [f for f in FORMS if f.family == family and f.held_out == (forms == "test")]
-
-
-def _slip(rng: Random, task: Task) -> tuple[View, Solution] | None:
-    """Right readings, then faulty logic that shows without the other readings."""
+def _slip(rng: Random, exercise: Exercise) -> tuple[View, Solution] | None:
+    """Draw faulty logic on right readings that shows without the other readings."""
     slips = [
         slip.solution
-        for slip in task.problem.slips(task.view)
-        if not slip.shows_all and _is_wrong(slip.solution, task)
+        for slip in exercise.problem.slips(exercise.view)
+        if not slip.shows_all and _is_wrong(slip.solution, exercise)
     ]
-    return (task.view, rng.choice(slips)) if slips else None
+    return (exercise.view, rng.choice(slips)) if slips else None
 
 
-def _misread(rng: Random, task: Task) -> tuple[View, Solution] | None:
-    """The right logic on a value misread, which the response states."""
-    kind, view = task.kind, task.view
+def _misread(rng: Random, exercise: Exercise) -> tuple[View, Solution] | None:
+    """Draw right logic on a value that is misread and that the response states."""
+    kind, view = exercise.kind, exercise.view
     for _ in range(TRIES):
         believed = dict(view)
         believed[rng.choice(list(view))] += kind.unit * rng.choice((-3, -2, -1, 1, 2, 3))
-        if not all(kind.unit * kind.low <= x <= kind.unit * kind.high for x in believed.values()):
+        if not kind.allows(believed.values()):
             continue
-        solution = task.problem.solve(believed)
-        if solution is None or not _is_wrong(solution, task):
+        solution = exercise.problem.solve(believed)
+        if solution is None or not _is_wrong(solution, exercise):
             continue
-        stated = {name: believed[name] for name in solution.items}
-        followed = task.problem.solve({**view, **stated}) == solution
-        if followed and not stated.items() <= view.items():
+        if states_misreading(exercise, believed, solution):
             return believed, solution
     return None
 
 
-def _is_wrong(solution: Solution, task: Task) -> bool:
-    return score_of(solution.answers, task.truth.answers) == "Wrong"
+def _is_wrong(solution: Solution, exercise: Exercise) -> bool:
+    return score_answers(solution.answers, exercise.truth.answers) == WRONG

@@ -1,8 +1,8 @@
-"""What a responder does with the truth, and the label that follows from it.
+"""Behaviours of a responder who knows the truth, each with the label that follows from it.
 
-A behaviour chooses which elements a response claims and which it only mentions; the wording comes
-from a form of one of its families. The label is a property of the behaviour, so it holds by
-construction:
+A behaviour chooses which elements a response claims and which it only mentions. The response is
+then worded in one of the behaviour's families of wordings. The label is a property of the
+behaviour, so it holds by construction:
 
 - ``Correct``: all answers claimed, nothing else.
 - ``Partial``: some answers claimed but not all, nothing else.
@@ -23,12 +23,14 @@ from data_prep.synthetic.text.names import Language
 TOLERANCE = 0.05
 EDGE = 0.001
 """Numbers within this share of the tolerance's edge are never written."""
+CLEARANCE = 0.06
+"""A number that is moved stays further than this share from every other answer."""
 STATE = ("bare", "label", "sentence", "elaborate")
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One world instance as a behaviour sees it."""
+class Situation:
+    """The facts that a question is about, its language, and whether the tolerance is granted."""
 
     facts: Facts
     language: Language
@@ -37,19 +39,19 @@ class Scene:
 
 @dataclass(frozen=True)
 class Content:
-    """What a response claims and what it merely names."""
+    """The elements that a response claims, and those that it only names."""
 
     items: tuple[str, ...] = ()
     foil: tuple[str, ...] = ()
 
 
-Choose = Callable[[Random, Scene], Content | None]
-"""Draws a content, or ``None`` where the scene does not allow the behaviour."""
+Choose = Callable[[Random, Situation], Content | None]
+"""Draws a content, or returns ``None`` where the situation does not allow the behaviour."""
 
 
 @dataclass(frozen=True)
 class Behaviour:
-    """A named way to answer, the label it earns and the families of forms that can word it."""
+    """A named way to answer, the label it earns and the families of wordings that suit it."""
 
     name: str
     label: str
@@ -62,44 +64,44 @@ def _spell(rng: Random, chosen: list[Element]) -> tuple[str, ...]:
     return tuple(element.spell(rng) for element in chosen)
 
 
-def _subset(rng: Random, scene: Scene) -> list[Element]:
-    """A non-empty proper subset of several answers, in order; empty for a single answer."""
-    answers = scene.facts.answers
+def _subset(rng: Random, situation: Situation) -> list[Element]:
+    """Draw some but not all of several answers, in order; none of a single answer."""
+    answers = situation.facts.answers
     if len(answers) < 2:
         return []
-    kept = set(rng.sample(range(len(answers)), rng.randint(1, len(answers) - 1)))
-    return [answer for index, answer in enumerate(answers) if index in kept]
+    chosen = set(rng.sample(range(len(answers)), rng.randint(1, len(answers) - 1)))
+    return [answer for index, answer in enumerate(answers) if index in chosen]
 
 
-def _decoys(scene: Scene) -> list[Element]:
-    """Elements no rule could take for an answer."""
-    return [decoy for decoy in scene.facts.decoys if not _close(decoy, scene)]
+def _decoys(situation: Situation) -> list[Element]:
+    """Return the decoys that no rule could take for an answer."""
+    return [decoy for decoy in situation.facts.decoys if not _is_near_an_answer(decoy, situation)]
 
 
-def _close(element: Element, scene: Scene) -> bool:
-    if not scene.tolerance or element.value is None:
+def _is_near_an_answer(element: Element, situation: Situation) -> bool:
+    if not situation.tolerance or element.value is None:
         return False
     return any(
         answer.value is not None
         and abs(element.value - answer.value) <= (TOLERANCE + EDGE) * abs(answer.value)
-        for answer in scene.facts.answers
+        for answer in situation.facts.answers
     )
 
 
-def _with_wrong(rng: Random, scene: Scene, wrong: Element) -> list[Element]:
-    """The answers with one of them replaced by something wrong."""
-    claimed = list(scene.facts.answers)
+def _with_wrong(rng: Random, situation: Situation, wrong: Element) -> list[Element]:
+    """Return the answers with one of them replaced by something wrong."""
+    claimed = list(situation.facts.answers)
     claimed[rng.randrange(len(claimed))] = wrong
     return claimed
 
 
-def _moved(rng: Random, scene: Scene, low: float, high: float) -> list[Element] | None:
-    """The answers with one number moved by a share strictly between ``low`` and ``high``.
+def _moved(rng: Random, situation: Situation, low: float, high: float) -> list[Element] | None:
+    """Move one number of the answers by a share strictly between ``low`` and ``high``.
 
-    Whole numbers stay whole where the range allows it. ``None`` where no such number can be
+    Whole numbers stay whole where the range allows it. Return ``None`` where no such number can be
     written, or where it would come near another answer.
     """
-    answers = scene.facts.answers
+    answers = situation.facts.answers
     index = rng.randrange(len(answers))
     target = answers[index]
     if target.value is None or target.value == 0:
@@ -109,122 +111,122 @@ def _moved(rng: Random, scene: Scene, low: float, high: float) -> list[Element] 
         share = rng.uniform(low, high) * rng.choice((-1, 1))
         value = round(target.value * (1 + share), decimals)
         off = abs(value - target.value) / abs(target.value)
-        if low < off < high and not _meets(value, answers[:index] + answers[index + 1 :]):
-            moved = elements.quantity(value, scene.language, target.unit)
+        if low < off < high and not _is_near(value, answers[:index] + answers[index + 1 :]):
+            moved = elements.quantity(value, situation.language, target.unit)
             return [*answers[:index], moved, *answers[index + 1 :]]
     return None
 
 
-def _meets(value: float, others: tuple[Element, ...]) -> bool:
+def _is_near(value: float, others: tuple[Element, ...]) -> bool:
     return any(
-        other.value is not None and abs(value - other.value) <= 0.06 * abs(other.value)
+        other.value is not None and abs(value - other.value) <= CLEARANCE * abs(other.value)
         for other in others
     )
 
 
-def everything(rng: Random, scene: Scene) -> Content:
-    """All answers."""
-    return Content(_spell(rng, list(scene.facts.answers)))
+def everything(rng: Random, situation: Situation) -> Content:
+    """Claim all answers."""
+    return Content(_spell(rng, list(situation.facts.answers)))
 
 
-def everything_reordered(rng: Random, scene: Scene) -> Content | None:
-    """All answers in another order."""
-    if len(scene.facts.answers) < 2 or scene.facts.ordered:
+def everything_reordered(rng: Random, situation: Situation) -> Content | None:
+    """Claim all answers in another order."""
+    if len(situation.facts.answers) < 2 or situation.facts.ordered:
         return None
-    shuffled = list(scene.facts.answers)
-    while tuple(shuffled) == scene.facts.answers:
+    shuffled = list(situation.facts.answers)
+    while tuple(shuffled) == situation.facts.answers:
         rng.shuffle(shuffled)
     return Content(_spell(rng, shuffled))
 
 
-def everything_respelled(rng: Random, scene: Scene) -> Content | None:
-    """All answers, spelled otherwise than in the references wherever possible."""
-    if not any(answer.surfaces for answer in scene.facts.answers):
+def everything_respelled(rng: Random, situation: Situation) -> Content | None:
+    """Claim all answers, spelled otherwise than in the references wherever possible."""
+    if not any(answer.aliases for answer in situation.facts.answers):
         return None
-    return Content(tuple(answer.spell(rng, 1.0) for answer in scene.facts.answers))
+    return Content(tuple(answer.spell(rng, 1.0) for answer in situation.facts.answers))
 
 
-def everything_not_foil(rng: Random, scene: Scene) -> Content | None:
-    """All answers, and a wrong element named only to be dropped."""
-    decoys = _decoys(scene)
+def everything_not_foil(rng: Random, situation: Situation) -> Content | None:
+    """Claim all answers, and name a wrong element only to drop it."""
+    decoys = _decoys(situation)
     if not decoys:
         return None
-    return replace(everything(rng, scene), foil=_spell(rng, [rng.choice(decoys)]))
+    return replace(everything(rng, situation), foil=_spell(rng, [rng.choice(decoys)]))
 
 
-def within_tolerance(rng: Random, scene: Scene) -> Content | None:
-    """All answers, a number off by less than 5 % where that is allowed; often just inside."""
-    if not scene.tolerance:
+def within_tolerance(rng: Random, situation: Situation) -> Content | None:
+    """Claim all answers, one number off by less than the 5 % allowed; often just inside."""
+    if not situation.tolerance:
         return None
     low = rng.choice((0.001, 0.04))
-    moved = _moved(rng, scene, low, TOLERANCE - EDGE)
+    moved = _moved(rng, situation, low, TOLERANCE - EDGE)
     return Content(_spell(rng, moved)) if moved else None
 
 
-def letters(rng: Random, scene: Scene) -> Content | None:
-    """The letters of all right options."""
-    answers = scene.facts.answers
+def letters(rng: Random, situation: Situation) -> Content | None:
+    """Claim the letters of all right options."""
+    answers = situation.facts.answers
     return Content(tuple(answer.letter for answer in answers)) if answers[0].letter else None
 
 
-def letters_and_texts(rng: Random, scene: Scene) -> Content | None:
-    """Letter and text of all right options."""
-    answers = scene.facts.answers
+def letters_and_texts(rng: Random, situation: Situation) -> Content | None:
+    """Claim letter and text of all right options."""
+    answers = situation.facts.answers
     shape = rng.choice(("{0}. {1}", "{0}) {1}", "({0}) {1}"))
     claimed = tuple(shape.format(answer.letter, answer.choice) for answer in answers)
     return Content(claimed) if answers[0].letter else None
 
 
-def some(rng: Random, scene: Scene) -> Content | None:
-    """Some but not all answers."""
-    subset = _subset(rng, scene)
+def some_answers(rng: Random, situation: Situation) -> Content | None:
+    """Claim some but not all answers."""
+    subset = _subset(rng, situation)
     return Content(_spell(rng, subset)) if subset else None
 
 
-def some_not_foil(rng: Random, scene: Scene) -> Content | None:
-    """Some answers, and a wrong element named only to be dropped."""
-    claimed, decoys = some(rng, scene), _decoys(scene)
+def some_not_foil(rng: Random, situation: Situation) -> Content | None:
+    """Claim some answers, and name a wrong element only to drop it."""
+    claimed, decoys = some_answers(rng, situation), _decoys(situation)
     return replace(claimed, foil=_spell(rng, [rng.choice(decoys)])) if claimed and decoys else None
 
 
-def some_letters(rng: Random, scene: Scene) -> Content | None:
-    """The letters of some right options."""
-    subset = _subset(rng, scene)
+def some_letters(rng: Random, situation: Situation) -> Content | None:
+    """Claim the letters of some right options."""
+    subset = _subset(rng, situation)
     if not subset or not subset[0].letter:
         return None
     return Content(tuple(answer.letter for answer in subset))
 
 
-def wrong_element(rng: Random, scene: Scene) -> Content | None:
-    """One answer replaced by a decoy; for a single answer, the decoy alone."""
-    decoys = _decoys(scene)
-    return Content(_spell(rng, _with_wrong(rng, scene, rng.choice(decoys)))) if decoys else None
+def wrong_element(rng: Random, situation: Situation) -> Content | None:
+    """Claim the answers with one replaced by a decoy; for a single answer, the decoy alone."""
+    decoys = _decoys(situation)
+    return Content(_spell(rng, _with_wrong(rng, situation, rng.choice(decoys)))) if decoys else None
 
 
-def extra_element(rng: Random, scene: Scene) -> Content | None:
-    """All answers and a decoy."""
-    decoys = _decoys(scene)
-    if not decoys or scene.facts.alternatives:
+def extra_element(rng: Random, situation: Situation) -> Content | None:
+    """Claim all answers and a decoy."""
+    decoys = _decoys(situation)
+    if not decoys or situation.facts.alternatives:
         return None
-    claimed = [*scene.facts.answers]
+    claimed = [*situation.facts.answers]
     claimed.insert(rng.randint(0, len(claimed)), rng.choice(decoys))
     return Content(_spell(rng, claimed))
 
 
-def some_and_wrong(rng: Random, scene: Scene) -> Content | None:
-    """Some answers and a decoy: still wrong, not partial."""
-    subset, decoys = _subset(rng, scene), _decoys(scene)
+def some_and_wrong(rng: Random, situation: Situation) -> Content | None:
+    """Claim some answers and a decoy: still wrong, not partial."""
+    subset, decoys = _subset(rng, situation), _decoys(situation)
     return Content(_spell(rng, [*subset, rng.choice(decoys)])) if subset and decoys else None
 
 
-def near_miss(rng: Random, scene: Scene) -> Content | None:
-    """One answer replaced by a look-alike: a similar name, another unit, a neighbouring date."""
-    claimed = list(scene.facts.answers)
-    right = {spelling for answer in claimed for spelling in (answer.text, *answer.surfaces)}
+def near_miss(rng: Random, situation: Situation) -> Content | None:
+    """Claim a look-alike for one answer: a similar name, another unit, a neighbouring date."""
+    claimed = list(situation.facts.answers)
+    right = {spelling for answer in claimed for spelling in (answer.text, *answer.aliases)}
     targets = [
         (index, near)
         for index, answer in enumerate(claimed)
-        for near in answer.near
+        for near in answer.lookalikes
         if near not in right
     ]
     if not targets:
@@ -234,53 +236,53 @@ def near_miss(rng: Random, scene: Scene) -> Content | None:
     return Content(_spell(rng, claimed))
 
 
-def off_number(rng: Random, scene: Scene) -> Content | None:
-    """One number slightly off, where no tolerance is allowed."""
-    if scene.tolerance:
+def off_number(rng: Random, situation: Situation) -> Content | None:
+    """Claim one number slightly off, where no tolerance is allowed."""
+    if situation.tolerance:
         return None
-    moved = _moved(rng, scene, 0.0005, 0.15)
+    moved = _moved(rng, situation, 0.0005, 0.15)
     return Content(_spell(rng, moved)) if moved else None
 
 
-def outside_tolerance(rng: Random, scene: Scene) -> Content | None:
-    """One number off by more than the 5 % allowed; often just outside."""
-    if not scene.tolerance:
+def outside_tolerance(rng: Random, situation: Situation) -> Content | None:
+    """Claim one number off by more than the 5 % allowed; often just outside."""
+    if not situation.tolerance:
         return None
-    moved = _moved(rng, scene, TOLERANCE + EDGE, rng.choice((0.065, 0.25)))
+    moved = _moved(rng, situation, TOLERANCE + EDGE, rng.choice((0.065, 0.25)))
     return Content(_spell(rng, moved)) if moved else None
 
 
-def wrong_not_right(rng: Random, scene: Scene) -> Content | None:
-    """A right element named and dropped in favour of a wrong one."""
-    decoys = _decoys(scene)
+def wrong_not_right(rng: Random, situation: Situation) -> Content | None:
+    """Name a right element and drop it in favour of a wrong one."""
+    decoys = _decoys(situation)
     if not decoys:
         return None
-    index = rng.randrange(len(scene.facts.answers))
-    claimed = list(scene.facts.answers)
+    index = rng.randrange(len(situation.facts.answers))
+    claimed = list(situation.facts.answers)
     dropped, claimed[index] = claimed[index], rng.choice(decoys)
     return Content(_spell(rng, claimed), _spell(rng, [dropped]))
 
 
-def right_or_wrong(rng: Random, scene: Scene) -> Content | None:
-    """The only answer and a decoy as two guesses."""
-    decoys = _decoys(scene)
-    if not decoys or len(scene.facts.answers) > 1:
+def right_or_wrong(rng: Random, situation: Situation) -> Content | None:
+    """Offer the only answer and a decoy as two guesses."""
+    decoys = _decoys(situation)
+    if not decoys or len(situation.facts.answers) > 1:
         return None
-    pair = [_spell(rng, list(scene.facts.answers)), _spell(rng, [rng.choice(decoys)])]
+    pair = [_spell(rng, list(situation.facts.answers)), _spell(rng, [rng.choice(decoys)])]
     rng.shuffle(pair)
     return Content(*pair)
 
 
-def wrong_letter(rng: Random, scene: Scene) -> Content | None:
-    """The letters of the right options, one of them exchanged for a wrong one."""
-    decoys = _decoys(scene)
+def wrong_letter(rng: Random, situation: Situation) -> Content | None:
+    """Claim the letters of the right options, one of them exchanged for a wrong one."""
+    decoys = _decoys(situation)
     if not decoys or not decoys[0].letter:
         return None
-    return Content(tuple(item.letter for item in _with_wrong(rng, scene, rng.choice(decoys))))
+    return Content(tuple(item.letter for item in _with_wrong(rng, situation, rng.choice(decoys))))
 
 
-def nothing(rng: Random, scene: Scene) -> Content:
-    """No claim at all."""
+def nothing(rng: Random, situation: Situation) -> Content:
+    """Claim nothing at all."""
     return Content()
 
 
@@ -296,11 +298,11 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     B("within_tolerance", "Correct", (*STATE, "reasoned"), within_tolerance, 60),
     B("option_letter", "Correct", ("bare", "label", "reasoned"), letters, 20),
     B("option_text", "Correct", ("bare", "label", "reasoned"), letters_and_texts, 20),
-    B("subset", "Partial", STATE, some, 30),
-    B("subset_reasoning", "Partial", ("reasoned",), some, 10),
+    B("subset", "Partial", STATE, some_answers, 30),
+    B("subset_reasoning", "Partial", ("reasoned",), some_answers, 10),
     B("subset_late_correction", "Partial", ("corrected",), some_not_foil, 8),
     B("subset_contrast", "Partial", ("contrast",), some_not_foil, 8),
-    B("subset_hedged", "Partial", ("hedged",), some, 6),
+    B("subset_hedged", "Partial", ("hedged",), some_answers, 6),
     B("subset_letter", "Partial", ("bare", "label", "reasoned"), some_letters, 30),
     B("wrong_element", "Wrong", STATE, wrong_element, 26),
     B("wrong_reasoning", "Wrong", ("reasoned",), wrong_element, 10),

@@ -1,4 +1,4 @@
-"""One element of an answer set: how it may be written, and what looks like it but is not it."""
+"""Elements of an answer set: how each may be written, and what is easily mistaken for it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Element:
 
     text: str
     """As a reference spells it."""
-    surfaces: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     """Other right spellings."""
-    near: tuple[str, ...] = ()
+    lookalikes: tuple[str, ...] = ()
     """Look-alikes that are wrong."""
     letter: str = ""
     """Option letter, where the question offers options."""
@@ -48,9 +48,7 @@ class Element:
 
     def spell(self, rng: Random, alias_rate: float = 0.3) -> str:
         """Write the element in a right spelling, usually that of the reference."""
-        return (
-            rng.choice(self.surfaces) if self.surfaces and rng.random() < alias_rate else self.text
-        )
+        return rng.choice(self.aliases) if self.aliases and rng.random() < alias_rate else self.text
 
 
 def distinct(make: Callable[[], Element], count: int, *, apart: float = 0.0) -> list[Element]:
@@ -81,8 +79,8 @@ def english(number: int) -> str:
     if number < 100:
         tens, ones = divmod(number, 10)
         return TENS[tens] + (f"-{ONES[ones]}" if ones else "")
-    hundreds, rest = divmod(number, 100)
-    return f"{ONES[hundreds]} hundred" + (f" {english(rest)}" if rest else "")
+    hundreds, remainder = divmod(number, 100)
+    return f"{ONES[hundreds]} hundred" + (f" {english(remainder)}" if remainder else "")
 
 
 def chinese(number: int) -> str:
@@ -94,13 +92,13 @@ def chinese(number: int) -> str:
     if number < 100:
         tens, ones = divmod(number, 10)
         return ZH_DIGITS[tens] + "十" + (ZH_DIGITS[ones] if ones else "")
-    hundreds, rest = divmod(number, 100)
-    if not rest:
+    hundreds, remainder = divmod(number, 100)
+    if not remainder:
         tail = ""
-    elif rest < 10:
-        tail = "零" + ZH_DIGITS[rest]
+    elif remainder < 10:
+        tail = "零" + ZH_DIGITS[remainder]
     else:
-        tail = ("一" if rest < 20 else "") + chinese(rest)
+        tail = ("一" if remainder < 20 else "") + chinese(remainder)
     return ZH_DIGITS[hundreds] + "百" + tail
 
 
@@ -119,20 +117,20 @@ def quantity(value: float, language: Language, unit: str = "") -> Element:
         return Element(plain, tuple(spellings[1:]), value=value)
     long = UNITS[unit][language]
     gap = " " if language == "en" else ""
-    surfaces = [f"{plain} {unit}", f"{plain}{gap}{long}", f"{plain}{unit}", plain]
-    surfaces += [f"{spelling}{gap}{long}" for spelling in spellings[1:]]
-    near = tuple(f"{plain} {other}" for other in UNITS if other != unit)
-    return Element(surfaces[0], tuple(surfaces[1:]), near, value=value, unit=unit)
+    text = f"{plain} {unit}"
+    aliases = [f"{plain}{gap}{long}", f"{plain}{unit}", plain]
+    aliases += [f"{spelling}{gap}{long}" for spelling in spellings[1:]]
+    lookalikes = tuple(f"{plain} {other}" for other in UNITS if other != unit)
+    return Element(text, tuple(aliases), lookalikes, value=value, unit=unit)
 
 
 def share(part: int, whole: int, language: Language) -> Element:
     """Build a share of a whole: a percentage, a decimal or a fraction."""
     percent = 100 * part // whole
-    surfaces = (f"{percent}%", digits(part / whole), f"{part}/{whole}")
     zh = (f"百分之{chinese(percent)}",)
     en = (f"{percent} percent", f"{english(percent)} percent")
-    rest = surfaces[1:] + (zh if language == "zh" else en)
-    return Element(surfaces[0], rest, (digits(percent / 1000), f"{percent // 10}%"))
+    aliases = (digits(part / whole), f"{part}/{whole}", *(zh if language == "zh" else en))
+    return Element(f"{percent}%", aliases, (digits(percent / 1000), f"{percent // 10}%"))
 
 
 def date(year: int, month: int, day: int, language: Language) -> Element:
@@ -160,35 +158,43 @@ def year(rng: Random, language: Language) -> Element:
     """Draw a year; a month may be added to it in English."""
     value, mark = rng.randint(1500, 2020), "年" if language == "zh" else ""
     more = str(value) if language == "zh" else f"{rng.choice(MONTHS)} {value}"
-    near = tuple(f"{value + shift}{mark}" for shift in (-10, -1, 1, 2, 100))
-    return Element(f"{value}{mark}", (more,), near)
+    lookalikes = tuple(f"{value + shift}{mark}" for shift in (-10, -1, 1, 2, 100))
+    return Element(f"{value}{mark}", (more,), lookalikes)
 
 
 def person(rng: Random, language: Language, *, short: bool) -> Element:
     """Invent a person; ``short`` allows initials and dropped names as right spellings."""
     given, middle, surname = names.person(rng, language)
     if language == "zh":
-        near = (surname + names.sibling(rng, given, "zh"), rng.choice(names.ZH_SURNAMES) + given)
-        return Element(surname + given, (), tuple(name for name in near if name != surname + given))
+        lookalikes = (
+            surname + names.sibling(rng, given, "zh"),
+            rng.choice(names.ZH_SURNAMES) + given,
+        )
+        return Element(
+            surname + given, (), tuple(name for name in lookalikes if name != surname + given)
+        )
     full = " ".join(part for part in (given, middle, surname) if part)
-    near = (f"{given} {names.sibling(rng, surname, 'en')}", f"{names.word(rng, 'en')} {surname}")
-    surfaces = [f"{given[0]}. {surname}", surname]
+    lookalikes = (
+        f"{given} {names.sibling(rng, surname, 'en')}",
+        f"{names.word(rng, 'en')} {surname}",
+    )
+    aliases = [f"{given[0]}. {surname}", surname]
     if middle:
-        surfaces += [f"{given} {surname}", f"{given} {middle[0]}. {surname}"]
+        aliases += [f"{given} {surname}", f"{given} {middle[0]}. {surname}"]
     if middle and short and rng.random() < 0.5:
-        full, surfaces = f"{given} {surname}", [full, f"{given} {middle[0]}. {surname}", surname]
-    return Element(full, tuple(surfaces) if short else (), near)
+        full, aliases = f"{given} {surname}", [full, f"{given} {middle[0]}. {surname}", surname]
+    return Element(full, tuple(aliases) if short else (), lookalikes)
 
 
-def place(rng: Random, language: Language, *, region: bool = False) -> Element:
+def town(rng: Random, language: Language, *, region: bool = False) -> Element:
     """Invent a town; ``region`` allows naming the land it lies in as well."""
-    town = names.place(rng, language)
+    name = names.town(rng, language)
     if language == "zh":
-        return Element(town, (), (names.sibling(rng, town[:-1], "zh") + town[-1],))
-    head, *tail = town.split()
+        return Element(name, (), (names.sibling(rng, name[:-1], "zh") + name[-1],))
+    head, *tail = name.split()
     land = names.word(rng, "en") + "ia"
-    surfaces = (f"{town}, {land}", f"{town} in {land}") if region else ()
-    return Element(town, surfaces, (" ".join([names.sibling(rng, head, "en"), *tail]),))
+    aliases = (f"{name}, {land}", f"{name} in {land}") if region else ()
+    return Element(name, aliases, (" ".join([names.sibling(rng, head, "en"), *tail]),))
 
 
 def title(rng: Random, language: Language) -> Element:

@@ -1,4 +1,4 @@
-"""What every world provides, whatever it is about."""
+"""The facts that every world provides, whatever it is about."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from data_prep.synthetic.text.names import Language
 
 @dataclass(frozen=True)
 class Facts:
-    """What a world holds: slots for its question, the answer set, and material for responses."""
+    """The contents of a world: slots of its question, the answers, and material for responses."""
 
     slots: Mapping[str, str]
     answers: tuple[Element, ...]

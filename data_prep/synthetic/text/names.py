@@ -15,7 +15,7 @@ ONSETS = "b br d dr f g gr h k kl l m n p pr r s st t tr v w z sh ch".split()
 VOWELS = "a e i o u a e i o ai ea ou".split()
 CODAS = ["", "", "n", "r", "l", "s", "m", "k", "nd", "rn", "lt"]
 REAL_WORDS = "nine seven zero more none some like made same time here there these those".split()
-"""Words that the syllables can make and that would read as something other than a name."""
+"""Words that syllables can make by chance and that would not read as a name."""
 PLACE_ENDINGS = ["", "", "", "ton", "mere", "ova", "burg", "ia", "stad", "wick", " Bay", " Hills"]
 ADJECTIVES = "Silver Broken Quiet Burning Distant Hollow Crimson Last Winter Golden Paper".split()
 NOUNS = "Harbour Lantern Orchard Mirror River Garden Compass Tower Feather Clock Bridge".split()
@@ -60,7 +60,7 @@ def person(rng: Random, language: Language) -> tuple[str, str, str]:
     """Invent a person.
 
     Returns:
-        Given name, middle name (may be empty) and surname. A Chinese name has only the last two.
+        Given name, middle name and surname. The middle name may be empty; a Chinese one always is.
     """
     if language == "zh":
         return "".join(rng.sample(ZH_GIVEN, rng.choice((1, 2, 2)))), "", rng.choice(ZH_SURNAMES)
@@ -68,7 +68,7 @@ def person(rng: Random, language: Language) -> tuple[str, str, str]:
     return word(rng, language, 2), middle, word(rng, language, rng.choice((2, 3)))
 
 
-def place(rng: Random, language: Language) -> str:
+def town(rng: Random, language: Language) -> str:
     """Invent a town."""
     if language == "zh":
         return "".join(rng.sample(ZH_PLACE_HEADS, 2)) + rng.choice(ZH_PLACE_ENDINGS)
@@ -83,7 +83,7 @@ def title(rng: Random, language: Language) -> str:
 
 
 def thing(rng: Random, language: Language) -> str:
-    """Name a kind of goods: ``tin lanterns``."""
+    """Invent a kind of goods: ``tin lanterns``."""
     if language == "zh":
         return rng.choice(ZH_MATERIALS) + rng.choice(ZH_OBJECTS)
     return f"{rng.choice(MATERIALS)} {rng.choice(OBJECTS)}"

@@ -14,12 +14,12 @@ from data_prep.synthetic.text.names import Language
 def _facts(rng: Random, make: Callable[[], Element], language: Language) -> Facts:
     """Draw a right element and others of its type; list one to three right spellings."""
     answer, *decoys = elements.distinct(make, 4)
-    spellings = list(answer.surfaces)
+    spellings = list(answer.aliases)
     rng.shuffle(spellings)
     return Facts(
         slots={
             "work": names.title(rng, language),
-            "place": names.place(rng, language),
+            "place": names.town(rng, language),
             "thing": names.word(rng, language),
             "date": str(rng.randint(1500, 2020)),
         },
@@ -31,8 +31,8 @@ def _facts(rng: Random, make: Callable[[], Element], language: Language) -> Fact
 
 
 def _recollection(rng: Random, language: Language) -> str:
-    """A sentence of thinking aloud that gives nothing away."""
-    town = names.place(rng, language)
+    """Draw a sentence of thinking aloud that gives nothing away."""
+    town = names.town(rng, language)
     if language == "zh":
         return rng.choice((f"这个问题在{town}的史料中有线索。", f"先回想一下{town}的相关记载。"))
     return rng.choice(
@@ -45,22 +45,22 @@ def _recollection(rng: Random, language: Language) -> str:
 
 
 def open_person(rng: Random, language: Language) -> Facts:
-    """Who did it."""
+    """Ask who did it."""
     return _facts(rng, lambda: elements.person(rng, language, short=True), language)
 
 
 def open_place(rng: Random, language: Language) -> Facts:
-    """Where it is."""
-    return _facts(rng, lambda: elements.place(rng, language, region=True), language)
+    """Ask where it is."""
+    return _facts(rng, lambda: elements.town(rng, language, region=True), language)
 
 
 def open_year(rng: Random, language: Language) -> Facts:
-    """In which year it happened."""
+    """Ask in which year it happened."""
     return _facts(rng, lambda: elements.year(rng, language), language)
 
 
 def open_date(rng: Random, language: Language) -> Facts:
-    """On which day it happened."""
+    """Ask on which day it happened."""
     return _facts(
         rng,
         lambda: elements.date(
@@ -71,12 +71,12 @@ def open_date(rng: Random, language: Language) -> Facts:
 
 
 def open_count(rng: Random, language: Language) -> Facts:
-    """How many there are."""
+    """Ask how many there are."""
     return _facts(rng, lambda: elements.quantity(rng.randint(2, 60), language), language)
 
 
 def open_title(rng: Random, language: Language) -> Facts:
-    """What the work is called."""
+    """Ask what the work is called."""
     return _facts(rng, lambda: elements.title(rng, language), language)
 
 

@@ -1,8 +1,8 @@
-"""How the questions of each world are worded: one row per surface form.
+"""How the questions of each world are worded: one row of the table per wording.
 
 ``subject`` names what is asked for, so that a response can be a sentence like "subject is X";
-``clause`` is another whole sentence, with ``{items}`` in its place; ``deed`` completes "It was X
-who ..." for questions about people. Held-out rows are used by ``forms="test"`` and ``"all"`` only.
+``clause`` is another whole sentence, in which ``{items}`` stands for the answer; ``deed`` completes
+"It was X who ..." for questions about people.
 """
 
 from __future__ import annotations
@@ -10,34 +10,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from data_prep.synthetic.text.names import Language
+from data_prep.synthetic.wording import Wording
 
 
 @dataclass(frozen=True)
-class QuestionForm:
-    """One wording of a world's question."""
+class TextQuestion(Wording):
+    """One wording of a world's question. The id reads language, world, name."""
 
-    id: str
-    template: str
     subject: str
     be: str = ""
     """English verb between subject and answer; Chinese uses one word for all."""
     deed: str = ""
     clause: str = ""
-    held_out: bool = False
 
     @property
     def language(self) -> Language:
-        """Language the question is asked in."""
+        """Return the language that the question is asked in."""
         return "zh" if self.id.startswith("zh.") else "en"
 
     @property
     def world(self) -> str:
-        """World whose slots the template has."""
+        """Return the name of the world that fills the template's slots."""
         return self.id.split(".")[1]
 
 
-Q = QuestionForm
-QUESTION_FORMS: tuple[QuestionForm, ...] = (
+Q = TextQuestion
+QUESTIONS: tuple[TextQuestion, ...] = (
     Q("en.table_filter.more", "{table}\n\nWhich towns have more than {limit} {noun}?",
       "the towns with more than {limit} {noun}", "are"),
     Q("en.table_filter.name", "Name every town in the table with over {limit} {noun}.\n\n{table}",

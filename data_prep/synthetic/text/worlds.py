@@ -1,7 +1,7 @@
 """Small worlds whose facts are written in the question, so that every answer is known.
 
-A world is a function that draws facts; the wording of its question stands in
-``questions.py``. ``SET_WORLDS`` lists how often each is drawn.
+A world is a function that draws facts; ``questions.py`` words its question. ``SET_WORLDS`` lists
+how often each world is drawn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _rows(rng: Random, language: Language, low: int, high: int) -> dict[str, int
     while len(towns) < size:
         value = rng.randint(low, high)
         if value not in towns.values():
-            towns[names.place(rng, language)] = value
+            towns[names.town(rng, language)] = value
     return towns
 
 
@@ -61,7 +61,7 @@ def _row_steps(language: Language, towns: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def table_filter(rng: Random, language: Language) -> Facts:
-    """Towns whose count exceeds a threshold."""
+    """Ask for the towns whose count exceeds a threshold."""
     towns, noun = _rows(rng, language, 10, 99), rng.choice(GOODS[language])
     ranked = sorted(towns.values(), reverse=True)
     count = rng.randint(2, min(5, len(ranked) - 1))
@@ -75,7 +75,7 @@ def table_filter(rng: Random, language: Language) -> Facts:
 
 
 def table_lookup(rng: Random, language: Language) -> Facts:
-    """One town's count."""
+    """Ask for one town's count."""
     towns, noun = _rows(rng, language, 10, 9000), rng.choice(GOODS[language])
     town = rng.choice(list(towns))
     counts = {name: elements.quantity(value, language) for name, value in towns.items()}
@@ -89,7 +89,7 @@ def table_lookup(rng: Random, language: Language) -> Facts:
 
 
 def table_measure(rng: Random, language: Language) -> Facts:
-    """One object's measure, with its unit."""
+    """Ask for one object's measure, with its unit."""
     unit = rng.choice(list(MEASURES))
     measure = MEASURES[unit][language]
     rows = {
@@ -113,7 +113,7 @@ def table_measure(rng: Random, language: Language) -> Facts:
 
 
 def sequence(rng: Random, language: Language) -> Facts:
-    """The next terms of an arithmetic or geometric sequence."""
+    """Ask for the next terms of an arithmetic or geometric sequence."""
     start, step = rng.randint(2, 40), rng.randint(2, 15)
     double = rng.random() < 0.3
     terms = [start * 2**k if double else start + step * k for k in range(9)]
@@ -135,7 +135,7 @@ def sequence(rng: Random, language: Language) -> Facts:
 
 
 def number_set(rng: Random, language: Language) -> Facts:
-    """Members of a set that a number divides."""
+    """Ask for the members of a set that a number divides."""
     divisor, count = rng.choice((3, 4, 6, 7, 9)), rng.randint(1, 5)
     hits = rng.sample(range(2, 60), count)
     others = rng.sample([n for n in range(10, 400) if n % divisor], 4)
@@ -157,7 +157,7 @@ def number_set(rng: Random, language: Language) -> Facts:
 
 
 def option_set(rng: Random, language: Language) -> Facts:
-    """Options of which one or several are right; the references are letters or texts."""
+    """Offer options of which one or several are right; references are letters or texts."""
     size, divisor = rng.choice((4, 4, 5, 6)), rng.choice((3, 4, 7))
     count = rng.choice((1, 1, 2, 3))
     texts = [str(divisor * k) for k in rng.sample(range(3, 40), count)]
@@ -180,7 +180,7 @@ def option_set(rng: Random, language: Language) -> Facts:
 
 
 def option_town(rng: Random, language: Language) -> Facts:
-    """A single-choice question about the largest row of a table."""
+    """Offer the rows of a table as options, the largest of which is right."""
     towns, noun = _rows(rng, language, 10, 99), rng.choice(GOODS[language])
     by_letter = rng.random() < 0.5
     shown = list(towns)[:4]
@@ -188,12 +188,12 @@ def option_town(rng: Random, language: Language) -> Facts:
         _option(letter, town, by_letter) for letter, town in zip(LETTERS, shown, strict=False)
     ]
     best = max(shown, key=lambda town: towns[town])
-    kept = {town: towns[town] for town in shown}
+    offered = {town: towns[town] for town in shown}
     return Facts(
-        slots={"table": _town_table(language, kept, noun), "noun": noun},
+        slots={"table": _town_table(language, offered, noun), "noun": noun},
         answers=tuple(option for option in options if option.choice == best),
         decoys=tuple(option for option in options if option.choice != best),
-        steps=_row_steps(language, kept),
+        steps=_row_steps(language, offered),
         choices=tuple(shown),
     )
 
@@ -204,7 +204,7 @@ def _option(letter: str, text: str, by_letter: bool) -> Element:
 
 
 def word_problem(rng: Random, language: Language) -> Facts:
-    """Two steps of arithmetic in a sentence."""
+    """Ask for two steps of arithmetic in a sentence."""
     boxes, each = rng.randint(4, 40), rng.randint(6, 40)
     given = rng.randint(3, boxes * each // 2)
     total = boxes * each
@@ -234,14 +234,13 @@ def word_problem(rng: Random, language: Language) -> Facts:
 
 
 def part_of_whole(rng: Random, language: Language) -> Facts:
-    """The share of a whole, which a percentage, a decimal and a fraction all name."""
+    """Ask for a share, which a percentage, a decimal and a fraction can all state."""
     part, whole = rng.choice(
         ((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5), (3, 10), (7, 10))
     )
     factor = rng.randint(2, 30)
     answer = elements.share(part, whole, language)
     others = [elements.share(n, 10, language) for n in (1, 2, 3, 4, 6, 7, 8, 9)]
-    same = {answer.text}
     return Facts(
         slots={
             "part": str(part * factor),
@@ -249,13 +248,13 @@ def part_of_whole(rng: Random, language: Language) -> Facts:
             "goods": names.thing(rng, language),
         },
         answers=(answer,),
-        decoys=tuple(other for other in others if other.text not in same),
+        decoys=tuple(other for other in others if other.text != answer.text),
         steps=(_say(language, "Divide the part by the whole.", "用部分除以总数。"),),
     )
 
 
 def peaks(rng: Random, language: Language) -> Facts:
-    """Positions of the peaks that rise above a level."""
+    """Ask for the positions of the peaks that rise above a level."""
     spots = elements.distinct(
         lambda: elements.quantity(rng.randint(200, 2000), language, "nm"), 6, apart=0.12
     )
@@ -278,7 +277,7 @@ def peaks(rng: Random, language: Language) -> Facts:
 
 
 def points(rng: Random, language: Language) -> Facts:
-    """Points of the plane above a horizontal line."""
+    """Ask for the points of the plane above a horizontal line."""
     heights = rng.sample(range(-9, 10), 6)
     spots = [(rng.choice([x for x in range(-9, 10) if x != y]), y) for y in heights]
     level = sorted(heights, reverse=True)[rng.randint(1, 4)]
@@ -303,13 +302,13 @@ def points(rng: Random, language: Language) -> Facts:
 
 
 def _without_mirror(spot: Element, shown: set[Element]) -> Element:
-    """Drop a swapped look-alike that is itself one of the points shown."""
+    """Drop a look-alike with swapped coordinates that is itself one of the points."""
     texts = {other.text for other in shown}
-    return replace(spot, near=tuple(near for near in spot.near if near not in texts))
+    return replace(spot, lookalikes=tuple(text for text in spot.lookalikes if text not in texts))
 
 
 def calendar(rng: Random, language: Language) -> Facts:
-    """The dates on which an event stands in a calendar."""
+    """Ask for the dates of an event in a calendar."""
     days = elements.distinct(
         lambda: elements.date(
             rng.randint(1800, 2020), rng.randint(1, 12), rng.randint(1, 27), language
@@ -330,7 +329,7 @@ def calendar(rng: Random, language: Language) -> Facts:
 
 
 def roster(rng: Random, language: Language) -> Facts:
-    """The members of one of two teams."""
+    """Ask for the members of one of two teams."""
     people = elements.distinct(lambda: elements.person(rng, language, short=False), 7)
     count = rng.randint(2, 5)
     team, other = names.word(rng, language), names.word(rng, language, 3)
@@ -352,7 +351,7 @@ def roster(rng: Random, language: Language) -> Facts:
 
 
 def cargo(rng: Random, language: Language) -> Facts:
-    """The goods in one of two crates."""
+    """Ask for the goods in one of two crates."""
     goods = elements.distinct(lambda: elements.words(names.thing(rng, language)), 7)
     count = rng.randint(1, 5)
     join = "、" if language == "zh" else ", "

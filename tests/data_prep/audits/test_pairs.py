@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import ast
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 from data_prep.audits.pairs import audit_pair
-from data_prep.audits.text import audit_rows
-from data_prep.synthetic.preference_pairs import PairRow, generate
+from data_prep.audits.report import audit_rows
+from data_prep.synthetic.preference_pairs.generate import PairRow, generate_pairs
 from data_prep.synthetic.preference_pairs.wordings import (
     MADE_UP,
     MISREAD,
@@ -24,26 +20,9 @@ from judging.types import LabelledExample
 TAGS = (MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED)
 
 
-def test_audit_imports_no_generator() -> None:
-    spec = find_spec("data_prep.audits.pairs")
-    assert spec is not None and spec.origin is not None
-    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
-        assert not isinstance(node, ast.Import) or all(
-            alias.name in sys.stdlib_module_names for alias in node.names
-        )
-        if isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            allowed = module in (
-                "judging.types",
-                "data_prep.audits.text",
-                "data_prep.audits.charts",
-            )
-            assert allowed or module.split(".")[0] in sys.stdlib_module_names
-
-
-@pytest.mark.parametrize(("forms", "pictures"), [("train", 0.0), ("test", 0.0), ("test", 1.0)])
-def test_clean_pairs_pass(forms: Any, pictures: float) -> None:
-    drawn = list(generate(60 if pictures else 2000, 21, forms, pictures))
+@pytest.mark.parametrize(("wordings", "pictures"), [("train", 0.0), ("test", 0.0), ("test", 1.0)])
+def test_clean_pairs_pass(wordings: Any, pictures: float) -> None:
+    drawn = list(generate_pairs(60 if pictures else 2000, 21, wordings, pictures))
     rows = [example for row in drawn for example in (row.pair, row.swapped)]
     report = audit_rows(rows, audit_pair)
     assert report.agreement >= 0.999, str(report)
@@ -51,11 +30,11 @@ def test_clean_pairs_pass(forms: Any, pictures: float) -> None:
 
 def test_planted_errors_are_caught() -> None:
     rng = Random(5)
-    drawn = list(generate(500, 22, "test", 0.0))
+    drawn = list(generate_pairs(500, 22, "test", 0.0))
     planted = [_plant(rng, row) for row in drawn]
     report = audit_rows(planted, audit_pair)
     assert report.rows == 500
-    missed = sorted(set(range(500)) - {found.row for found in report.disagreements})
+    missed = sorted(set(range(500)) - {disagreement.row for disagreement in report.disagreements})
     assert len(missed) <= 5, [planted[i] for i in missed[:3]]
 
 
@@ -81,7 +60,7 @@ def _plant(rng: Random, row: PairRow) -> LabelledExample:
 
 
 def test_audit_sees_neither_label_nor_how_the_row_was_made() -> None:
-    for row in generate(200, 23, "train", 0.0):
+    for row in generate_pairs(200, 23, "train", 0.0):
         readings = {"readings": row.pair.metadata["readings"]}
         blind = row.pair.model_copy(update={"label": "?", "metadata": readings})
         assert audit_pair(blind).label == row.pair.label

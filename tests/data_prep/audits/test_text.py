@@ -1,108 +1,50 @@
 from __future__ import annotations
 
-import ast
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from data_prep.audits.text import AuditReport, audit, audit_rows
-from data_prep.synthetic.text import generate
-from data_prep.synthetic.text.wordings import FORMS
-from judging.types import JudgeRequest, LabelledExample
+from data_prep.audits.report import audit_rows
+from data_prep.audits.text import audit_text
+from data_prep.synthetic.text.generate import generate_examples
+from data_prep.synthetic.text.wordings import WORDINGS
+from data_prep.synthetic.wording import wordings_of
+from judging.types import JudgeRequest
 
 LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
 
 
-def _imports(module: str, seen: set[str]) -> set[str]:
-    """Every module of this repository that ``module`` imports, directly or not."""
-    spec = find_spec(module)
-    if module in seen or spec is None or spec.origin is None:
-        return seen
-    seen.add(module)
-    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        for name in names:
-            if name.split(".")[0] in ("data_prep", "judging"):
-                _imports(name, seen)
-    return seen
-
-
-def test_audit_and_generator_share_no_code() -> None:
-    audited, generated = (
-        _imports("data_prep.audits.text", set()),
-        _imports("data_prep.synthetic.text", set()),
-    )
-    assert "data_prep.synthetic.text.generate" in generated
-    shared = {name for name in audited & generated if not name.startswith("judging")}
-    assert not shared
-    assert not any(name.startswith("data_prep.synthetic") for name in audited)
-    assert "data_prep.audits.text" not in generated
-
-
-def test_audit_imports_only_the_standard_library_and_the_record_types() -> None:
-    spec = find_spec("data_prep.audits.text")
-    assert spec is not None and spec.origin is not None
-    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            assert all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            assert module.split(".")[0] in sys.stdlib_module_names or module == "judging.types"
-
-
-@pytest.mark.parametrize("forms", ["train", "test", "all"])
-def test_clean_examples_pass(forms: Any) -> None:
-    rows = list(generate(3000, seed=11, forms=forms))
-    report = audit_rows(rows, audit)
+@pytest.mark.parametrize("wordings", ["train", "test", "all"])
+def test_clean_examples_pass(wordings: Any) -> None:
+    rows = list(generate_examples(3000, seed=11, wordings=wordings))
+    report = audit_rows(rows, audit_text)
     assert report.agreement >= 0.995, str(report)
     seen = {row.metadata["form"] for row in rows}
-    assert len(seen) > 0.9 * sum(forms == "all" or f.held_out == (forms == "test") for f in FORMS)
+    assert len(seen) > 0.9 * len(wordings_of(WORDINGS, wordings))
 
 
 def test_planted_label_errors_are_caught() -> None:
     rng = Random(5)
     planted = []
-    for row in generate(500, seed=12, forms="all"):
+    for row in generate_examples(500, seed=12, wordings="all"):
         wrong = rng.choice([label for label in LABELS[row.reference_mode] if label != row.label])
         planted.append(row.model_copy(update={"label": wrong}))
-    report = audit_rows(planted, audit)
+    report = audit_rows(planted, audit_text)
     assert report.rows == 500
     assert len(report.disagreements) >= 495
 
 
 def test_audit_sees_neither_label_nor_metadata() -> None:
-    for row in generate(200, seed=13, forms="all"):
+    for row in generate_examples(200, seed=13, wordings="all"):
         blind = row.model_copy(update={"label": "?", "metadata": {}, "group": "", "id": ""})
-        assert audit(blind) == audit(row)
-
-
-def test_report_names_row_and_reason() -> None:
-    row = LabelledExample(
-        id="x7", question="Which?", references=("2", "4"), responses=("2 and 5",), label="Partial"
-    )
-    report = audit_rows([row.model_copy(update={"label": "Wrong"}), row], audit)
-    assert [found.row for found in report.disagreements] == [1]
-    assert "row 1 (x7): labelled Partial, read as Wrong: ['5'] outside ['2', '4']" in str(report)
-    assert report.agreement == 0.5
-
-
-def test_no_rows_agree() -> None:
-    assert audit_rows([], audit) == AuditReport(0, ())
-    assert audit_rows([], audit).agreement == 1.0
+        assert audit_text(blind) == audit_text(row)
 
 
 def _read(response: str, *references: str, **fields: Any) -> str:
     fields.setdefault("question", "Which?")
     request = {"references": references, "response": response, **fields}
-    return audit(JudgeRequest.model_validate(request)).label
+    return audit_text(JudgeRequest.model_validate(request)).label
 
 
 @pytest.mark.parametrize(

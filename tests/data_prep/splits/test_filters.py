@@ -2,7 +2,7 @@ import pytest
 
 from data_prep.splits.filters import count_words, drop_trivial, keep_contested, parse_verdicts
 from judging.errors import CustosError
-from tests.data_prep.made_up import example
+from tests.data_prep.examples import example
 
 
 @pytest.mark.parametrize(

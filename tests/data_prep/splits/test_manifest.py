@@ -11,7 +11,7 @@ from data_prep.splits.splits import HeldOut, Splits
 from judging.errors import CustosError
 from judging.records import read_records
 from judging.types import LabelledExample
-from tests.data_prep.made_up import example
+from tests.data_prep.examples import example
 
 
 def prepared() -> Splits:

@@ -13,7 +13,7 @@ from data_prep.splits.near_duplicates import (
     normalise_question,
     question_key,
 )
-from tests.data_prep.made_up import example
+from tests.data_prep.examples import example
 
 
 def shingles(text: str) -> set[str]:
@@ -90,8 +90,8 @@ def test_clusters_are_those_of_comparing_every_pair(texts: list[str], threshold:
 def test_clusters_of_many_templates_are_those_of_comparing_every_pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("data_prep.splits.near_duplicates._PAIRS_AT_ONCE", 500)
-    monkeypatch.setattr("data_prep.splits.near_duplicates._CHECKS_AT_ONCE", 20)
+    monkeypatch.setattr("data_prep.splits.near_duplicates.PAIRS_AT_ONCE", 500)
+    monkeypatch.setattr("data_prep.splits.near_duplicates.CHECKS_AT_ONCE", 20)
     rng = random.Random(3)
     syllables = ["ka", "mi", "ron", "ble", "sto", "ni", "qu", "vel"]
     names = ["".join(rng.choices(syllables, k=rng.randint(1, 6))) for _ in range(60)]

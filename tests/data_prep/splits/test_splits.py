@@ -16,7 +16,7 @@ from data_prep.splits.splits import (
 )
 from judging.errors import CustosError
 from judging.types import LabelledExample
-from tests.data_prep.made_up import example
+from tests.data_prep.examples import example
 
 LABELS = ("Correct", "Partial", "Wrong")
 

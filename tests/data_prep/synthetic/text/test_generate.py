@@ -4,39 +4,38 @@ import math
 from collections import Counter
 from itertools import islice
 from random import Random
-from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.text import generate
-from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Scene
+from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Situation
 from data_prep.synthetic.text.elements import Element, chinese, english, quantity
-from data_prep.synthetic.text.generate import draw_instance
+from data_prep.synthetic.text.generate import draw_world, generate_examples
 from data_prep.synthetic.text.names import Language
 from data_prep.synthetic.text.open_worlds import OPEN_WORLDS
-from data_prep.synthetic.text.questions import QUESTION_FORMS
-from data_prep.synthetic.text.wordings import FORMS
+from data_prep.synthetic.text.questions import QUESTIONS
+from data_prep.synthetic.text.wordings import WORDINGS
 from data_prep.synthetic.text.worlds import SET_WORLDS
+from data_prep.synthetic.wording import WordingSplit
 from judging.types import LabelledExample
 
-FORM_SPLITS: tuple[Literal["train", "test", "all"], ...] = ("train", "test", "all")
-HELD_OUT = {form.id for form in FORMS if form.held_out}
-HELD_OUT_QUESTIONS = {form.id for form in QUESTION_FORMS if form.held_out}
+WORDING_SPLITS: tuple[WordingSplit, ...] = ("train", "test", "all")
+HELD_OUT = {form.id for form in WORDINGS if form.held_out}
+HELD_OUT_QUESTIONS = {form.id for form in QUESTIONS if form.held_out}
 
 seeds = st.integers(min_value=-(2**63), max_value=2**63)
-splits = st.sampled_from(FORM_SPLITS)
+splits = st.sampled_from(WORDING_SPLITS)
 
 
 @pytest.fixture(scope="module")
 def train_rows() -> list[LabelledExample]:
-    return list(generate(4000, seed=1, forms="train"))
+    return list(generate_examples(4000, seed=1, wordings="train"))
 
 
 @pytest.fixture(scope="module")
 def test_rows() -> list[LabelledExample]:
-    return list(generate(4000, seed=1, forms="test"))
+    return list(generate_examples(4000, seed=1, wordings="test"))
 
 
 def _seen(rows: list[LabelledExample], key: str) -> set[str]:
@@ -47,20 +46,22 @@ def _seen(rows: list[LabelledExample], key: str) -> set[str]:
 
 
 def test_same_seed_gives_the_same_rows() -> None:
-    assert list(generate(40, 7, "all")) == list(generate(40, 7, "all"))
+    assert list(generate_examples(40, 7, "all")) == list(generate_examples(40, 7, "all"))
 
 
 def test_a_longer_run_starts_with_the_shorter_one() -> None:
-    assert list(generate(100, 7, "train"))[:30] == list(generate(30, 7, "train"))
+    assert list(generate_examples(100, 7, "train"))[:30] == list(generate_examples(30, 7, "train"))
 
 
 def test_other_seeds_give_other_worlds() -> None:
-    first, second = ({row.question for row in generate(80, seed, "all")} for seed in (1, 2))
+    first, second = (
+        {row.question for row in generate_examples(80, seed, "all")} for seed in (1, 2)
+    )
     assert not first & second
 
 
 def test_rows_are_drawn_one_by_one() -> None:
-    assert len(list(islice(generate(10**12, 0, "train"), 5))) == 5
+    assert len(list(islice(generate_examples(10**12, 0, "train"), 5))) == 5
 
 
 def test_rows_of_a_group_share_their_question(train_rows: list[LabelledExample]) -> None:
@@ -75,8 +76,8 @@ def test_rows_of_a_group_share_their_question(train_rows: list[LabelledExample])
 
 
 def test_there_are_at_least_sixty_forms_and_fifteen_are_held_out() -> None:
-    assert len({form.id for form in FORMS}) == len(FORMS) >= 60
-    assert len({form.id for form in QUESTION_FORMS}) == len(QUESTION_FORMS)
+    assert len({form.id for form in WORDINGS}) == len(WORDINGS) >= 60
+    assert len({form.id for form in QUESTIONS}) == len(QUESTIONS)
     assert len(HELD_OUT) >= 15
 
 
@@ -86,7 +87,7 @@ def test_every_family_is_worded_in_each_language_on_both_sides(
     language: str, held_out: bool
 ) -> None:
     used = {family for behaviour in BEHAVIOURS for family in behaviour.families}
-    worded = {f.family for f in FORMS if f.language == language and f.held_out == held_out}
+    worded = {f.family for f in WORDINGS if f.language == language and f.held_out == held_out}
     assert worded == used
 
 
@@ -94,7 +95,7 @@ def test_every_family_is_worded_in_each_language_on_both_sides(
 def test_every_world_has_a_question_for_training(language: str) -> None:
     worlds = {world.__name__ for world, _ in (*SET_WORLDS, *OPEN_WORLDS)}
     assert worlds == {
-        form.world for form in QUESTION_FORMS if form.language == language and not form.held_out
+        form.world for form in QUESTIONS if form.language == language and not form.held_out
     }
 
 
@@ -119,7 +120,7 @@ def test_everything_occurs_on_both_sides(side: str, request: pytest.FixtureReque
 
 
 def test_all_forms_occur_in_all() -> None:
-    assert _seen(list(generate(8000, 3, "all")), "form") == {form.id for form in FORMS}
+    assert _seen(list(generate_examples(8000, 3, "all")), "form") == {form.id for form in WORDINGS}
 
 
 def test_labels_come_in_their_shares(train_rows: list[LabelledExample]) -> None:
@@ -141,8 +142,8 @@ def test_form_alone_does_not_give_the_label_away(train_rows: list[LabelledExampl
 
 @settings(deadline=None)
 @given(seeds, splits)
-def test_rows_are_consistent(seed: int, forms: Literal["train", "test", "all"]) -> None:
-    for row in generate(8, seed, forms):
+def test_rows_are_consistent(seed: int, wordings: WordingSplit) -> None:
+    for row in generate_examples(8, seed, wordings):
         assert (row.task, row.source) == ("hieval-qs", "synthetic")
         assert row.references
         assert "{" not in row.response.replace("\\boxed{", "")
@@ -163,31 +164,31 @@ def test_rows_are_consistent(seed: int, forms: Literal["train", "test", "all"]) 
 def test_label_follows_from_the_elements_claimed(
     seed: int, number: int, behaviour: Behaviour
 ) -> None:
-    scene = draw_instance(seed, "all", number).scene
-    content = behaviour.choose(Random(seed), scene)
+    situation = draw_world(seed, "all", number).situation
+    content = behaviour.choose(Random(seed), situation)
     if content is None:
         return
     claimed = () if behaviour.families in {("cut",), ("refusal",), ("empty",)} else content.items
     if behaviour.families == ("guesses",):
         claimed = (*content.items, *content.foil)
-    assert behaviour.label == _label_of(claimed, scene)
+    assert behaviour.label == _label_of(claimed, situation)
 
 
-def _label_of(claimed: tuple[str, ...], scene: Scene) -> str:
-    hits = [_meant(item, scene) for item in claimed]
+def _label_of(claimed: tuple[str, ...], situation: Situation) -> str:
+    hits = [_meant(item, situation) for item in claimed]
     if not claimed or None in hits:
         return "Wrong"
-    return "Correct" if len(set(hits)) == len(scene.facts.answers) else "Partial"
+    return "Correct" if len(set(hits)) == len(situation.facts.answers) else "Partial"
 
 
-def _meant(item: str, scene: Scene) -> int | None:
+def _meant(item: str, situation: Situation) -> int | None:
     """Index of the answer that ``item`` spells, or is a number near enough to."""
-    for index, answer in enumerate(scene.facts.answers):
-        if item in {answer.text, *answer.surfaces}:
+    for index, answer in enumerate(situation.facts.answers):
+        if item in {answer.text, *answer.aliases}:
             return index
         if answer.letter and _bare(item) in (answer.letter, f"{answer.letter} {answer.choice}"):
             return index
-        if scene.tolerance and item in _spellings_near(answer, scene.language):
+        if situation.tolerance and item in _spellings_near(answer, situation.language):
             return index
     return None
 
@@ -203,7 +204,7 @@ def _spellings_near(answer: Element, language: Language) -> set[str]:
     near = (
         quantity(hundredths / 100, language, answer.unit) for hundredths in range(lowest, highest)
     )
-    return {spelling for number in near for spelling in (number.text, *number.surfaces)}
+    return {spelling for number in near for spelling in (number.text, *number.aliases)}
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_numbers_are_spelled(number: int, in_english: str, in_chinese: str) -> N
 
 
 def test_open_worlds_are_english_questions_with_alternatives() -> None:
-    rows = list(generate(200, 5, "train", "open"))
+    rows = list(generate_examples(200, 5, "train", "open"))
     assert {row.metadata["language"] for row in rows} == {"en"}
     assert {row.reference_mode for row in rows} == {"any"}
     assert {row.label for row in rows} == {"Correct", "Wrong"}

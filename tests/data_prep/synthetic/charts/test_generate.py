@@ -19,23 +19,30 @@ from typer.testing import CliRunner
 from cli.main import app
 from data_prep.sources.generic import load_generic
 from data_prep.splits.splits import SPLITS
-from data_prep.synthetic.charts import captioned, draw, generate, plan, plan_twins
 from data_prep.synthetic.charts.drawing import render
 from data_prep.synthetic.charts.export import write_charts
-from data_prep.synthetic.charts.generate import PlannedRow, _draw_task
+from data_prep.synthetic.charts.generate import (
+    draw_captioned,
+    draw_pictures,
+    generate_rows,
+    plan_rows,
+    plan_twins,
+)
 from data_prep.synthetic.charts.operations import GENERAL, operations_for, twin_operations_for
-from data_prep.synthetic.charts.questions import QUESTION_FORMS
-from data_prep.synthetic.charts.responses import ERROR_TYPES, score_of
-from data_prep.synthetic.charts.scenes import KINDS, NAME, VALUES, Scene, draw_scene
+from data_prep.synthetic.charts.questions import QUESTIONS
+from data_prep.synthetic.charts.responses import draw_exercise, score_answers
+from data_prep.synthetic.charts.rows import PlannedRow
+from data_prep.synthetic.charts.scenes import KINDS, NAME, VALUES, ChartScene, draw_scene
 from data_prep.synthetic.charts.styles import SIZES, draw_style
-from data_prep.synthetic.charts.wordings import FORMS, STEPS
+from data_prep.synthetic.charts.wordings import FRAMES, STEPS
 from judging.records import read_records
 from judging.scoring.prompts import read_image
+from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample
 
-HELD_OUT = {form.id for form in FORMS if form.held_out}
+HELD_OUT = {form.id for form in FRAMES if form.held_out}
 HELD_OUT_STEPS = {step.id for step in STEPS if step.held_out}
-HELD_OUT_QUESTIONS = {form.id for form in QUESTION_FORMS if form.held_out}
+HELD_OUT_QUESTIONS = {form.id for form in QUESTIONS if form.held_out}
 LABELS = {"Correct"} | {f"{s}; {t}" for s in ("Partial", "Wrong") for t in ERROR_TYPES}
 FORM_SPLITS = ("train", "test", "all")
 
@@ -44,12 +51,12 @@ seeds = st.integers(min_value=-(2**63), max_value=2**63)
 
 @pytest.fixture(scope="module")
 def train_rows() -> list[LabelledExample]:
-    return [row.example for row in plan(6000, 1, "train")]
+    return [row.example for row in plan_rows(6000, 1, "train")]
 
 
 @pytest.fixture(scope="module")
 def test_rows() -> list[LabelledExample]:
-    return [row.example for row in plan(4000, 1, "test")]
+    return [row.example for row in plan_rows(4000, 1, "test")]
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +72,21 @@ def _seen(rows: list[LabelledExample], key: str) -> set[str]:
 
 
 def test_same_seed_gives_the_same_rows_and_pictures() -> None:
-    assert list(generate(12, 7, "all")) == list(generate(12, 7, "all"))
+    assert list(generate_rows(12, 7, "all")) == list(generate_rows(12, 7, "all"))
 
 
 def test_a_longer_run_starts_with_the_shorter_one() -> None:
-    assert list(plan(50, 7, "train"))[:18] == list(plan(18, 7, "train"))
+    assert list(plan_rows(50, 7, "train"))[:18] == list(plan_rows(18, 7, "train"))
 
 
 def test_other_seeds_and_decks_give_other_scenes() -> None:
-    drawn = [[row.scene for row in plan(8, seed, "all")] for seed in (1, 2)]
+    drawn = [[row.scene for row in plan_rows(8, seed, "all")] for seed in (1, 2)]
     drawn.append([row.scene for row in plan_twins(8, 1, "all")])
     assert drawn[0] != drawn[1] and drawn[0] != drawn[2]
 
 
 def test_rows_are_drawn_one_by_one() -> None:
-    assert len(list(islice(plan(10**12, 0, "train"), 5))) == 5
+    assert len(list(islice(plan_rows(10**12, 0, "train"), 5))) == 5
 
 
 def test_four_rows_ask_about_one_picture_or_about_two_side_by_side(
@@ -99,8 +106,8 @@ def test_four_rows_ask_about_one_picture_or_about_two_side_by_side(
 
 
 def test_there_are_at_least_forty_forms_and_ids_are_unique() -> None:
-    assert len({form.id for form in FORMS}) == len(FORMS) >= 40
-    for table in (STEPS, QUESTION_FORMS):
+    assert len({form.id for form in FRAMES}) == len(FRAMES) >= 40
+    for table in (STEPS, QUESTIONS):
         assert len({form.id for form in table}) == len(table)
 
 
@@ -108,13 +115,13 @@ def test_every_family_and_operation_is_worded_on_both_sides() -> None:
     operations = {f.__name__ for kind in KINDS for f in operations_for(kind)}
     assert operations > {f.__name__ for f in GENERAL}
     for held_out in (False, True):
-        assert {f.family for f in FORMS if f.held_out == held_out} == {f.family for f in FORMS}
+        assert {f.family for f in FRAMES if f.held_out == held_out} == {f.family for f in FRAMES}
         assert {s.operation for s in STEPS if s.held_out == held_out} == operations
-    assert {q.operation for q in QUESTION_FORMS if not (q.held_out or q.kind)} == operations
+    assert {q.operation for q in QUESTIONS if not (q.held_out or q.kind)} == operations
 
 
 def test_held_out_forms_never_occur_in_train(train_rows: list[LabelledExample]) -> None:
-    assert _seen(train_rows, "form") == {form.id for form in FORMS} - HELD_OUT
+    assert _seen(train_rows, "form") == {form.id for form in FRAMES} - HELD_OUT
     assert not _seen(train_rows, "step") & HELD_OUT_STEPS
     assert not _seen(train_rows, "question_form") & HELD_OUT_QUESTIONS
 
@@ -161,7 +168,7 @@ def test_every_kind_shows_every_label(
 @settings(max_examples=40, deadline=None)
 @given(seeds, st.sampled_from(FORM_SPLITS))
 def test_rows_are_consistent(seed: int, forms: Any) -> None:
-    for planned in plan(8, seed, forms):
+    for planned in plan_rows(8, seed, forms):
         row = planned.example
         score, _, error_type = row.label.partition("; ")
         assert (row.task, row.source, row.reference_mode) == ("hieval-ea", "charts", "all")
@@ -175,11 +182,11 @@ def test_rows_are_consistent(seed: int, forms: Any) -> None:
 @given(seeds, st.sampled_from(sorted(KINDS)))
 def test_slips_keep_to_right_readings_and_problems_can_be_solved(seed: int, kind: str) -> None:
     rng = Random(seed)
-    task = _draw_task(rng, KINDS[kind], draw_scene(rng, KINDS[kind]), operations_for(kind))
-    assert task.problem.solve(task.view) == task.truth
-    for slip in task.problem.slips(task.view):
-        assert set(slip.solution.items) <= set(task.view)
-        assert slip.solution.answers and slip.solution != task.truth
+    exercise = draw_exercise(rng, KINDS[kind], draw_scene(rng, KINDS[kind]), operations_for(kind))
+    assert exercise.problem.solve(exercise.view) == exercise.truth
+    for slip in exercise.problem.slips(exercise.view):
+        assert set(slip.solution.items) <= set(exercise.view)
+        assert slip.solution.answers and slip.solution != exercise.truth
 
 
 @pytest.mark.parametrize(
@@ -187,7 +194,7 @@ def test_slips_keep_to_right_readings_and_problems_can_be_solved(seed: int, kind
     [("AB", "Correct"), ("BA", "Correct"), ("A", "Partial"), ("AC", "Wrong"), ("", "Wrong")],
 )
 def test_score(answers: str, score: str) -> None:
-    assert score_of(answers, "AB") == score
+    assert score_answers(answers, "AB") == score
 
 
 # Twins.
@@ -218,7 +225,7 @@ def test_twins_come_in_many_templates_and_both_orders(twins: list[PlannedRow]) -
 
 
 def test_pictures_of_twins_differ(twins: list[PlannedRow]) -> None:
-    for first, second in zip(*[iter(draw(twins[:24]))] * 2, strict=True):
+    for first, second in zip(*[iter(draw_pictures(twins[:24]))] * 2, strict=True):
         assert first.png != second.png
         assert first.example.images != second.example.images
 
@@ -267,33 +274,33 @@ def test_scenes_are_small_and_described_in_full(seed: int, name: str) -> None:
 
 
 def test_one_line_names_all_data() -> None:
-    bars = Scene("bar", ("A", "B"), ("value",), ((3, 7),))
+    bars = ChartScene("bar", ("A", "B"), ("value",), ((3, 7),))
     assert bars.describe() == "bar: A 3, B 7"
-    groups = Scene("grouped", ("A", "B"), ("red", "blue"), ((3, 7), (1, 2)))
+    groups = ChartScene("grouped", ("A", "B"), ("red", "blue"), ((3, 7), (1, 2)))
     assert groups.describe() == "grouped red blue: A 3 1, B 7 2"
     assert groups.with_view("blue", {"A": 5, "B": 6}).view("blue") == {"A": 5, "B": 6}
 
 
 def test_captioned_pictures_cycle_through_the_kinds() -> None:
-    drawn = [captioned(3, number) for number in range(len(KINDS))]
+    drawn = [draw_captioned(3, number) for number in range(len(KINDS))]
     assert [one.scene.kind for one in drawn] == list(KINDS)
-    assert drawn == [captioned(3, number) for number in range(len(KINDS))]
+    assert drawn == [draw_captioned(3, number) for number in range(len(KINDS))]
     assert all(one.png.startswith(b"\x89PNG") for one in drawn)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_items_stand_where_something_is_drawn(kind: str) -> None:
     for number in range(list(KINDS).index(kind), 5 * len(KINDS), len(KINDS)):
-        one = captioned(4, number)
+        one = draw_captioned(4, number)
         with Image.open(io.BytesIO(one.png)) as picture:
             pixels = np.asarray(picture.convert("L"), dtype=int)
-        names = Counter(place.item for place in one.places if NAME in place.shows)
+        names = Counter(place.item for place in one.positions if NAME in place.facts)
         for fact in (NAME, *VALUES[: len(one.scene.values)]):
-            items = {place.item for place in one.places if fact in place.shows}
+            items = {place.item for place in one.positions if fact in place.facts}
             assert items == set(range(len(one.scene.names)))
         if kind == "counting":
             assert [names[item] for item in sorted(names)] == list(one.scene.values[0])
-        for x, y in ((place.x, place.y) for place in one.places):
+        for x, y in ((place.x, place.y) for place in one.positions):
             assert 0 <= x < pixels.shape[1]
             assert 0 <= y < pixels.shape[0]
             around = pixels[max(0, int(y) - 14) : int(y) + 14, max(0, int(x) - 14) : int(x) + 14]
@@ -302,7 +309,7 @@ def test_items_stand_where_something_is_drawn(kind: str) -> None:
 
 def test_captions_come_in_pieces_that_name_what_they_tell() -> None:
     for number in range(2 * len(KINDS)):
-        scene = captioned(6, number).scene
+        scene = draw_captioned(6, number).scene
         facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
         told = {(item, fact): text for text, item, fact in scene.caption() if fact}
         assert told == {
@@ -316,7 +323,7 @@ def test_captions_come_in_pieces_that_name_what_they_tell() -> None:
 
 
 def test_written_pictures_are_named_by_their_content(tmp_path: Path) -> None:
-    rows = list(generate(24, 5, "train"))
+    rows = list(generate_rows(24, 5, "train"))
     manifests = [
         write_charts(
             tmp_path / name, {"rows.jsonl": rows}, source={"name": "charts"}, command="custos"

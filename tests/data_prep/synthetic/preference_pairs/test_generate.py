@@ -12,11 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from data_prep.splits.splits import HeldOut
-from data_prep.synthetic.charts.questions import QUESTION_FORMS
-from data_prep.synthetic.preference_pairs import PairRow, generate
-from data_prep.synthetic.preference_pairs.export import deal, write_pairs
-from data_prep.synthetic.preference_pairs.generate import CASES
-from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS, FORMS
+from data_prep.synthetic.charts.questions import QUESTIONS
+from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
+from data_prep.synthetic.preference_pairs.generate import CASES, PairRow, generate_pairs
+from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS, WORDINGS
 from judging.records import read_records
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -27,15 +26,15 @@ OTHER = {"A": "B", "B": "A", "None": "None"}
 
 @pytest.fixture(scope="module")
 def rows() -> list[PairRow]:
-    return list(generate(3000, 3, "train", pictures=0.0))
+    return list(generate_pairs(3000, 3, "train", pictures=0.0))
 
 
 def test_same_seed_same_rows() -> None:
-    first, again = (list(generate(30, 8, "test", 0.1)) for _ in range(2))
+    first, again = (list(generate_pairs(30, 8, "test", 0.1)) for _ in range(2))
     assert first == again
-    assert first != list(generate(30, 9, "test", 0.1))
+    assert first != list(generate_pairs(30, 9, "test", 0.1))
     # Row i depends on i, not on how many are drawn.
-    assert first[:10] == list(generate(10, 8, "test", 0.1))
+    assert first[:10] == list(generate_pairs(10, 8, "test", 0.1))
 
 
 def test_labels_and_cases_come_in_their_shares(rows: list[PairRow]) -> None:
@@ -76,7 +75,7 @@ def test_wording_does_not_give_the_label_away(rows: list[PairRow]) -> None:
 
 def test_a_blind_reader_learns_little() -> None:
     """Who sees neither question nor reference may find faulty logic in the text, and no more."""
-    drawn = [row.pair for row in generate(6000, 77, "train", pictures=0.0)]
+    drawn = [row.pair for row in generate_pairs(6000, 77, "train", pictures=0.0)]
     answered = [
         pair
         for pair in drawn
@@ -133,9 +132,9 @@ def test_scores_order_pairs_as_their_labels_do(rows: list[PairRow]) -> None:
 
 
 def test_held_out_forms_are_for_the_test_alone(rows: list[PairRow]) -> None:
-    test = list(generate(2000, 3, "test", pictures=0.0))
-    ours = {form.id: form.held_out for form in FORMS}
-    asked = {form.id: form.held_out for form in QUESTION_FORMS}
+    test = list(generate_pairs(2000, 3, "test", pictures=0.0))
+    ours = {form.id: form.held_out for form in WORDINGS}
+    asked = {form.id: form.held_out for form in QUESTIONS}
     for split, held_out in ((rows, False), (test, True)):
         used = {f for row in split for own in row.pair.metadata["forms"] for f in own}
         assert {f for f in used if f in ours} == {f for f, kept in ours.items() if kept == held_out}
@@ -148,7 +147,7 @@ def test_held_out_forms_are_for_the_test_alone(rows: list[PairRow]) -> None:
 
 
 def test_what_decides_a_pair_is_told(rows: list[PairRow]) -> None:
-    drawn = list(generate(60, 4, "train", pictures=0.5))
+    drawn = list(generate_pairs(60, 4, "train", pictures=0.5))
     for row in (*rows, *drawn):
         evidence = row.pair.metadata["evidence"]
         assert row.pair.metadata["needs_picture"] == (evidence == "picture")
@@ -162,8 +161,11 @@ def test_what_decides_a_pair_is_told(rows: list[PairRow]) -> None:
 
 
 def test_splits_share_no_question_and_pictures_are_found(tmp_path: Path) -> None:
-    rows, test = list(generate(160, 5, "train", 0.1)), list(generate(30, 5, "test", 0.1))
-    splits = deal(rows, test, HeldOut(val=10, cal=12, test=30), seed=0)
+    rows, test = (
+        list(generate_pairs(160, 5, "train", 0.1)),
+        list(generate_pairs(30, 5, "test", 0.1)),
+    )
+    splits = split_pairs(rows, test, HeldOut(val=10, cal=12, test=30), seed=0)
     assert sum(map(len, splits.values())) == 190
     questions = {split: {r.pair.metadata["asked"] for r in own} for split, own in splits.items()}
     for a in questions:

@@ -1,0 +1,237 @@
+"""Labelled rows about scenes, in groups of four that share their pictures; nothing is drawn yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from random import Random
+
+from data_prep.synthetic.charts.operations import operations_for, twin_operations_for
+from data_prep.synthetic.charts.questions import QUESTIONS, ChartQuestion
+from data_prep.synthetic.charts.responses import (
+    ChartResponse,
+    Exercise,
+    draw_exercise,
+    put_into_words,
+    questions_for,
+    respond,
+    slots_of,
+    wordings_for,
+)
+from data_prep.synthetic.charts.scenes import KINDS, ChartScene, SceneKind, draw_scene
+from data_prep.synthetic.charts.styles import Style, draw_style
+from data_prep.synthetic.charts.twins import Relation, SharedResponse, find_shared_response
+from data_prep.synthetic.seeds import seeded_rng
+from data_prep.synthetic.wording import WordingSplit, question_wordings_of
+from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+from judging.types import LabelledExample, type_of
+
+TYPE_SHARES: dict[str | None, float] = {None: 0.40, **dict.fromkeys(ERROR_TYPES, 0.12)}
+"""Share of each error type over all rows; ``None`` is Correct."""
+PARTIAL_SHARE = 0.25
+"""Share of each type's errors that get part of the answer, twins and contrasts (which never do)
+included."""
+MAX_PARTIAL = 0.5
+"""Largest share of errors outside twins and contrasts that get part of the answer."""
+ROWS_PER_GROUP = 4
+TWIN_SHARE = 0.2
+"""Share of groups whose first two rows are a twin."""
+CONTRAST_SHARE = 0.08
+SHARED_RESPONSE_TYPES: dict[Relation, tuple[str | None, str]] = {
+    "twin": (REASONING, IMAGE),
+    "contrast": (None, IMAGE),
+}
+"""Error type of a shared response on its first and on its second picture."""
+
+
+@dataclass(frozen=True)
+class PlannedRow:
+    """An example that lacks only its picture."""
+
+    example: LabelledExample
+    scene: ChartScene
+    style: Style
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Everything that fixes an endless stream of rows."""
+
+    name: str
+    seed: int
+    wordings: WordingSplit
+    twins: float
+
+    def rng(self, *key: object) -> Random:
+        """Return a generator that belongs to one group or one row."""
+        return seeded_rng(self.name, self.seed, self.wordings, *key)
+
+
+@dataclass(frozen=True)
+class PictureGroup:
+    """The pictures of four rows: one, or two of one style with two rows that share all text."""
+
+    name: str
+    kind: SceneKind
+    style: Style
+    scenes: tuple[ChartScene, ...]
+    shared_rows: tuple[LabelledExample, ...] = ()
+    """The twin or contrast; empty without one."""
+
+
+def draw_group(stream: RowStream, number: int) -> PictureGroup:
+    """Draw the pictures of a group, and its twin or contrast if it has one."""
+    rng = stream.rng("unit", number)
+    kind = rng.choice(list(KINDS.values()))
+    name = f"{stream.name}-{stream.wordings}-{stream.seed}-{number}"
+    group = PictureGroup(name, kind, draw_style(rng), (draw_scene(rng, kind),))
+    threshold = rng.random()
+    for relation, share in _relation_shares(stream.twins).items():
+        if threshold < share:
+            return _with_shared_response(rng, group, relation, stream.wordings)
+        threshold -= share
+    return group
+
+
+def rows_of_group(stream: RowStream, number: int) -> Iterator[PlannedRow]:
+    """Yield the four rows of a group."""
+    group = draw_group(stream, number)
+    for position in range(ROWS_PER_GROUP):
+        scene = group.scenes[position % len(group.scenes)]
+        if position < len(group.shared_rows):
+            example = group.shared_rows[position]
+        else:
+            rng = stream.rng("row", number, position)
+            example = _draw_example(rng, group, scene, stream, f"{group.name}-{position}")
+        yield PlannedRow(example, scene, group.style)
+
+
+def _relation_shares(twins: float) -> dict[Relation, float]:
+    """Return the shares of groups that begin with a twin or a contrast."""
+    return {"twin": twins, "contrast": min(CONTRAST_SHARE, 1 - twins)}
+
+
+def _with_shared_response(
+    rng: Random, group: PictureGroup, relation: Relation, wordings: WordingSplit
+) -> PictureGroup:
+    """Draw scenes and exercises until a response is found that fits a second picture as well."""
+    operations = (
+        dict.fromkeys(twin_operations_for(group.kind.name), 1)
+        if relation == "twin"
+        else operations_for(group.kind.name)
+    )
+    while True:
+        scene = draw_scene(rng, group.kind)
+        exercise = draw_exercise(rng, group.kind, scene, operations)
+        shared = find_shared_response(rng, exercise, relation)
+        if shared:
+            return _with_shared_rows(rng, group, relation, wordings, scene, exercise, shared)
+
+
+def _with_shared_rows(
+    rng: Random,
+    group: PictureGroup,
+    relation: Relation,
+    wordings: WordingSplit,
+    scene: ChartScene,
+    exercise: Exercise,
+    shared: SharedResponse,
+) -> PictureGroup:
+    """Make the two rows of a twin or contrast, in either order."""
+    question = _draw_question(rng, exercise, wordings)
+    wording = rng.choice(wordings_for(exercise, wordings, ("selected", "inline")))
+    text = put_into_words(exercise, wording, exercise.view, shared.solution)
+    second_scene = scene.with_view(exercise.column, shared.second_view)
+    second_exercise = replace(exercise, view=shared.second_view, truth=shared.second_truth)
+    first_type, second_type = SHARED_RESPONSE_TYPES[relation]
+    sides = [
+        (scene, exercise, first_type, shared.behaviour),
+        (second_scene, second_exercise, second_type, "misread"),
+    ]
+    rng.shuffle(sides)
+    rows = []
+    for position, (its_scene, its_exercise, error_type, behaviour) in enumerate(sides):
+        response = ChartResponse(text, wording, behaviour)
+        label = _label(WRONG if error_type else CORRECT, error_type)
+        row_id = f"{group.name}-{position}"
+        row = _example(group, its_scene, its_exercise, question, response, label, row_id)
+        metadata = row.metadata | {relation: group.name}
+        rows.append(row.model_copy(update={"metadata": metadata}))
+    scenes = tuple(its_scene for its_scene, *_ in sides)
+    return replace(group, scenes=scenes, shared_rows=tuple(rows))
+
+
+def _draw_example(
+    rng: Random, group: PictureGroup, scene: ChartScene, stream: RowStream, row_id: str
+) -> LabelledExample:
+    """Draw an error type, then exercises and responses until one earns it."""
+    shares = _free_shares(stream.twins)
+    error_type = rng.choices(list(shares), list(shares.values()))[0]
+    score = WRONG if error_type else CORRECT
+    if error_type:
+        per_free_row = TYPE_SHARES[error_type] / shares[error_type]
+        if rng.random() < min(MAX_PARTIAL, PARTIAL_SHARE * per_free_row):
+            score = PARTIAL
+    operations = operations_for(group.kind.name)
+    while True:
+        exercise = draw_exercise(rng, group.kind, scene, operations)
+        if score == PARTIAL and len(exercise.truth.answers) < 2:
+            continue
+        wordings = wordings_for(exercise, stream.wordings)
+        response = respond(rng, exercise, score, error_type, wordings)
+        if response:
+            label = _label(score, error_type)
+            question = _draw_question(rng, exercise, stream.wordings)
+            return _example(group, scene, exercise, question, response, label, row_id)
+
+
+def _free_shares(twins: float) -> dict[str | None, float]:
+    """Weigh the types of rows outside twins and contrasts so that all rows have ``TYPE_SHARES``."""
+    shares = dict(TYPE_SHARES)
+    for relation, share in _relation_shares(twins).items():
+        for error_type in SHARED_RESPONSE_TYPES[relation]:
+            shares[error_type] = max(0.0, shares[error_type] - share / ROWS_PER_GROUP)
+    return shares
+
+
+def _draw_question(rng: Random, exercise: Exercise, wordings: WordingSplit) -> ChartQuestion:
+    return rng.choice(questions_for(exercise, question_wordings_of(QUESTIONS, wordings)))
+
+
+def _label(score: str, error_type: str | None) -> str:
+    return f"{score}; {error_type}" if error_type else score
+
+
+def _example(
+    group: PictureGroup,
+    scene: ChartScene,
+    exercise: Exercise,
+    question: ChartQuestion,
+    response: ChartResponse,
+    label: str,
+    row_id: str,
+) -> LabelledExample:
+    return LabelledExample(
+        id=row_id,
+        task="hieval-ea",
+        question=question.template.format(**slots_of(exercise)),
+        references=exercise.references,
+        reference_mode="all",
+        responses=(response.text,),
+        label=label,
+        error_type=type_of(label) or None,
+        metadata={
+            "kind": scene.kind,
+            "operation": exercise.problem.operation,
+            "behaviour": response.behaviour,
+            "form": response.wording.frame.id,
+            "step": response.wording.step.id,
+            "question_form": question.id,
+            "style": asdict(group.style),
+            "caption": scene.describe(),
+            "readings": scene.readings(),
+        },
+        group=group.name,
+        source="charts",
+    )
