@@ -30,7 +30,7 @@ def charts(
     """Make error-analysis examples about drawn charts, figures and shapes.
 
     Labels hold by construction. Four rows ask about every picture and share their group. No two
-    splits share a picture. The test split words its responses in wordings that no other split shows.
+    splits share a picture. The test split has wordings of responses that no other split shows.
 
     With --captions the rows are a first lesson in text, before a lesson about the pictures.
 
