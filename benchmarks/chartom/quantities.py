@@ -1,17 +1,18 @@
-"""Numbers with their units, out of free text: CHARTOM's numeric answers and predictions."""
+"""Numbers with their units in free text: CHARTOM's numeric answers and predictions."""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 TOLERANCE = 0.1
 """A number is right within this share of the key (CHARTOM section 2.3)."""
 _ROUNDING = 1e-9
-"""Of the key: what binary fractions may add to the tolerance."""
+"""Share of the key by which binary fractions may miss the tolerance."""
 
 _MAGNITUDES = {
     "hundred": 1e2,
@@ -36,9 +37,9 @@ _WORDS = {
     **{word: float(value) for value, word in enumerate(_ONES)},
     **{word: 10.0 * value for value, word in enumerate(_TENS, 2)},
     **{
-        f"{tens}{joint}{ones}": 10.0 * ten + one
-        for ten, tens in enumerate(_TENS, 2)
-        for one, ones in enumerate(_ONES[1:10], 1)
+        f"{tens}{joint}{ones}": 10.0 * num_tens + num_ones
+        for num_tens, tens in enumerate(_TENS, 2)
+        for num_ones, ones in enumerate(_ONES[1:10], 1)
         for joint in "- "
     },
     "half": 0.5,
@@ -47,7 +48,7 @@ _WORDS = {
 
 
 class Unit(NamedTuple):
-    """What is measured, and how much of its base unit one unit is."""
+    """A unit's dimension, and its size in the base unit of that dimension."""
 
     dimension: str
     factor: float
@@ -111,21 +112,22 @@ class Quantity:
 
     @property
     def value(self) -> float:
-        """With its magnitude, in its own unit."""
+        """Return the number with its magnitude, in the quantity's unit."""
         return self.number * (self.magnitude or 1.0)
 
 
 def find_quantities(text: str) -> list[Quantity]:
-    """Every quantity in a text, in order. ``1.2 million bags``, ``1 1/5``, ``3e5``, ``five feet``.
+    """Return every quantity in a text, in order.
 
-    ``start`` and ``end`` count in the text as ``plain_text`` gives it.
+    Examples: ``1.2 million bags``, ``1 1/5``, ``3e5``, ``five feet``. ``start`` and ``end`` are
+    positions in the text that ``plain_text`` returns.
     """
     text = plain_text(text)
     return [_read(text, match) for match in _NUMBER.finditer(text)]
 
 
 def plain_text(text: str) -> str:
-    """Compatibility forms undone, typographic minus and fraction signs plain, LaTeX commas gone."""
+    """Return a text with plain digits, signs and commas, and without the ``**`` of Markdown."""
     text = re.sub(r"(\d)([¼½¾])", r"\1 \2", text)
     text = unicodedata.normalize("NFKC", text)
     return text.replace("\u2212", "-").replace("\u2044", "/").replace("{,}", ",").replace("**", "")
@@ -165,37 +167,48 @@ def _divide(top: str, bottom: str) -> float:
 
 
 def final_quantity(text: str) -> Quantity | None:
-    """The one quantity an answer gives; ``None`` if it names several and settles on none.
+    """Return the quantity that an answer settles on.
 
-    It settles on the one quantity after its last ``answer is``, ``=`` or box.
+    That is its only quantity, or the only one after its last ``answer is``, ``=`` or box.
+
+    Returns:
+        ``None`` if the answer names several quantities and settles on none.
     """
     text = plain_text(text)
     marks = [match.end() for match in _FINAL.finditer(text)]
     for tail in (text[marks[-1] :] if marks else text, text):
-        found = {(q.number, q.magnitude, q.unit): q for q in find_quantities(tail)}
-        if len(found) == 1:
-            return next(iter(found.values()))
+        distinct = {(q.number, q.magnitude, q.unit): q for q in find_quantities(tail)}
+        if len(distinct) == 1:
+            return next(iter(distinct.values()))
     return None
 
 
-def is_close(said: Quantity, key: float, key_unit: str) -> bool | None:
-    """Whether a quantity lies within 10 % of the key, given in ``key_unit`` (``million bags``).
+def is_close(quantity: Quantity, key: float, key_unit: str) -> bool | None:
+    """Return whether a quantity lies within 10 % of the key.
 
-    A bare number is taken to be in the key's unit, a bare magnitude in full. ``None`` if the units
-    cannot be compared.
+    A number without a unit is taken to be in the key's. A number without a magnitude may have the
+    key's or be written in full: ``1.2`` and ``1,200,000`` both equal 1.2 million.
+
+    Args:
+        quantity: Quantity that an answer gives.
+        key: Right number.
+        key_unit: Unit of the key, such as ``million bags``.
+
+    Returns:
+        ``None`` if the units cannot be compared.
     """
     words = re.findall(r"%|[a-z]+", key_unit.casefold())
     magnitude = math.prod(_MAGNITUDES[word] for word in words if word in _MAGNITUDES)
     unit = next((_UNITS[word] for word in words if word in _UNITS), None)
-    if not math.isfinite(said.number):
+    if not math.isfinite(quantity.number):
         return None
-    if said.unit and said.unit != unit:
-        if unit is None or unit.dimension != said.unit.dimension:
+    if quantity.unit and quantity.unit != unit:
+        if unit is None or unit.dimension != quantity.unit.dimension:
             return None
-        return _within(said.value * said.unit.factor, key * magnitude * unit.factor)
-    if said.magnitude is None and _within(said.number, key):
+        return _within(quantity.value * quantity.unit.factor, key * magnitude * unit.factor)
+    if quantity.magnitude is None and _within(quantity.number, key):
         return True
-    return _within(said.value, key * magnitude)
+    return _within(quantity.value, key * magnitude)
 
 
 def _within(value: float, key: float) -> bool:
@@ -203,34 +216,45 @@ def _within(value: float, key: float) -> bool:
 
 
 def parse_fraction(text: str) -> tuple[float | None, str]:
-    """Read a MIND answer: the predicted share in [0, 1], asked for first, and the reasons.
+    """Read a MIND answer: the predicted share in [0, 1], which comes first, and the reasons.
 
     Returns:
-        The first number if it is a share (``0.3``, ``30 %``, ``3/10``, ``half``) and not one end of
-        a range, of a count (``1 in 5``), a list's number or cut by a decimal comma, else ``None``;
-        and the text after it, the whole text if there is no prediction. A whole number in words
-        (``one``) is no prediction: it is said of other things.
+        The first number if it is a share (``0.3``, ``30 %``, ``3/10``, ``half``), else ``None``. It
+        is none if it is one end of a range, part of a count (``1 in 5``), the number of a list or
+        cut by a decimal comma, or a whole number in words (``one``), which mostly means something
+        else. And the text after it; the whole text if there is no prediction.
     """
     text = plain_text(text)
-    said = find_quantities(text)
-    found = [one for one in said if one.value % 1 or re.search(r"[\d%]", text[one.start : one.end])]
-    if not found or (said[0] is not found[0] and _is_count(text, said[0])):
+    quantities = find_quantities(text)
+    candidates = [
+        quantity
+        for quantity in quantities
+        if quantity.value % 1 or re.search(r"[\d%]", text[quantity.start : quantity.end])
+    ]
+    if not candidates:
         return None, text.strip()
-    first = found[0]
-    between = text[first.end : found[1].start].strip() if len(found) > 1 else ""
-    is_range = between in ("-", "–", "—", "to") or (first.end == found[-1].start)
-    before = text[: first.start].rstrip().casefold()
-    is_range = is_range or (between == "and" and before.endswith("between"))
-    is_listed = len(found) > 1 and re.match(r"\s*\d+[.)]\s", text)
+    first = candidates[0]
+    counts_in_words = quantities[0] is not first and _is_count(text, quantities[0])
+    is_listed = len(candidates) > 1 and re.match(r"\s*\d+[.)]\s", text)
     is_cut = re.match(r",\d", text[first.end :])
-    if is_range or is_listed or is_cut or _is_count(text, first):
+    is_share = 0 <= first.value <= 1 and not first.unit
+    if counts_in_words or is_listed or is_cut or not is_share:
         return None, text.strip()
-    if not 0 <= first.value <= 1 or first.unit:
+    if _begins_range(text, candidates) or _is_count(text, first):
         return None, text.strip()
     return first.value, text[first.end :].lstrip(" \t\n.,;:-–—)]*")
 
 
-def _is_count(text: str, said: Quantity) -> bool:
-    """``1`` of ``1 in 5``; a share of so many (``35 % of 20``) stays one."""
-    whole = said.magnitude is None and said.number % 1 == 0
-    return whole and _COUNTED.match(text, said.end) is not None
+def _begins_range(text: str, quantities: Sequence[Quantity]) -> bool:
+    """Return whether the first of some quantities is the lower end of a range."""
+    first = quantities[0]
+    between = text[first.end : quantities[1].start].strip() if len(quantities) > 1 else ""
+    before = text[: first.start].rstrip().casefold()
+    is_range = between in ("-", "–", "—", "to") or first.end == quantities[-1].start
+    return is_range or (between == "and" and before.endswith("between"))
+
+
+def _is_count(text: str, quantity: Quantity) -> bool:
+    """Return whether a quantity is the ``1`` of ``1 in 5``; a share (``35 % of 20``) is not."""
+    whole = quantity.magnitude is None and quantity.number % 1 == 0
+    return whole and _COUNTED.match(text, quantity.end) is not None

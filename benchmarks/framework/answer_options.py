@@ -1,4 +1,4 @@
-"""Read an option letter and a stated confidence from what a model wrote."""
+"""Option letters and stated confidences in what a model wrote."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _CONFIDENCE = re.compile(
 
 
 def extract_option(response: str) -> str | None:
-    r"""The option (``A`` to ``D``) a free-text answer settles on, or ``None``.
+    r"""Return the option (``A`` to ``D``) that a free-text answer settles on, or ``None``.
 
     The forms are tried in the order of TruthfulVQA's public extractor: ``(B)``, then ``B)``, then
-    ``\boxed{B}``, then a letter on its own; of the first form that occurs, the last occurrence
-    counts. Unlike there, a letter inside a word is never an answer, nor is the article "A", and
-    what a reasoning model wrote before its closing thought mark does not count. A lower-case letter
+    ``\boxed{B}``, then a letter on its own. Of the first form that occurs, the last occurrence
+    counts. Unlike there, a letter inside a word is never an answer, nor is the article "A", and the
+    thoughts of a reasoning model, up to its closing thought mark, do not count. A lower-case letter
     counts in a box and as the whole answer.
     """
     text = unicodedata.normalize("NFKC", _after_thought(response))
     for form in (_PARENTHESES, _HALF_PARENTHESES, _BOXED):
-        found = form.findall(text)
-        if found:
-            return str(found[-1]).upper()
+        letters = form.findall(text)
+        if letters:
+            return str(letters[-1]).upper()
     bare = [match[1] for match in _BARE.finditer(text) if not _is_article(text, match)]
     if bare:
         return bare[-1]
@@ -46,19 +46,17 @@ def extract_option(response: str) -> str | None:
 
 
 def extract_confidence(response: str) -> float | None:
-    """The confidence an answer states as ``[0.9]`` or ``[90%]``, in [0, 1], or ``None``.
+    """Return the confidence that an answer states as ``[0.9]`` or ``[90%]``, or ``None``.
 
-    The last bracketed number within the range counts: ``[3]`` may be a citation, ``[90]`` could
-    mean anything.
+    The last bracketed number in [0, 1] counts: ``[3]`` may be a citation, and ``[90]`` has no
+    clear meaning.
     """
-    stated = [
-        float(number) / (100 if percent else 1)
-        for number, percent in _CONFIDENCE.findall(
-            unicodedata.normalize("NFKC", _after_thought(response))
-        )
+    text = unicodedata.normalize("NFKC", _after_thought(response))
+    numbers = [
+        float(number) / (100 if percent else 1) for number, percent in _CONFIDENCE.findall(text)
     ]
-    possible = [value for value in stated if value <= 1]
-    return possible[-1] if possible else None
+    confidences = [value for value in numbers if value <= 1]
+    return confidences[-1] if confidences else None
 
 
 def _after_thought(response: str) -> str:

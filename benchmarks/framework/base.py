@@ -1,7 +1,7 @@
-"""What a benchmark is, and the registry of benchmarks.
+"""The base class of benchmarks, and their registry.
 
-Every module of this package that declares one is found by itself: adding a benchmark is adding a
-file.
+A benchmark is declared in a module or folder of the package ``benchmarks``, by the decorator
+``benchmark``. Adding one is adding one file or folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from benchmarks.framework.files import Row, read_source
 from data_prep.sources.images import image_names
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.registry import Registry
 from judging.types import JudgeRequest, Verdict
 
@@ -22,19 +22,19 @@ PaperRow = tuple[float | str | None, ...]
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTable:
     """One table of a paper."""
 
     source: str
-    """``Table 2``."""
+    """Number or title, such as ``Table 2``."""
     columns: tuple[str, ...]
     rows: Mapping[str, PaperRow]
-    """Row name to the figures, in the paper's own unit; ``None`` where it gives none."""
+    """Row name to the figures, in the paper's unit; ``None`` where it gives none."""
 
 
 @dataclass(frozen=True)
 class ItemScore:
-    """How one item came out, to set two graded files beside each other."""
+    """The headline score of one graded item."""
 
     id: str
     cluster: str
@@ -44,30 +44,30 @@ class ItemScore:
 
 
 class Benchmark(ABC):
-    """Items to requests, verdicts to graded rows, graded rows to the paper's table."""
+    """Turns items into requests, verdicts into graded rows, and those into the paper's table."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
-    """Judge tasks it asks for; empty when rules decide everything."""
+    """Judge tasks of its requests; empty when rules decide everything."""
     grade_fields: ClassVar[tuple[str, ...]]
-    """What ``graded`` adds of the judge's, beside the verdicts; without it an item has no score."""
+    """Fields that ``graded_row`` adds beside the verdicts; an item without them has no score."""
     headline: ClassVar[str]
-    """What ``scores`` scores."""
+    """Name of what ``scores`` returns."""
     full_score: ClassVar[float] = 1.0
-    """What ``scores`` gives an item that is right throughout."""
-    published: ClassVar[tuple[Published, ...]]
+    """Score of an item that is right throughout."""
+    published: ClassVar[tuple[PublishedTable, ...]]
     item_id: ClassVar[str] = "id"
     """Field that names an item."""
     image_field: ClassVar[str | None] = None
     hub_split: ClassVar[str] = "test"
     keyed: ClassVar[bool] = False
-    """Its own JSON files are objects from id to row, not arrays."""
+    """Whether its JSON files are objects from id to row; otherwise they are arrays."""
     styles: ClassVar[tuple[str, ...]] = ("standard",)
     """Ways of asking a model, the paper's main one first."""
     facets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that divide the items in a report (``a.b`` for a nested one), each with the values
-    that come first; the first two fields span its map of cells."""
+    that come first. The first two fields span its map of cells."""
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items.
@@ -86,39 +86,61 @@ class Benchmark(ABC):
         return [self.with_images(row, folder, images) for row in rows]
 
     def with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
-        """The row with absolute picture paths in ``images``, unless it was loaded before.
+        """Return the row with absolute picture paths in ``images``.
+
+        A row that was loaded before is returned as it is.
 
         Args:
             row: Item as its file has it.
-            folder: What relative paths are relative to.
+            folder: Folder that relative paths are relative to.
             images: Folder for pictures that come as bytes.
         """
         if self.image_field is None or ("images" in row and self.image_field != "images"):
             return row
-        named = image_names(row.get(self.image_field), folder, images)
-        kept = {key: value for key, value in row.items() if key != self.image_field}
-        if isinstance(row.get(self.image_field), str):
-            kept = row
-        return {**kept, "images": list(named)}
+        names = image_names(row.get(self.image_field), folder, images)
+        is_path = isinstance(row.get(self.image_field), str)
+        others = {key: value for key, value in row.items() if key != self.image_field}
+        return {**(row if is_path else others), "images": list(names)}
 
-    def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """What to ask a model, by the field that its answer goes into: the bare question.
+    def location(self, row: Row) -> str:
+        """Return how error messages name an item: ``item 'x'``."""
+        return f"item '{row.get(self.item_id, '')}'"
+
+    def required_text(self, row: Row, field: str) -> str:
+        """Return a field of a row that must hold text.
 
         Raises:
-            CustosError: If the row lacks a field.
+            FieldError: If it holds none.
         """
-        return {"response": required_text(row, "question", self.item_id)}
+        text = row.get(field)
+        if not isinstance(text, str) or not text.strip():
+            raise FieldError(field, "is missing", self.location(row))
+        return text
+
+    def prompts(self, row: Row, style: str) -> dict[str, str]:
+        """Return the texts to send to a model, by the field that its answer goes into.
+
+        By default this is the bare question.
+
+        Args:
+            row: Item.
+            style: One of ``styles``.
+
+        Raises:
+            FieldError: If the row lacks a field.
+        """
+        return {"response": self.required_text(row, "question")}
 
     @abstractmethod
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """What to ask a judge about an item with its response; nothing if rules decide.
+        """Return the requests that grade an item with its response; none if rules decide.
 
         Raises:
-            CustosError: If the row lacks a field or holds a bad one.
+            FieldError: If the row lacks a field or holds a bad one.
         """
 
     def register_rubrics(self, path: Path) -> str:
-        """Register a task with a user's own rubrics in place of the benchmark's.
+        """Register a task with a user's rubrics in place of the benchmark's.
 
         Args:
             path: YAML file of rubric names and instructions.
@@ -132,15 +154,15 @@ class Benchmark(ABC):
         raise CustosError("--rubric-file: only charthal has rubrics to replace")
 
     @abstractmethod
-    def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """The row in the benchmark's own graded shape, with the verdicts on its requests."""
+    def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
+        """Return the row in the benchmark's own graded shape, with the verdicts on its requests."""
 
     @abstractmethod
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """The paper's table from graded rows, whether ours or the benchmark's own.
+        """Return the paper's table from graded rows, whether ours or the benchmark's own.
 
         Returns:
-            Plain values ready for JSON: the table's sections, ``estimates`` (every figure again
+            Plain values ready for JSON: the table's sections, ``intervals`` (every figure again
             with ``low``, ``high`` and ``n``), and ``n, coverage, statuses, judges``.
 
         Raises:
@@ -149,26 +171,26 @@ class Benchmark(ABC):
 
     @abstractmethod
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """The headline score of every graded row."""
+        """Return the headline score of every graded row."""
 
     def facets_of(self, row: Row) -> dict[str, str]:
-        """Which part of each facet an item falls into; those it lacks are left out."""
-        found = {name: _nested(row, name) for name in self.facets}
-        return {name: str(value) for name, value in found.items() if value is not None}
+        """Return the item's part in each facet; facets that it lacks are left out."""
+        parts = {name: _nested(row, name) for name in self.facets}
+        return {name: str(value) for name, value in parts.items() if value is not None}
 
     def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
-        """A table's figures as rows of the published tables.
+        """Return a table's figures as rows of the published tables.
 
         Args:
-            table: What ``table`` made; ``run`` (``seconds``, ``cost``) where it is known.
+            table: Result of ``table``, with ``run`` (``seconds``, ``cost``) where it is known.
 
         Returns:
             Source of a published table to row name to its figures, in that table's unit.
         """
         return {}
 
-    def people_said(self, row: Row) -> str | None:
-        """Label that people gave the item, for benchmarks that measure the judge itself."""
+    def human_label(self, row: Row) -> str | None:
+        """Return people's label of an item, for benchmarks that measure the judge itself."""
         return None
 
 
@@ -176,18 +198,6 @@ def _nested(row: Any, path: str) -> Any:
     for name in path.split("."):
         row = row.get(name) if isinstance(row, dict) else None
     return row
-
-
-def required_text(row: Row, field: str, item_id: str) -> str:
-    """A field of a row that must hold text.
-
-    Raises:
-        CustosError: Naming the item and the field.
-    """
-    text = row.get(field)
-    if not isinstance(text, str) or not text.strip():
-        raise CustosError(f"item '{row.get(item_id, '')}': field '{field}' is missing")
-    return text
 
 
 BENCHMARKS = Registry[Benchmark]("benchmark", "benchmarks")
@@ -199,16 +209,21 @@ benchmark_names = BENCHMARKS.names
 def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str) -> list[Row]:
     """Complete response rows, which may hold little more than an id, with their items.
 
+    Args:
+        items: Official items.
+        responses: Rows with the ids of items.
+        item_id: Field that holds the id.
+
     Raises:
-        CustosError: If a response has no id, or an unknown or repeated one.
+        FieldError: If a response has no id, or an unknown or repeated one.
     """
     by_id = {str(item.get(item_id)): item for item in items}
     joined: dict[str, Row] = {}
     for number, response in enumerate(responses, 1):
         key = str(response.get(item_id))
         if key not in by_id:
-            raise CustosError(f"response {number}: field '{item_id}': no item '{key}'")
+            raise FieldError(item_id, f"no item '{key}'", f"response {number}")
         if key in joined:
-            raise CustosError(f"response {number}: field '{item_id}': '{key}' occurs twice")
+            raise FieldError(item_id, f"'{key}' occurs twice", f"response {number}")
         joined[key] = {**by_id[key], **response}
     return list(joined.values())

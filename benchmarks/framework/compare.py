@@ -1,4 +1,4 @@
-"""Two graded files of one benchmark, item by item."""
+"""Two graded files of one benchmark, compared item by item."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.framework.base import Benchmark, ItemScore
 from benchmarks.framework.files import Row
-from benchmarks.framework.tables import MEAN, RATE, intervals, value_columns
+from benchmarks.framework.tables import MEAN, OVERALL, RATE, intervals, value_columns
 from evaluation.intervals import Floats, mcnemar_p
 from judging.errors import CustosError
 
@@ -29,7 +29,7 @@ class ScoredItems:
         """Score graded rows.
 
         Raises:
-            CustosError: If a row is wrong, or an id is missing or repeated.
+            CustosError: If a row does not fit, or an id is missing or repeated.
         """
         scores: dict[str, ItemScore] = {}
         facets: dict[str, Mapping[str, str]] = {}
@@ -44,59 +44,56 @@ class ScoredItems:
 
 
 def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
-    """Headline scores of two graded files on the items that both score.
+    """Compare the headline scores of two graded files on the items that both score.
 
     Args:
-        benchmark: Whose items they are.
+        benchmark: The benchmark that the items belong to.
         first: Items of A.
         second: Items of B, in any order.
 
     Returns:
-        ``metric``; ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
-        together), each with ``value``, ``low``, ``high`` and ``n``; ``by``, the difference in every
-        part of every facet of the benchmark; ``a_better`` and ``b_better``, the items on which
-        either side scores higher, and ``mcnemar_p``, the exact two-sided sign test of the two;
-        ``only_a`` and ``only_b``, the scored items that the other side lacks.
+        ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
+        together), each with ``value``, ``low``, ``high`` and ``n``. ``by``: the difference in every
+        part of every facet of the benchmark. ``a_better`` and ``b_better``: the number of items on
+        which either side scores higher. ``mcnemar_p``: the exact two-sided sign test of the two
+        numbers. ``only_a`` and ``only_b``: the number of scored items that the other side lacks.
 
     Raises:
         CustosError: If no item is scored on both sides.
     """
     a, b = first.scores, second.scores
-    shared = [key for key in a if key in b]
-    if not shared:
+    ids = [key for key in a if key in b]
+    if not ids:
         raise CustosError("the two files share no scored item")
-    clusters = [a[key].cluster for key in shared]
-    before = np.array([a[key].value for key in shared], dtype=np.float64)
-    after = np.array([b[key].value for key in shared], dtype=np.float64)
-
-    full = benchmark.full_score
-
-    def mean(values: Floats) -> dict[str, Any]:
-        columns = value_columns((values / full).tolist())
-        found: dict[str, Any] = intervals(columns, clusters, {"mean": RATE.times(full)}, {})
-        estimate: dict[str, Any] = found["overall"]["mean"]
-        return estimate
-
-    gains = after - before
-    parts = intervals(
+    clusters = [a[key].cluster for key in ids]
+    of_a, of_b = (np.array([side[key].value for key in ids], np.float64) for side in (a, b))
+    gains = of_b - of_a
+    differences = intervals(
         value_columns(gains.tolist()),
         clusters,
         {"mean": MEAN},
-        {name: [first.facets[key].get(name) for key in shared] for name in benchmark.facets},
+        {name: [first.facets[key].get(name) for key in ids] for name in benchmark.facets},
     )
     a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
     return {
         "metric": benchmark.headline,
-        "a": mean(before),
-        "b": mean(after),
-        "difference": parts["overall"]["mean"],
+        "a": _mean_score(benchmark, of_a, clusters),
+        "b": _mean_score(benchmark, of_b, clusters),
+        "difference": differences[OVERALL]["mean"],
         "by": {
-            name: {part: found["mean"] for part, found in parts[name].items()}
+            name: {part: measured["mean"] for part, measured in differences[name].items()}
             for name in benchmark.facets
         },
         "a_better": a_better,
         "b_better": b_better,
         "mcnemar_p": mcnemar_p(a_better, b_better),
-        "only_a": len(a) - len(shared),
-        "only_b": len(b) - len(shared),
+        "only_a": len(a) - len(ids),
+        "only_b": len(b) - len(ids),
     }
+
+
+def _mean_score(benchmark: Benchmark, scores: Floats, clusters: Sequence[str]) -> dict[str, Any]:
+    shares = value_columns((scores / benchmark.full_score).tolist())
+    measured = intervals(shares, clusters, {"mean": RATE.times(benchmark.full_score)}, {})
+    estimate: dict[str, Any] = measured[OVERALL]["mean"]
+    return estimate

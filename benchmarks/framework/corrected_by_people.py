@@ -1,4 +1,4 @@
-"""A benchmark's score beside people's: corrected, and how far the judge agrees with them."""
+"""A benchmark's score corrected by people's grades, and the judge's agreement with people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.framework.files import Row
 from benchmarks.framework.tables import stored_verdicts
 from evaluation.correction.scores import Rate, corrected_rate
 from evaluation.estimate import without_nan
-from evaluation.intervals import number_clusters
+from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import calibration_columns, confusion_matrix, reliability_table
 from evaluation.outcomes import full_label
 from judging.errors import CustosError
@@ -25,12 +25,12 @@ Labels = Mapping[str, str]
 def corrected_score(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row], random_sample: bool
 ) -> dict[str, Any]:
-    """The headline score people would give, from the judge and the items that people graded.
+    """Estimate the headline score that people would give, from the judge's and some of theirs.
 
     Items that the judge did not score are left out.
 
     Args:
-        benchmark: Whose headline score it is; items must score 0 or full.
+        benchmark: The benchmark that the items belong to; its items must score 0 or full.
         rows: Items that the judge graded.
         people: Some of them as people graded them: an id and the fields of the graded shape.
         random_sample: Whether people graded a random sample of the items.
@@ -43,53 +43,59 @@ def corrected_score(
     Raises:
         CustosError: If an id is unknown or repeated, or the estimate does not exist.
     """
-    judge = ScoredItems.of(benchmark, rows).scores
+    scored = list(ScoredItems.of(benchmark, rows).scores.values())
     human = human_scores(benchmark, rows, people)
-    scored = list(judge.values())
     full = benchmark.full_score
-    found = corrected_rate(
+    rate = corrected_rate(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         np.array([human.get(score.id, np.nan) for score in scored]) / full,
         random_sample=random_sample,
         groups=number_clusters([score.cluster for score in scored]),
     )
-
-    def in_unit(rate: Rate | None) -> dict[str, Any] | None:
-        if rate is None:
-            return None
-        bounds = {"value": rate.value, "low": rate.low, "high": rate.high}
-        return {**{name: full * value for name, value in bounds.items()}, "n": rate.n}
-
     corrected: dict[str, Any] = without_nan(
         {
             "metric": benchmark.headline,
-            "method": found.method,
-            "raw": in_unit(found.raw),
-            "corrected": in_unit(found.corrected),
-            "labelled": in_unit(found.labelled),
-            "power": found.power,
-            "sensitivity": found.sensitivity,
-            "specificity": found.specificity,
+            "method": rate.method,
+            "raw": _in_unit(rate.raw, full),
+            "corrected": _in_unit(rate.corrected, full),
+            "labelled": None if rate.labelled is None else _in_unit(rate.labelled, full),
+            "power": rate.power,
+            "sensitivity": rate.sensitivity,
+            "specificity": rate.specificity,
             "unscored": len(rows) - len(scored),
         }
     )
     return corrected
 
 
+def _in_unit(rate: Rate, full: float) -> dict[str, float]:
+    return {
+        "value": full * rate.value,
+        "low": full * rate.low,
+        "high": full * rate.high,
+        "n": rate.n,
+    }
+
+
 def human_scores(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
 ) -> dict[str, float]:
-    """Headline score of every item that people graded; a row of theirs may be still without grade.
+    """Return the headline score of every item that people graded.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        rows: Items that the judge graded.
+        people: Some of them as people graded them; rows without a grade yet are left out.
 
     Raises:
         CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
     if not benchmark.tasks:
         raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
-    if rows and benchmark.people_said(rows[0]) is not None:
+    if rows and benchmark.human_label(rows[0]) is not None:
         raise CustosError(f"'{benchmark.name}' measures judges: its items hold people's labels")
-    judged = {*benchmark.grade_fields, "verdicts"}  # what the judge said is nobody else's grade
-    items = [{name: row[name] for name in row.keys() - judged} for row in rows]
+    by_judge = {*benchmark.grade_fields, "verdicts"}  # a judge's grades are never people's
+    items = [{name: row[name] for name in row.keys() - by_judge} for row in rows]
     joined = join_responses(items, people, benchmark.item_id)
     scores = benchmark.scores(joined)
     return {score.id: score.value for score in scores if score.value is not None}
@@ -98,34 +104,44 @@ def human_scores(
 def labels_of_both(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
 ) -> tuple[list[str], Labels, Labels]:
-    """What the judge and people said, where both did.
+    """Return the labels of the items that both the judge and people labelled.
 
-    For benchmarks that measure the judge, labels as the task spells them; for the others ``1`` for
-    a full headline score and ``0``.
+    For benchmarks that measure the judge, labels are spelled as the task does. For the others a
+    label is ``1`` for a full headline score and ``0`` for none.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        rows: Items that the judge graded.
+        people: Some of them as people graded them.
 
     Returns:
-        Ids in the order of the rows, and each side's label by id.
+        Ids in the order of the rows, the judge's labels by id, and people's.
     """
     judge: dict[str, str] = {}
     human: dict[str, str] = {}
     for row in rows:
-        said, verdicts = benchmark.people_said(row), list(stored_verdicts(row).values())
-        if said is not None and len(verdicts) == 1 and verdicts[0].label is not None:
+        label, verdicts = benchmark.human_label(row), list(stored_verdicts(row).values())
+        if label is not None and len(verdicts) == 1 and verdicts[0].label is not None:
             key = str(row.get(benchmark.item_id))
-            human[key], judge[key] = said, full_label(verdicts[0])
+            human[key], judge[key] = label, full_label(verdicts[0])
     if people:
-        given = human_scores(benchmark, rows, people)
+        by_people = human_scores(benchmark, rows, people)
         for score in benchmark.scores(rows):
-            if score.value is not None and score.id in given:
+            if score.value is not None and score.id in by_people:
                 judge[score.id] = f"{score.value / benchmark.full_score:g}"
-                human[score.id] = f"{given[score.id] / benchmark.full_score:g}"
+                human[score.id] = f"{by_people[score.id] / benchmark.full_score:g}"
     return list(judge), judge, human
 
 
 def judge_agreement(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
 ) -> dict[str, Any] | None:
-    """Confusion and calibration of the judge against people.
+    """Return confusion and calibration of the judge against people.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        rows: Items that the judge graded.
+        people: Some of them as people graded them.
 
     Returns:
         ``confusion`` (``labels, counts``, rows are people) and ``calibration`` (``None`` for a
@@ -142,17 +158,23 @@ def judge_agreement(
         np.array([index[judge[key]] for key in ids]),
         len(labels),
     )
-    confidence = {
-        str(row.get(benchmark.item_id)): next(iter(verdicts.values())).confidence
-        for row in rows
-        if len(verdicts := stored_verdicts(row)) == 1
-    }
-    stated = np.array([np.nan if confidence.get(k) is None else confidence[k] for k in ids], float)
+    confidence = _confidences(benchmark, rows, ids)
     right = np.array([float(judge[key] == human[key]) for key in ids])
     calibration = None
-    if not np.isnan(stated).all():
-        calibration = {"after": reliability_table(calibration_columns(stated, right).sum(axis=0))}
+    if not np.isnan(confidence).all():
+        sums = calibration_columns(confidence, right).sum(axis=0)
+        calibration = {"after": reliability_table(sums)}
     return {
         "confusion": {"labels": labels, "counts": counts.astype(int).tolist()},
         "calibration": calibration,
     }
+
+
+def _confidences(benchmark: Benchmark, rows: Sequence[Row], ids: Sequence[str]) -> Floats:
+    """Return the confidence of each item's only verdict; nan without one. Shape ``[n]``."""
+    by_id: dict[str, float | None] = {}
+    for row in rows:
+        verdicts = list(stored_verdicts(row).values())
+        if len(verdicts) == 1:
+            by_id[str(row.get(benchmark.item_id))] = verdicts[0].confidence
+    return np.array([np.nan if by_id.get(key) is None else by_id[key] for key in ids], np.float64)

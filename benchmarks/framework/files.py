@@ -1,4 +1,4 @@
-"""Items, responses and graded files: read from whatever shape they come in, written back in it."""
+"""Files of items, responses and graded items, read and written in several formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.records import ROW_SUFFIXES, atomic_write, read_rows, write_json
 from judging.types import parse_record
 
@@ -27,17 +27,19 @@ M = TypeVar("M", bound=BaseModel)
 
 FILE_SUFFIXES = (*ROW_SUFFIXES, ".tsv")
 _PICTURE_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")
-"""How JPEG, PNG, GIF and WebP files begin in base 64."""
+"""First characters of JPEG, PNG, GIF and WebP files in base 64."""
 
 
 @contextmanager
 def error_location(path: Path) -> Iterator[None]:
-    """Put a file's name before what is found wrong with its rows in the block.
+    """Put a file's name before the errors that its rows raise in the block.
 
-    For work on rows alone: ``read_file`` names its file by itself.
+    ``read_file`` names its file itself and belongs outside of the block.
     """
     try:
         yield
+    except FieldError as error:
+        raise error.at(f"{path}: {error.location}".removesuffix(": ")) from None
     except CustosError as error:
         raise CustosError(f"{path}: {error}") from None
 
@@ -59,7 +61,8 @@ def read_file(path: Path) -> Iterator[Row]:
         return
     rows = _tsv_rows(path) if path.suffix == ".tsv" else read_rows(path)
     for number, row in rows:
-        yield _with_image_bytes(_as_row(row, f"{path} row {number}"), f"{path} row {number}")
+        location = f"{path} row {number}"
+        yield _with_image_bytes(_as_row(row, location), location)
 
 
 def _tsv_rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -77,18 +80,18 @@ def _tsv_rows(path: Path) -> Iterator[tuple[int, Row]]:
         raise CustosError(f"{path}: cannot be read: {error}") from None
 
 
-def _with_image_bytes(row: Row, where: str) -> Row:
+def _with_image_bytes(row: Row, location: str) -> Row:
     image = row.get("image")
     if not isinstance(image, str) or not image.startswith(_PICTURE_STARTS):
         return row
     try:
         return {**row, "image": {"bytes": base64.b64decode(image, validate=True)}}
     except binascii.Error:
-        raise CustosError(f"{where}: field 'image': not valid base 64") from None
+        raise FieldError("image", "not valid base 64", location) from None
 
 
 def _keyed_rows(path: Path) -> dict[str, Any] | None:
-    """The object of a JSON file that holds one."""
+    """Return the object that a JSON file holds, or ``None`` if it holds something else."""
     if not path.is_file():
         raise CustosError(f"{path}: no such file")
     try:
@@ -98,11 +101,11 @@ def _keyed_rows(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _as_row(row: Any, where: str) -> Row:
+def _as_row(row: Any, location: str) -> Row:
     if isinstance(row, CustosError):
         raise row
     if not isinstance(row, dict):
-        raise CustosError(f"{where}: expected an object, got {type(row).__name__}")
+        raise CustosError(f"{location}: expected an object, got {type(row).__name__}")
     return row
 
 
@@ -111,11 +114,12 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
 
     Args:
         source: A JSON, JSONL, Parquet or TSV file; a folder of such files or of a hub data set; or
-            a hub id (``owner/name``). What exists locally wins.
-        split: Split of a hub data set; in a folder, files named after it are read alone.
+            a hub id (``owner/name``), unless a file or folder of that name exists.
+        split: Split of a hub data set. In a folder with files that are named after the split, only
+            those are read.
 
     Returns:
-        What relative image paths are relative to, and the rows.
+        The folder that relative image paths are relative to, and the rows.
 
     Raises:
         CustosError: If there is nothing to read.
@@ -131,10 +135,10 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
 
 
 def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
-    """Validate rows; a row that fails is named by its id, else by its number.
+    """Validate rows.
 
     Raises:
-        CustosError: On the first row that does not fit.
+        FieldError: On the first row that does not fit, which is named by its id or its number.
     """
     return [
         parse_record(model, row, f"row '{row.get('id', number)}'")
@@ -143,18 +147,18 @@ def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
 
 
 def check_ids(rows: Iterable[Row]) -> None:
-    """Raise ``CustosError`` unless every row has an ``id`` of its own."""
-    seen = set()
+    """Raise ``FieldError`` unless every row has an ``id`` and no two rows have the same."""
+    ids = set()
     for number, row in enumerate(rows, 1):
         key = row.get("id")
-        if key is None or key in seen:
+        if key is None or key in ids:
             fault = "is missing" if key is None else f"'{key}' occurs twice"
-            raise CustosError(f"row {number}: field 'id' {fault}")
-        seen.add(key)
+            raise FieldError("id", fault, f"row {number}")
+        ids.add(key)
 
 
 def check_output(out: Path, source: Path) -> None:
-    """Raise ``CustosError`` unless a file can be written with ``write_graded``, over no input."""
+    """Raise ``CustosError`` unless ``write_graded`` can write a file without loss of its source."""
     if out.suffix not in GRADED_SUFFIXES:
         raise CustosError(
             f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
@@ -164,12 +168,12 @@ def check_output(out: Path, source: Path) -> None:
 
 
 def run_file(graded: Path) -> Path:
-    """Where the time and cost of grading a file are kept."""
+    """Return the path of the time and cost of grading a file."""
     return graded.with_name(f"{graded.name}.run.json")
 
 
 def read_run(graded: Path) -> Row | None:
-    """Time and cost of grading a file, where they are known."""
+    """Read the time and cost of grading a file, or return ``None`` where they are not known."""
     path = run_file(graded)
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
@@ -179,8 +183,8 @@ def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
 
     Args:
         path: File to write.
-        rows: What ``Benchmark.graded`` made.
-        keyed: A JSON document is an object from id to row, else an array.
+        rows: Rows that ``Benchmark.graded_row`` returned.
+        keyed: Whether a JSON document is an object from id to row; otherwise it is an array.
     """
     if path.suffix == ".jsonl":
         with atomic_write(path) as file:

@@ -73,7 +73,7 @@ class ResponsesToGrade:
             by_row[index].append(verdict)
         return GradedRows(
             rows=[
-                self.benchmark.graded(row, of_row)
+                self.benchmark.graded_row(row, of_row)
                 for row, of_row in zip(self.rows, by_row, strict=True)
             ],
             unscored={

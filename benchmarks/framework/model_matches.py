@@ -1,4 +1,4 @@
-"""Open-ended answers of several models, compared two by two: win matrix and ratings."""
+"""Matches between models that answered the same open-ended questions, and their rankings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.framework.base import Benchmark, required_text
+from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, number_clusters
@@ -16,7 +16,7 @@ from evaluation.ranking.agreement import ranking_agreement
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.match_results import MatchResults
 from evaluation.ranking.tournament import rank_models
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.tasks.truthful import TIE
 from judging.types import JudgeRequest, Verdict, parse_record
 
@@ -36,20 +36,22 @@ class ModelMatch:
 
 
 def responses_by_id(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
-    """A model's responses by item id.
+    """Return a model's responses by item id.
 
     Raises:
-        CustosError: If a row has no id of its own or no response.
+        FieldError: If a row has no id or no response, or repeats an id.
     """
-    found: dict[str, str] = {}
+    responses: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
         key = str(row.get(benchmark.item_id, ""))
         response = row.get("response")
-        if not key or key in found or not isinstance(response, str):
-            fault = f"'{key}' occurs twice" if key in found else "or field 'response' is missing"
-            raise CustosError(f"row {number}: field '{benchmark.item_id}' {fault}")
-        found[key] = response
-    return found
+        if not key or key in responses:
+            fault = f"'{key}' occurs twice" if key else "is missing"
+            raise FieldError(benchmark.item_id, fault, f"row {number}")
+        if not isinstance(response, str):
+            raise FieldError("response", "is missing", f"row {number}")
+        responses[key] = response
+    return responses
 
 
 def pair_up(
@@ -61,15 +63,15 @@ def pair_up(
     mode: str = "score",
     with_reference: bool = False,
 ) -> list[ModelMatch]:
-    """Every two models on every question that both answered.
+    """Match every two models on every question that both answered.
 
     Args:
-        benchmark: Whose items they are.
+        benchmark: The benchmark that the items belong to.
         items: The official items, pictures in ``images``.
         responses: Responses of at least two models.
         task: Pair task.
         mode: ``score``, or ``critique`` to have the judge write before it decides.
-        with_reference: Show the judge the text of the right option.
+        with_reference: Whether the judge sees the text of the right option.
 
     Raises:
         CustosError: If there are fewer than two models or no two of them answered one question.
@@ -80,22 +82,20 @@ def pair_up(
     for row in items:
         key = str(row.get(benchmark.item_id))
         for first, second in itertools.combinations(sorted(responses), 2):
-            said = [responses[model].get(key) for model in (first, second)]
-            if None in said:
+            pair = responses[first].get(key), responses[second].get(key)
+            if None in pair:
                 continue
-            request = parse_record(
-                JudgeRequest,
-                {
-                    "id": f"{key}/{first}/{second}",
-                    "task": task,
-                    "mode": mode,
-                    "question": required_text(row, "question", benchmark.item_id),
-                    "references": _right_option(row) if with_reference else (),
-                    "responses": said,
-                    "images": row.get("images") or (),
-                },
-                f"item '{key}', {first} and {second}",
-            )
+            fields = {
+                "id": f"{key}/{first}/{second}",
+                "task": task,
+                "mode": mode,
+                "question": benchmark.required_text(row, "question"),
+                "references": _right_option(benchmark, row) if with_reference else (),
+                "responses": pair,
+                "images": row.get("images") or (),
+            }
+            location = f"{benchmark.location(row)}, {first} and {second}"
+            request = parse_record(JudgeRequest, fields, location)
             matches.append(ModelMatch(key, first, second, request))
     if not matches:
         raise CustosError("no two models answered the same question")
@@ -108,17 +108,17 @@ def tournament_table(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The table of a tournament.
+    """Return the table of a tournament.
 
-    A judge that finds no difference, or whose two orders disagree, gives half a win to each side.
-    Matches without any decision are left out and counted. Intervals resample questions, because the
+    A judge that sees no difference, or whose two orders disagree, gives half a win to each side.
+    Matches without a decision are left out and counted. Intervals resample questions, because the
     matches on one question are not independent.
 
     Args:
-        matches: What was judged.
+        matches: The matches that were judged.
         verdicts: One per match, in order.
         resamples: Bootstrap resamples.
-        seed: Their seed.
+        seed: Seed of the resamples.
 
     Returns:
         As ``evaluation.ranking.tournament.rank_models``; also ``questions``, ``statuses``,
@@ -132,11 +132,11 @@ def tournament_table(
         for match, verdict in zip(matches, verdicts, strict=True)
         if (outcome := _outcome(verdict)) is not None
     ]
-    played = MatchResults.of((match.first, match.second, outcome) for match, outcome in decided)
+    results = MatchResults.of((match.first, match.second, outcome) for match, outcome in decided)
     clusters = number_clusters([match.question for match, _ in decided])
     cleaned: dict[str, Any] = without_nan(
         {
-            **rank_models(played, clusters, resamples, seed),
+            **rank_models(results, clusters, resamples, seed),
             "questions": int(clusters.max()) + 1,
             "coverage": len(decided) / len(matches),
             "statuses": dict(Counter(verdict.status for verdict in verdicts)),
@@ -153,45 +153,49 @@ def compare_rankings(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Kendall's tau-b between two judges' rankings of the models, on matches that both decided.
+    """Return Kendall's tau-b of two judges' rankings, on the matches that both decided.
 
     Args:
-        matches: What was judged.
-        verdicts: One judge's, one per match.
+        matches: The matches that were judged.
+        verdicts: The first judge's verdicts, one per match.
         others: The other judge's, or people's.
         resamples: Bootstrap resamples of whole questions, the same for both.
-        seed: Their seed.
+        seed: Seed of the resamples.
 
     Returns:
-        As ``evaluation.ranking.agreement.ranking_agreement``, and ``matches``, those both decided.
+        As ``evaluation.ranking.agreement.ranking_agreement``, and ``matches``, the number that both
+        decided.
 
     Raises:
         CustosError: If no match was decided by both, or a model cannot be ranked.
     """
-    both = [
-        (match, (mine, theirs))
-        for match, one, other in zip(matches, verdicts, others, strict=True)
-        if (mine := _outcome(one)) is not None and (theirs := _outcome(other)) is not None
+    outcomes = [(_outcome(v), _outcome(o)) for v, o in zip(verdicts, others, strict=True)]
+    decided = [
+        (match, (first, second))
+        for match, (first, second) in zip(matches, outcomes, strict=True)
+        if first is not None and second is not None
     ]
-    clusters = number_clusters([match.question for match, _ in both])
+    clusters = number_clusters([match.question for match, _ in decided])
     ratings = []
-    for side in (0, 1):
-        played = MatchResults.of((match.first, match.second, said[side]) for match, said in both)
-        ratings.append(bradley_terry(played, clusters, resamples, seed))
-    cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(both)})
+    for judge in (0, 1):
+        rows = ((match.first, match.second, by_judge[judge]) for match, by_judge in decided)
+        ratings.append(bradley_terry(MatchResults.of(rows), clusters, resamples, seed))
+    cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(decided)})
     return cleaned
 
 
 def _outcome(verdict: Verdict) -> str | None:
-    """``A``, ``B``, ``tie``, or ``None`` where nothing was decided."""
+    """Return ``A``, ``B`` or ``tie``, or ``None`` where nothing was decided."""
     if verdict.status == "abstain" or verdict.label == TIE:
         return "tie"
     return verdict.label
 
 
-def _right_option(row: Row) -> tuple[str, ...]:
-    options, letter = row.get("options"), str(row.get("answer", ""))
-    place = "ABCD".find(letter.strip("() "))
-    if not isinstance(options, list) or not letter or not 0 <= place < len(options):
-        raise CustosError(f"field 'answer': '{letter}' names none of the options")
-    return (str(options[place]),)
+def _right_option(benchmark: Benchmark, row: Row) -> tuple[str, ...]:
+    options, answer = row.get("options"), str(row.get("answer", ""))
+    letter = answer.strip("() ")
+    index = "ABCD".find(letter) if len(letter) == 1 else -1
+    if not isinstance(options, list) or not 0 <= index < len(options):
+        fault = f"'{answer}' names none of the options"
+        raise FieldError("answer", fault, benchmark.location(row))
+    return (str(options[index]),)

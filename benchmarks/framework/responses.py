@@ -1,4 +1,4 @@
-"""Models answer a benchmark: items to questions, answers back into the items."""
+"""Responses of a model to a benchmark: from items to questions, from answers to full rows."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from clients.chat import Reply, Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
 from clients.kept_work import in_batches
 from clients.messages import ChatItem, Decoding, Message
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 
 if TYPE_CHECKING:
     from judging.scoring.prompts import Encoder
     from judging.scoring.tree_engine import TreeEngine
 
 ANSWERED_AT_ONCE = 16
-MAX_NEW_TOKENS = 512  # of a local backbone that is given no limit
 """Questions that a local backbone answers between two saves."""
+MAX_NEW_TOKENS = 512
+"""Longest answer of a local backbone where the decoding sets no limit."""
 
 
 @dataclass(frozen=True)
 class ItemQuestion:
-    """What a model is asked about an item, and the field its answer goes into."""
+    """One question about an item, and the field that its answer goes into."""
 
     row: int
+    """Index of the item's row, from 0."""
     field: str
     chat: ChatItem
 
@@ -36,46 +38,51 @@ class ItemQuestion:
 def build_questions(
     benchmark: Benchmark, rows: Sequence[Row], style: str, with_images: bool = True
 ) -> list[ItemQuestion]:
-    """Every question of a benchmark: a lone user turn, nothing beside the paper's own text.
+    """Build every question of a benchmark: one user turn with the paper's text and nothing else.
 
     Args:
-        benchmark: Whose items they are.
-        rows: Items as ``Benchmark.load`` gives them.
+        benchmark: The benchmark that the items belong to.
+        rows: Items as ``Benchmark.load`` returns them.
         style: One of the benchmark's ``styles``.
-        with_images: Show the pictures; otherwise the model reads the question blind.
+        with_images: Whether the model sees the pictures.
 
     Raises:
         CustosError: If the style is not the benchmark's, or a row lacks its id or a field.
     """
     if style not in benchmark.styles:
         raise CustosError(f"style '{style}' is not one of {', '.join(benchmark.styles)}")
-    asked = []
-    for number, row in enumerate(rows):
+    questions = []
+    for index, row in enumerate(rows):
         key = row.get(benchmark.item_id)
         if key is None:
-            raise CustosError(f"item {number + 1}: field '{benchmark.item_id}' is missing")
+            raise FieldError(benchmark.item_id, "is missing", f"item {index + 1}")
         prompts = benchmark.prompts(row, style)
         for field, text in prompts.items():
             images = tuple(row.get("images") or ()) if with_images else ()
             message = Message(role="user", text=text, images=images)
             name = str(key) if len(prompts) == 1 else f"{key}/{field}"
-            asked.append(ItemQuestion(number, field, ChatItem(id=name, messages=(message,))))
-    return asked
+            questions.append(ItemQuestion(index, field, ChatItem(id=name, messages=(message,))))
+    return questions
 
 
 def join_answers(
-    rows: Sequence[Row], asked: Sequence[ItemQuestion], result: JobResult
+    rows: Sequence[Row], questions: Sequence[ItemQuestion], result: JobResult
 ) -> tuple[list[Row], dict[int, str]]:
-    """Items with their answers, and why the others have none.
+    """Put answers into the rows of their items.
+
+    Args:
+        rows: The items.
+        questions: The questions about them.
+        result: The answers to the questions.
 
     Returns:
-        Rows whose every question was answered, and, by row number from 1, what went wrong with each
-        other row. An answer may be empty: the model said nothing.
+        Rows whose every question was answered, and, by row number from 1, the reason why each
+        other row is missing. An answer may be an empty text.
     """
     failed = {reject.id: reject.detail for reject in result.rejects}
-    complete = {number: dict(row) for number, row in enumerate(rows)}
+    complete = {index: dict(row) for index, row in enumerate(rows)}
     problems: dict[int, str] = {}
-    for question in asked:
+    for question in questions:
         reply = result.replies.get(question.chat.id)
         if reply is None:
             problems.setdefault(question.row + 1, failed.get(question.chat.id, "no answer"))
@@ -96,9 +103,9 @@ def ask_backbone(
     """Have a local backbone answer every item that has no answer yet.
 
     Args:
-        items: Lone user turns, under different ids.
+        items: Single user turns, under different ids.
         backbone: Hub id, folder or ``embedded``.
-        decoding: How answers are drawn; the seed counts, ``None`` is 0.
+        decoding: How answers are sampled; without a seed it is 0.
         answers: JSONL file of ``KeptAnswer``; grows batch by batch, and a later call starts from
             it.
         on_progress: Called at the start and after every batch.
@@ -106,15 +113,7 @@ def ask_backbone(
     Raises:
         CustosError: If the backbone cannot be loaded, or another process writes these answers.
     """
-    from judging.models.backbones import load_backbone
-    from judging.scoring.prompts import Encoder
-    from judging.scoring.tree_batch import TreeModel
-    from judging.scoring.tree_engine import TreeEngine
-
-    loaded = load_backbone(backbone)
-    encoder = Encoder(loaded)
-    engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
-    model = f"{loaded.name}/{loaded.version}"
+    model, encoder, engine = load_engine(backbone)
     with open_job(items, model, decoding, answers, on_progress) as job:
         for batch in in_batches(job.remaining, ANSWERED_AT_ONCE):
             replies, rejects = _answer(batch, encoder, engine, decoding)
@@ -124,9 +123,32 @@ def ask_backbone(
     return job.result
 
 
+def load_engine(backbone: str) -> tuple[str, Encoder, TreeEngine]:
+    """Load a local backbone with its encoder.
+
+    Args:
+        backbone: Hub id, folder or ``embedded``.
+
+    Returns:
+        The backbone's name with its version, the encoder and the engine.
+
+    Raises:
+        CustosError: If the backbone cannot be loaded.
+    """
+    from judging.models.backbones import load_backbone
+    from judging.scoring.prompts import Encoder
+    from judging.scoring.tree_batch import TreeModel
+    from judging.scoring.tree_engine import TreeEngine
+
+    loaded = load_backbone(backbone)
+    engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
+    return f"{loaded.name}/{loaded.version}", Encoder(loaded), engine
+
+
 def _answer(
     items: Sequence[ChatItem], encoder: Encoder, engine: TreeEngine, decoding: Decoding
 ) -> tuple[dict[str, Reply], list[Reject]]:
+    """Answer items together; return replies by item id, and the items that failed."""
     from judging.scoring.engine import Sampling, texts_in_order
     from judging.scoring.prompts import END_TOKEN
 

@@ -13,7 +13,7 @@ from benchmarks.framework.files import Row
 from evaluation.estimate import Draws, Mask, without_nan
 from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import ratio
-from judging.errors import CustosError
+from judging.errors import FieldError
 from judging.types import Verdict, parse_record
 
 OVERALL = "overall"
@@ -27,30 +27,30 @@ class Ratio:
     """Weight of every column. Shape ``[S]``."""
     denominator: tuple[float, ...]
     is_rate: bool = True
-    """A share of the items that the denominator counts."""
+    """Whether it is a share of the items that the denominator counts."""
     scale: float = 1.0
 
     def of(self, sums: Floats) -> Floats:
-        """Shapes ``[..., S]`` to ``[...]``; nan where the denominator is zero."""
+        """Divide sums of columns, shapes ``[..., S]`` to ``[...]``; nan for a denominator of 0."""
         return ratio(sums @ np.array(self.numerator), sums @ np.array(self.denominator))
 
     def times(self, scale: float) -> Ratio:
-        """The same metric in another unit."""
+        """Return the same metric in another unit."""
         return replace(self, scale=scale)
 
     def scaled(self, estimate: Mapping[str, Any]) -> dict[str, Any]:
-        """An estimate of the bare ratio in this metric's unit; ``None`` for what is not finite."""
+        """Turn an estimate of the bare ratio into this metric's unit, ``None`` for nan."""
         scaled = {key: self.scale * estimate[key] for key in ("value", "low", "high")}
         return {**without_nan(scaled), "n": estimate["n"]}
 
 
 MEAN = Ratio((1, 0), (0, 1), is_rate=False)
 RATE = Ratio((1, 0), (0, 1))
-"""Of two columns: a value, and 1 where there is one."""
+"""For the two columns of ``value_columns``."""
 
 
 def value_columns(values: Sequence[float | None]) -> Floats:
-    """Columns for ``MEAN`` and ``RATE``. Shape ``[n, 2]``."""
+    """Return a column of values, 0 for ``None``, and one of 1 for each value. Shape ``[n, 2]``."""
     return np.array([(0.0, 0.0) if v is None else (v, 1.0) for v in values]).reshape(-1, 2)
 
 
@@ -61,46 +61,47 @@ def intervals(
     divisions: Mapping[str, Sequence[str | None]],
     order: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Every metric over all items and over every part of every division.
+    """Estimate every metric over all items and over every part of every division.
 
     Args:
         columns: Per-item columns. Shape ``[n, S]``.
         clusters: Cluster of each item; clusters are resampled whole.
-        metrics: What to compute.
-        divisions: Section of the table to the part each item falls into, ``None`` for no part.
+        metrics: Metrics by name.
+        divisions: Section of the table to the part that each item falls into, ``None`` for no part.
         order: Parts that come first, in this order; the others follow alphabetically.
 
     Returns:
         ``overall``: metric to ``value``, ``low``, ``high`` and ``n``. Each division: part to the
-        same. ``None`` stands for what does not exist.
+        same. ``None`` stands for a figure that does not exist.
     """
-    numbered = number_clusters(clusters)
+    cluster_numbers = number_clusters(clusters)
 
     def measure(rows: Mask) -> dict[str, Any]:
-        draws = Draws.of(columns[rows], numbered[rows])
+        draws = Draws.of(columns[rows], cluster_numbers[rows])
         measured = {}
         for name, metric in metrics.items():
-            n = draws.total @ (np.array(metric.denominator) != 0)  # items, whatever they weigh
+            # Items that the denominator counts, whatever their weight.
+            n = draws.total @ (np.array(metric.denominator) != 0)
             measured[name] = metric.scaled(draws.estimate(metric.of, float(n), metric.is_rate))
         return measured
 
-    found: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
+    tree: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
     for name, parts in divisions.items():
-        named = in_order({part for part in parts if part is not None}, order)
-        found[name] = {part: measure(np.array([p == part for p in parts])) for part in named}
-    return found
+        names = in_order({part for part in parts if part is not None}, order)
+        tree[name] = {part: measure(np.array([p == part for p in parts])) for part in names}
+    return tree
 
 
 def in_order(names: Set[str], first: Sequence[str]) -> list[str]:
-    """Names in a wanted order; those it does not list follow alphabetically."""
+    """Sort names: those of ``first`` in its order, then the others alphabetically."""
     return [*(name for name in first if name in names), *sorted(names - set(first))]
 
 
 def values(measured: Mapping[str, Any]) -> Any:
-    """The same tree with every estimate cut down to its value."""
+    """Return the same tree with the value of every estimate in its place."""
     if is_estimate(measured):
         return measured["value"]
-    return {name: values(inner) for name, inner in measured.items()}
+    return {name: values(branch) for name, branch in measured.items()}
 
 
 def is_estimate(node: Any) -> bool:
@@ -111,16 +112,16 @@ def is_estimate(node: Any) -> bool:
 def estimates(
     tree: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Every estimate of a tree with the names that lead to it."""
-    for name, inner in tree.items():
-        if is_estimate(inner):
-            yield (*path, name), inner
+    """Yield every estimate of a tree with the names that lead to it."""
+    for name, branch in tree.items():
+        if is_estimate(branch):
+            yield (*path, name), branch
         else:
-            yield from estimates(inner, (*path, name))
+            yield from estimates(branch, (*path, name))
 
 
 def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, Any]:
-    """How much of a table rests on verdicts, and whose.
+    """Return how much of a table rests on verdicts, and on whose.
 
     Args:
         rows: Graded rows; ours hold ``verdicts``, a benchmark's own files may not.
@@ -140,23 +141,24 @@ def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, 
 
 
 def stored_verdicts(row: Row) -> dict[str, Verdict]:
-    """The verdicts that ``store_verdicts`` put into a graded row, by task.
+    """Return the verdicts that ``store_verdicts`` put into a graded row, by task.
 
     Raises:
-        CustosError: If what stands there are no verdicts.
+        FieldError: If the field ``verdicts`` holds something else.
     """
-    found = row.get("verdicts") or {}
-    if not isinstance(found, dict):
-        raise CustosError(f"field 'verdicts': expected an object, got {type(found).__name__}")
+    by_task = row.get("verdicts") or {}
+    if not isinstance(by_task, dict):
+        raise FieldError("verdicts", f"expected an object, got {type(by_task).__name__}")
     return {
-        task: parse_record(Verdict, value, f"verdict on '{task}'") for task, value in found.items()
+        task: parse_record(Verdict, value, f"verdict on '{task}'")
+        for task, value in by_task.items()
     }
 
 
 def store_verdicts(verdicts: Mapping[str, Verdict]) -> Row:
-    """The field of a graded row that keeps the verdicts, by task; none without verdicts."""
-    kept = {
+    """Return the field of a graded row that holds the verdicts by task; empty without any."""
+    by_task = {
         task: verdict.model_dump(mode="json", exclude_unset=True)
         for task, verdict in verdicts.items()
     }
-    return {"verdicts": kept} if kept else {}
+    return {"verdicts": by_task} if by_task else {}

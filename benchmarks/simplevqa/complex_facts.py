@@ -22,10 +22,10 @@ _CAUSES = ("did not see", "did not know", "neither saw nor knew", "saw and knew"
 def measure_complex_facts(
     right: Sequence[tuple[bool | None, bool | None, bool | None]], clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Accuracy in each form, and what the failures in the original form come from.
+    """Measure the accuracy in each form, and the causes of failures in the original form.
 
-    A failure whose subject is not recognised, and which the subject's name mends, is one of seeing;
-    one whose subject is recognised and which its name does not mend, one of knowing.
+    A model did not see if it does not recognise the subject and answers right once the subject is
+    given. It did not know if it recognises the subject and still answers wrong once it is given.
 
     Args:
         right: Whether each item is right as Origin, Atomic and Atomic-Given; items with a ``None``
@@ -36,21 +36,19 @@ def measure_complex_facts(
         Estimates: ``Origin``, ``Atomic``, ``Atomic-Given`` over the items that have all three, and
         the four causes as shares of those of them that are wrong as Origin.
     """
-    kept = [(known, cluster) for known, cluster in zip(right, clusters, strict=True)
-            if None not in known]  # fmt: skip
-    said = np.array([known for known, _ in kept], dtype=bool).reshape(-1, 3)
-    origin, atomic, given = said.T
+    complete = [index for index, by_form in enumerate(right) if None not in by_form]
+    origin, atomic, given = np.array([right[i] for i in complete], dtype=bool).reshape(-1, 3).T
     causes = [~atomic & given, atomic & ~given, ~atomic & ~given, atomic & given]
-    failed = [~origin & cause for cause in causes]
-    columns = np.stack([np.ones(len(said)), origin, atomic, given, ~origin, *failed], axis=1)
+    failures = [~origin & cause for cause in causes]
+    columns = np.stack(
+        [np.ones(len(complete)), origin, atomic, given, ~origin, *failures], axis=1
+    ).astype(np.float64)
+    one_hot = np.eye(columns.shape[1])
 
-    def over(place: int, whole: int) -> Ratio:
-        one_hot = np.eye(columns.shape[1])
-        return Ratio(tuple(one_hot[place]), tuple(one_hot[whole]))
+    def share(part: int, whole: int) -> Ratio:
+        return Ratio(tuple(one_hot[part]), tuple(one_hot[whole]))
 
-    metrics = {form: over(1 + number, 0) for number, form in enumerate(FORMS)}
-    metrics |= {cause: over(5 + number, 4) for number, cause in enumerate(_CAUSES)}
-    found: dict[str, Any] = intervals(
-        columns.astype(np.float64), [cluster for _, cluster in kept], metrics, {}
-    )[OVERALL]
-    return found
+    metrics = {form: share(1 + number, 0) for number, form in enumerate(FORMS)}
+    metrics |= {cause: share(5 + number, 4) for number, cause in enumerate(_CAUSES)}
+    measured: dict[str, Any] = intervals(columns, [clusters[i] for i in complete], metrics, {})
+    return dict(measured[OVERALL])

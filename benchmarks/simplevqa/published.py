@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.framework.base import Published
+from benchmarks.framework.base import PublishedTable
 
 TASKS = ("LS", "OIR", "TE", "PE", "LB", "TP", "QPR", "AC", "OAR")
 DOMAINS = ("LES", "EHC", "CS", "ETA", "FTM", "NS", "AR", "CHC", "LI")
 
 PUBLISHED = (
-    Published(
+    PublishedTable(
         "Table 3 (%): overall, then F by task",
         ("CO", "NA", "IN", "CGA", "F", *TASKS),
         {
@@ -38,7 +38,7 @@ PUBLISHED = (
             ),
         },
     ),
-    Published(
+    PublishedTable(
         "Table 4 (%): F by language and domain",
         ("chinese", "english", *DOMAINS),
         {
@@ -58,7 +58,7 @@ PUBLISHED = (
             "Qwen2.5-VL-7B": (*(42.9, 45.8, 42.9, 42.8, 54.9, 49.8, 40.4, 46.4, 25.9, 30.3, 56.9),),
         },
     ),
-    Published(
+    PublishedTable(
         "Table 5 (%): accuracy on the 569 CFQ items",
         ("Origin", "Atomic", "Atomic-Given"),
         {
@@ -68,7 +68,7 @@ PUBLISHED = (
             "InternVL2.5-78B-MPO": (55.36, 55.71, 69.95),
         },
     ),
-    Published(
+    PublishedTable(
         "Table 6 (%): without the picture",
         ("CO", "IN", "NA", "CGA"),
         {

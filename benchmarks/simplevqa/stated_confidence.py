@@ -7,56 +7,56 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.tables import MEAN, RATE, intervals, value_columns
+from benchmarks.framework.tables import MEAN, OVERALL, RATE, intervals, value_columns
 from evaluation.estimate import Draws, without_nan
 from evaluation.intervals import number_clusters
 from evaluation.metrics import calibration_columns, expected_calibration_error
 
-STEPS = 10
+BANDS = 10
 """Bands of confidence, of equal width."""
 
 
 def measure_stated_confidence(
     confidence: Sequence[float | None], right: Sequence[bool | None], clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """How well stated confidence fits accuracy.
+    """Measure how well stated confidence fits accuracy.
 
     Args:
         confidence: In [0, 1]; ``None`` where none was stated.
-        right: ``None`` where nothing was concluded; such items are left out, too.
+        right: ``None`` where there is no conclusion. Items with either ``None`` are left out.
         clusters: Cluster of each item.
 
     Returns:
         Estimates: ``ece`` (equal-mass bins), mean ``confidence``, ``accuracy`` of the same items,
         and ``by_confidence``: band (``0.8-0.9``) to ``accuracy``.
     """
-    kept = [
-        (said, float(known), cluster)
-        for said, known, cluster in zip(confidence, right, clusters, strict=True)
-        if said is not None and known is not None
+    complete = [
+        (stated, float(is_right), cluster)
+        for stated, is_right, cluster in zip(confidence, right, clusters, strict=True)
+        if stated is not None and is_right is not None
     ]
-    stated = [value for value, _, _ in kept]
-    is_right = [value for _, value, _ in kept]
-    own = [cluster for _, _, cluster in kept]
-    mean = intervals(value_columns(stated), own, {"confidence": MEAN}, {})
+    stated = [value for value, _, _ in complete]
+    accuracy = [value for _, value, _ in complete]
+    of_item = [cluster for _, _, cluster in complete]
+    mean = intervals(value_columns(stated), of_item, {"confidence": MEAN}, {})
     rates = intervals(
-        value_columns(is_right),
-        own,
+        value_columns(accuracy),
+        of_item,
         {"accuracy": RATE},
         {"by_confidence": [_band(value) for value in stated]},
     )
-    columns = calibration_columns(np.array(stated), np.array(is_right))
-    draws = Draws.of(columns, number_clusters(own))
-    ece = draws.estimate(expected_calibration_error, len(kept))
+    columns = calibration_columns(np.array(stated), np.array(accuracy))
+    draws = Draws.of(columns, number_clusters(of_item))
     return {
-        "ece": without_nan(ece),
-        **mean["overall"],
-        **rates["overall"],
+        "ece": without_nan(draws.estimate(expected_calibration_error, len(complete))),
+        **mean[OVERALL],
+        **rates[OVERALL],
         "by_confidence": rates["by_confidence"],
     }
 
 
-def _band(value: float) -> str:
-    """The band a confidence falls into; its lower end belongs to it, 1 to the last."""
-    step = min(int(value * STEPS + 1e-9), STEPS - 1)
-    return f"{step / STEPS:.1f}-{(step + 1) / STEPS:.1f}"
+def _band(confidence: float) -> str:
+    """Return the band of a confidence; a band holds its lower end, and the last also 1."""
+    # A binary fraction may fall just below the lower end of its band.
+    band = min(int(confidence * BANDS + 1e-9), BANDS - 1)
+    return f"{band / BANDS:.1f}-{(band + 1) / BANDS:.1f}"

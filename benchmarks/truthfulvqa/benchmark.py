@@ -1,4 +1,4 @@
-"""TruthfulVQA: four-option questions that mislead more from level to level. Rules read them."""
+"""TruthfulVQA: four-option questions that mislead more from level to level, graded by rules."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from string import ascii_uppercase
 from typing import Any
 
 from benchmarks.framework.answer_options import extract_option
-from benchmarks.framework.base import (
-    Benchmark,
-    ItemScore,
-    PaperRow,
-    Published,
-    benchmark,
-    required_text,
-)
+from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import coverage
 from benchmarks.truthfulvqa.levels import measure_levels
+from benchmarks.truthfulvqa.published import PUBLISHED
 from evaluation.estimate import without_nan
-from judging.errors import CustosError
+from judging.errors import FieldError
 from judging.types import JudgeRequest, Verdict
 
 OPEN_STYLE = "open"
@@ -50,61 +44,41 @@ class TruthfulVQA(Benchmark):
     hub_split = "validation"
     styles = (*_CLOSING, OPEN_STYLE)
     facets = {"category": (), "level": ()}
-    published = (
-        Published(
-            "Figure 3b, means over more than 50 models (%)",
-            ("level 1", "level 2", "level 3"),
-            {"mean": (81.85, 55.37, 44.96)},
-        ),
-        Published(
-            "Section 4.2, normalised LAL over the levels",
-            ("LAL",),
-            {
-                "QVQ-72B": (0.89,),
-                "Mulberry-Qwen2-VL-7B": (0.71,),
-                "Kimi-VL-A3B-Thinking": (0.53,),
-            },
-        ),
-        Published(
-            "Appendix E, open-ended answers",
-            ("Elo",),
-            {
-                "Claude-3.5-Sonnet": (1618.5,),
-                "Qwen2.5-VL-72B": (1613.3,),
-                "GPT-4o": (1581.2,),
-            },
-        ),
-    )
+    published = PUBLISHED
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """Question, lettered options and what to reply; in style ``open`` the question alone."""
-        question = required_text(row, "question", self.item_id)
+        """Return question, lettered options and the form of the reply.
+
+        In style ``open`` it is the question alone.
+        """
+        question = self.required_text(row, "question")
         if style == OPEN_STYLE:
             return {"response": question}
         options = row.get("options")
         if not isinstance(options, list) or not options:
-            raise CustosError(f"item '{row.get(self.item_id, '')}': field 'options' is missing")
+            raise FieldError("options", "is missing", self.location(row))
         lettered = [f"({ascii_uppercase[i]}) {option}" for i, option in enumerate(options)]
         return {"response": "\n".join([question, *lettered, _CLOSING[style]])}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """None: the option is read by rule."""
+        """Return no request: the option is read by rule."""
         return ()
 
-    def graded(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """Adds ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code."""
-        completed = {**row, "ground_truth": row.get("ground_truth", row.get("answer"))}
+    def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
+        """Add ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code."""
+        graded = {**row, "ground_truth": row.get("ground_truth", row.get("answer"))}
         for field in ("ground_truth", "response"):
-            if completed.get(field) is None:
-                raise CustosError(f"item '{row.get(self.item_id, '')}': field '{field}' is missing")
-        said = extract_option(str(row["response"]))
-        return {**completed, "extracted_answer": said, "is_correct": _is_right(completed)}
+            if graded.get(field) is None:
+                raise FieldError(field, "is missing", self.location(row))
+        option = extract_option(str(row["response"]))
+        return {**graded, "extracted_answer": option, "is_correct": _is_right(graded)}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """``overall_accuracy, category, subcategory, level, level_variance, cai`` as shares.
+        """Return accuracies by level and category, their variance and CAI, as shares.
 
-        An answer without a readable option is wrong, as in the official code, and counted in
-        ``unreadable``. Rows that share a ``set_id`` are one cluster.
+        The keys are those of the official code: ``overall_accuracy, category, subcategory, level,
+        level_variance, cai``. An answer without a readable option is wrong, as there, and counted
+        in ``unreadable``. Rows that share a ``set_id`` are one cluster.
         """
         measured = without_nan(measure_levels(rows))
         covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
@@ -112,13 +86,13 @@ class TruthfulVQA(Benchmark):
         return table
 
     def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
-        """A row of accuracies by level."""
+        """Return a row of accuracies by level."""
         accuracies = (table["level"].get(level) for level in ("1", "2", "3"))
         row = tuple(None if value is None else 100 * value for value in accuracies)
         return {self.published[0].source: {"this file": row}}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """1 for a right option, else 0."""
+        """Score 1 for a right option, else 0."""
         return [
             ItemScore(
                 str(row.get(self.item_id, "")),
@@ -130,6 +104,6 @@ class TruthfulVQA(Benchmark):
 
 
 def _is_right(row: Row) -> bool:
-    extracted = row.get("extracted_answer")
-    said = extract_option(str(row.get("response") if extracted is None else extracted))
-    return said is not None and said == extract_option(str(row.get("ground_truth")))
+    answer = row.get("extracted_answer")
+    option = extract_option(str(row.get("response") if answer is None else answer))
+    return option is not None and option == extract_option(str(row.get("ground_truth")))

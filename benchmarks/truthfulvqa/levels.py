@@ -1,4 +1,4 @@
-"""Accuracy on TruthfulVQA by level and category, and what misleading costs across the levels."""
+"""Accuracy on TruthfulVQA by level and category, and the cost of misleading across the levels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.answer_options import extract_confidence, extract_option
-from evaluation.estimate import Draws
+from benchmarks.framework.tables import values
+from evaluation.estimate import Draws, Mask
 from evaluation.intervals import RESAMPLES, Floats, Ints, number_clusters
 from evaluation.metrics import calibration_columns, expected_calibration_error, ratio
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 
 LEVELS = (1, 2, 3)
 FIELDS = ("category", "subcategory", "level", "ground_truth")
@@ -22,10 +23,10 @@ Item = Mapping[str, Any]
 
 
 def cai(accuracies: Floats) -> Floats:
-    """CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
+    """Return the CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
 
-    What misleading takes from level 1 plus what level 3 has over level 2, both relative. Nan where
-    ``a1`` or ``a2`` is 0 (the public code says 0 for that term).
+    It is the loss from level 1 to level 2 plus the gain from level 2 to level 3, both relative. It
+    is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0).
 
     Args:
         accuracies: At levels 1, 2, 3. Shape ``[..., 3]``.
@@ -42,22 +43,23 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
     "level_variance": lambda accuracies: np.asarray(accuracies.var(axis=-1)),
     "cai": cai,
 }
-_EVERYTHING = ("overall", "")
+_ALL_ITEMS = ("overall", "")
 
 
 def measure_levels(
     items: Sequence[Item], resamples: int = RESAMPLES, seed: int = 0
 ) -> dict[str, Any]:
-    """Accuracy overall and by part, mean, variance and CAI over levels, stated calibration.
+    """Measure accuracy overall and by part; mean, variance and CAI over levels; calibration.
 
     An answer without a readable option is wrong, and counted. Items with the same ``set_id`` (one
-    image at three levels) are resampled together; without one, each item is on its own.
+    image at three levels) are resampled together. Without a ``set_id`` each item is a cluster of
+    its own.
 
     Args:
-        items: Each ``category, subcategory, level, ground_truth`` and either ``extracted_answer``
-            or the ``response`` to read the option and a stated confidence from; ``set_id``.
+        items: Each has ``category, subcategory, level, ground_truth``, ``set_id``, and either
+            ``extracted_answer`` or the ``response`` to read option and stated confidence from.
         resamples: Bootstrap resamples.
-        seed: Their seed.
+        seed: Seed of the resamples.
 
     Returns:
         Plain shares: ``overall_accuracy``; ``level`` (keys ``"1"`` to ``"3"``), ``category`` and
@@ -67,11 +69,11 @@ def measure_levels(
         ``high`` and ``n``. ``n`` and ``unreadable`` are counts.
 
     Raises:
-        CustosError: If there are no items, or naming the row and the field that is missing or
-            wrong.
+        CustosError: If there are no items, or a field is missing or wrong; the message names the
+            row and the field.
     """
-    answers, right, confidence = _read(items)
-    masks = {_EVERYTHING: np.ones(len(items), dtype=np.bool_)}
+    options, right, confidence = _read(items)
+    masks = {_ALL_ITEMS: np.ones(len(items), dtype=np.bool_)}
     for name in DIVISIONS:
         masks |= {(name, part): mask for part, mask in _parts(items, name).items()}
     inside = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
@@ -80,85 +82,85 @@ def measure_levels(
     draws = Draws.of(columns, _clusters(items), resamples, seed)
     groups = len(masks)
     accuracies = {
-        key: draws.estimate(partial(_accuracy, groups, place), inside[:, place].sum(), is_rate=True)
-        for place, key in enumerate(masks)
+        key: draws.estimate(partial(_accuracy, groups, group), inside[:, group].sum(), is_rate=True)
+        for group, key in enumerate(masks)
     }
-    intervals: dict[str, Any] = {"overall_accuracy": accuracies[_EVERYTHING]}
+    intervals: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS]}
     for name in DIVISIONS:
-        intervals[name] = {part: accuracies[kind, part] for kind, part in masks if kind == name}
-    places = [place for place, (kind, _) in enumerate(masks) if kind == "level"]
+        intervals[name] = {
+            part: accuracies[division, part] for division, part in masks if division == name
+        }
+    levels = [group for group, (division, _) in enumerate(masks) if division == "level"]
     for name, summary in _OVER_LEVELS.items():
-        value = partial(_over_levels, summary, groups, places)
+        value = partial(_over_levels, summary, groups, levels)
         intervals[name] = draws.estimate(value, len(items))
-    stated = float((~np.isnan(confidence)).sum())
-    intervals["ece"] = draws.estimate(partial(_ece, groups), stated)
+    num_stated = float((~np.isnan(confidence)).sum())
+    intervals["ece"] = draws.estimate(
+        lambda sums: expected_calibration_error(sums[..., 2 * groups :]), num_stated
+    )
     return {
-        **{name: _values(estimate) for name, estimate in intervals.items()},
+        **values(intervals),
         "intervals": intervals,
         "n": len(items),
-        "unreadable": sum(answer is None for answer in answers),
+        "unreadable": sum(option is None for option in options),
     }
 
 
 def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
-    """Answers, whether right (1 or 0), and stated confidences (nan for none), each ``[n]``."""
+    """Return options, right (1) or not (0), and stated confidences (nan for none); ``[n]`` each."""
     if not items:
         raise CustosError("no items to measure: the data is empty")
-    answers, truths, confidences = [], [], []
+    options, right, confidences = [], [], []
     for row, item in enumerate(items, 1):
-        missing = [name for name in FIELDS if item.get(name) is None]
-        response, extracted = item.get("response"), item.get("extracted_answer")
-        if missing or (response is None and extracted is None):
-            wanted = missing[0] if missing else "response"
-            raise CustosError(f"row {row}: field '{wanted}' is missing")
-        if item["level"] not in LEVELS or isinstance(item["level"], bool):
-            raise CustosError(f"row {row}: field 'level': {item['level']!r} is not 1, 2 or 3")
-        truth = extract_option(str(item["ground_truth"]))
-        if truth is None:
-            raise CustosError(
-                f"row {row}: field 'ground_truth': {item['ground_truth']!r} is not an option letter"
-            )
-        truths.append(truth)
-        answers.append(extract_option(str(response if extracted is None else extracted)))
-        said = extract_confidence(str(response)) if response is not None else None
-        confidences.append(np.nan if said is None or answers[-1] is None else said)
-    right = [float(a == truth) for a, truth in zip(answers, truths, strict=True)]
-    return answers, np.array(right), np.array(confidences)
+        truth = _read_truth(item, f"row {row}")
+        response, answer = item.get("response"), item.get("extracted_answer")
+        option = extract_option(str(response if answer is None else answer))
+        stated = extract_confidence(str(response)) if response is not None else None
+        options.append(option)
+        right.append(float(option == truth))
+        confidences.append(np.nan if stated is None or option is None else stated)
+    return options, np.array(right), np.array(confidences)
 
 
-def _parts(items: Sequence[Item], name: str) -> dict[str, Any]:
-    """Parts of a division in ascending order, each with its mask, shape ``[n]``."""
+def _read_truth(item: Item, location: str) -> str:
+    """Check an item's fields; return the letter of its right option."""
+    missing = [name for name in FIELDS if item.get(name) is None]
+    if item.get("response") is None and item.get("extracted_answer") is None:
+        missing.append("response")
+    if missing:
+        raise FieldError(missing[0], "is missing", location)
+    level, ground_truth = item["level"], item["ground_truth"]
+    if level not in LEVELS or isinstance(level, bool):
+        raise FieldError("level", f"{level!r} is not 1, 2 or 3", location)
+    truth = extract_option(str(ground_truth))
+    if truth is None:
+        raise FieldError("ground_truth", f"{ground_truth!r} is not an option letter", location)
+    return truth
+
+
+def _parts(items: Sequence[Item], name: str) -> dict[str, Mask]:
+    """Return the parts of a division in ascending order, each with its mask, shape ``[n]``."""
     # A level may come as 1.0, as tables with gaps export it.
-    values = np.array([f"{item[name]:g}" if name == "level" else str(item[name]) for item in items])
-    return {str(part): values == part for part in np.unique(values)}
+    names = np.array([f"{item[name]:g}" if name == "level" else str(item[name]) for item in items])
+    return {str(part): names == part for part in np.unique(names)}
 
 
 def _clusters(items: Sequence[Item]) -> Ints:
-    """Items of one set share a number; an item without a set has its own. Shape ``[n]``."""
+    """Number the sets of the items; an item without a set has its own number. Shape ``[n]``."""
     sets = [item.get("set_id") for item in items]
     return number_clusters(
         [(row, None) if name is None else (-1, name) for row, name in enumerate(sets)]
     )
 
 
-def _accuracy(groups: int, place: int, sums: Floats) -> Floats:
-    return ratio(sums[..., groups + place], sums[..., place])
+def _accuracy(groups: int, group: int, sums: Floats) -> Floats:
+    return ratio(sums[..., groups + group], sums[..., group])
 
 
 def _over_levels(
-    summary: Callable[[Floats], Floats], groups: int, places: Sequence[int], sums: Floats
+    summary: Callable[[Floats], Floats], groups: int, levels: Sequence[int], sums: Floats
 ) -> Floats:
-    if len(places) < len(LEVELS):
+    """Summarise the accuracies at all levels; nan unless all of them occur."""
+    if len(levels) < len(LEVELS):
         return np.full(sums.shape[:-1], np.nan)
-    return summary(np.stack([_accuracy(groups, place, sums) for place in places], axis=-1))
-
-
-def _ece(groups: int, sums: Floats) -> Floats:
-    return expected_calibration_error(sums[..., 2 * groups :])
-
-
-def _values(estimate: Mapping[str, Any]) -> Any:
-    """The value of an estimate, or of each in a division."""
-    if "value" in estimate:
-        return estimate["value"]
-    return {part: inner["value"] for part, inner in estimate.items()}
+    return summary(np.stack([_accuracy(groups, level, sums) for level in levels], axis=-1))

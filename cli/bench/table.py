@@ -53,7 +53,9 @@ def table(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_run
-    from benchmarks.framework.report.report import build_table, render_html, render_markdown
+    from benchmarks.framework.report.markdown import render_markdown
+    from benchmarks.framework.report.page import render_html
+    from benchmarks.framework.report.report import build_table
 
     benchmark = get_benchmark(name)
     rows = _read_graded(benchmark, graded)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from benchmarks.charthal.benchmark import CELLS, ChartHal, ChartHalItem
+from benchmarks.charthal.benchmark import ChartHal
+from benchmarks.charthal.item import CELLS, ChartHalItem
 from benchmarks.framework.files import Row, parse_rows, read_file
 from evaluation.estimate import Draws, without_nan
 from evaluation.intervals import Floats, mcnemar_p

@@ -44,7 +44,9 @@ def test_every_file_of_every_package_is_in_it(files: set[str]) -> None:
         "judging/models/weights/embedded-2-vision.safetensors",
         "serve/pages/templates/playground.html",
         "serve/pages/static/playground.js",
-        "benchmarks/framework/report/page/page.html",
+        "benchmarks/framework/report/templates/page.html",
+        "benchmarks/framework/report/templates/report.md",
+        "evaluation/report/templates/report.md",
         "train/hieval_stage1.py",
     ],
 )

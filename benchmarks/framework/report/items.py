@@ -1,4 +1,4 @@
-"""Graded items as a page shows them."""
+"""Graded items as a page shows them, with thumbnails of their pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import stored_verdicts
 from evaluation.outcomes import full_label
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.scoring.prompts import read_image
 
 THUMBNAIL_PIXELS = 480
@@ -19,12 +19,12 @@ THUMBNAIL_QUALITY = 78
 NOT_SCORED = "not scored"
 REFERENCE_FIELDS = ("references", "reference", "ref_answer", "ground_truth", "answer")
 RESPONSE_FIELDS = ("response", "responses", "fact_response", "mind_response")
-"""What benchmarks call them; those that a row has are shown."""
+"""Fields of all benchmarks; a page shows those that a row has."""
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One item, ready to be laid out; all texts are from outside."""
+class ItemView:
+    """One item, ready to be laid out; all its texts come from outside."""
 
     id: str
     question: str
@@ -37,52 +37,53 @@ class Shown:
     verdict: str
     """The judge's labels, or the score where rules or another grader gave it."""
     people: str | None
+    """People's label."""
     posteriors: Mapping[str, Mapping[str, float]]
     """Task to label to probability."""
     notes: tuple[str, ...]
-    """Why a verdict holds no label, critiques."""
+    """Reasons why a verdict holds no label, and critiques."""
 
 
-def show_items(
+def view_items(
     benchmark: Benchmark,
     rows: Sequence[Row],
     scores: Mapping[str, float | None],
     people: Mapping[str, str],
-) -> list[Shown]:
-    """Lay out graded rows.
+) -> list[ItemView]:
+    """Prepare graded rows for a page.
 
     Args:
-        benchmark: Whose items they are.
+        benchmark: The benchmark that the items belong to.
         rows: Graded items.
         scores: Headline score by id.
-        people: What people said, by id.
+        people: People's label by id.
 
     Raises:
-        CustosError: If a row's pictures or verdicts are none.
+        FieldError: If a row's ``images`` or ``verdicts`` hold something else.
     """
-    return [_show(benchmark, row, scores, people) for row in rows]
+    return [_view(benchmark, row, scores, people) for row in rows]
 
 
-def _show(
+def _view(
     benchmark: Benchmark,
     row: Row,
     scores: Mapping[str, float | None],
     people: Mapping[str, str],
-) -> Shown:
+) -> ItemView:
     key = str(row.get(benchmark.item_id, ""))
     verdicts = stored_verdicts(row)
     score = scores.get(key)
     labels = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
-    without = NOT_SCORED if score is None else f"{score:g}"
-    return Shown(
+    score_text = NOT_SCORED if score is None else f"{score:g}"
+    return ItemView(
         id=key,
         question=str(row.get("question", "")),
         references=_texts(row, REFERENCE_FIELDS)[:1],
         responses=_texts(row, RESPONSE_FIELDS),
-        images=_images(row, key),
+        images=_images(row, benchmark.location(row)),
         facets=benchmark.facets_of(row),
         score=score,
-        verdict=", ".join(labels) or without,
+        verdict=", ".join(labels) or score_text,
         people=people.get(key),
         posteriors={
             task: verdict.probabilities
@@ -98,18 +99,18 @@ def _show(
     )
 
 
-def thumbnails(items: Sequence[Shown]) -> dict[str, str]:
-    """Small JPEGs of the items' pictures, as data URLs by source; those unreadable are left out.
+def thumbnails(items: Sequence[ItemView]) -> dict[str, str]:
+    """Return small JPEGs of the items' pictures, as data URLs by source.
 
-    Web addresses are never fetched.
+    Pictures that cannot be read are left out. Web addresses are never fetched.
     """
-    found = {}
+    urls = {}
     for source in dict.fromkeys(source for item in items for source in item.images):
         try:
-            found[source] = _thumbnail(source)
+            urls[source] = _thumbnail(source)
         except CustosError:
             continue
-    return found
+    return urls
 
 
 def _thumbnail(source: str) -> str:
@@ -120,19 +121,20 @@ def _thumbnail(source: str) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-def _images(row: Row, key: str) -> tuple[str, ...]:
-    named = row.get("images") or []
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise CustosError(f"item '{key}': field 'images': expected a list of file names")
-    return tuple(named)
+def _images(row: Row, location: str) -> tuple[str, ...]:
+    names = row.get("images") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FieldError("images", "expected a list of file names", location)
+    return tuple(names)
 
 
 def _texts(row: Row, fields: Sequence[str]) -> tuple[str, ...]:
-    found = []
+    """Return the texts of the fields that a row has; a list becomes one text."""
+    texts = []
     for field in fields:
         value = row.get(field)
         if isinstance(value, list):
-            found.append(" / ".join(map(str, value)))
+            texts.append(" / ".join(map(str, value)))
         elif value is not None:
-            found.append(str(value))
-    return tuple(found)
+            texts.append(str(value))
+    return tuple(texts)

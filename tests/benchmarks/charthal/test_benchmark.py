@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.charthal.benchmark import CELLS, RELATIONS, TYPES
+from benchmarks.charthal.item import CELLS, RELATIONS, TYPES
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.files import read_file
 from judging.errors import CustosError
@@ -81,10 +81,10 @@ def test_rows_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
 
 def test_the_graded_shape_is_the_official_one() -> None:
     row = item(response="12")
-    out = CHARTHAL.graded(row, [Verdict(id="7_3", status="scored", label="1", judge="j1")])
+    out = CHARTHAL.graded_row(row, [Verdict(id="7_3", status="scored", label="1", judge="j1")])
     assert (out["eval_resp"], out["score"]) == ("Score: 1", 1)
     assert {key: out[key] for key in row} == row
-    lost = CHARTHAL.graded(row, [Verdict(status="judge_error", message="no such task")])
+    lost = CHARTHAL.graded_row(row, [Verdict(status="judge_error", message="no such task")])
     assert (lost["eval_resp"], lost["score"]) == ("No score: no such task", -1)
 
 
@@ -130,7 +130,7 @@ def test_figures_are_clusters() -> None:
 
 def test_the_judge_is_named() -> None:
     verdicts = [Verdict(status="scored", label="1", judge="j1"), Verdict(status="judge_error")]
-    rows = [CHARTHAL.graded(item(response="12"), [verdict]) for verdict in verdicts]
+    rows = [CHARTHAL.graded_row(item(response="12"), [verdict]) for verdict in verdicts]
     table = CHARTHAL.table(rows)
     assert table["judges"] == ["j1"]
     assert table["statuses"] == {"scored": 1, "judge_error": 1}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.chartom.benchmark import acceptable_interval, hmi
+from benchmarks.chartom.misleadingness import acceptable_interval, hmi
 from benchmarks.framework.base import get_benchmark
 from judging.errors import CustosError
 from judging.types import Verdict
@@ -169,9 +169,9 @@ def misleading(**fields: Any) -> dict[str, Any]:
 def test_a_readable_answer_needs_no_judge() -> None:
     row = item(fact_response="1.2 million bags")
     assert CHARTOM.requests(row) == ()
-    assert CHARTOM.graded(row, [])["fact_correct"] is True
-    assert CHARTOM.graded(item(fact_response="6"), [])["fact_correct"] is False
-    assert CHARTOM.graded(item(fact_response=" "), [])["fact_correct"] is False
+    assert CHARTOM.graded_row(row, [])["fact_correct"] is True
+    assert CHARTOM.graded_row(item(fact_response="6"), [])["fact_correct"] is False
+    assert CHARTOM.graded_row(item(fact_response=" "), [])["fact_correct"] is False
 
 
 def test_what_rules_cannot_read_goes_to_the_judge() -> None:
@@ -180,9 +180,9 @@ def test_what_rules_cannot_read_goes_to_the_judge() -> None:
     assert (request.task, request.variant) == ("chartom-fact", "number")
     assert request.references == ("1.2 million bags",)
     said = Verdict(status="scored", label="Incorrect", judge="j1")
-    assert CHARTOM.graded(row, [said])["fact_correct"] is False
+    assert CHARTOM.graded_row(row, [said])["fact_correct"] is False
     lost = Verdict(status="judge_error", message="broken")
-    assert CHARTOM.graded(row, [lost])["fact_correct"] is None
+    assert CHARTOM.graded_row(row, [lost])["fact_correct"] is None
 
 
 def test_the_reasons_are_judged_only_where_a_manipulation_misleads() -> None:
@@ -202,9 +202,11 @@ def test_a_row_without_any_response_is_refused() -> None:
 def test_the_table() -> None:
     named = Verdict(status="scored", label="Named", judge="j1")
     rows = [
-        CHARTOM.graded(item(fact_response="1.25 million", mind_response="0.5 hm"), []),
-        CHARTOM.graded(misleading(fact_response="6", mind_response="0.4 the axis"), [named]),
-        CHARTOM.graded(item(id="P2_1", kind="pie", fact_response="1.3", mind_response="lots"), []),
+        CHARTOM.graded_row(item(fact_response="1.25 million", mind_response="0.5 hm"), []),
+        CHARTOM.graded_row(misleading(fact_response="6", mind_response="0.4 the axis"), [named]),
+        CHARTOM.graded_row(
+            item(id="P2_1", kind="pie", fact_response="1.3", mind_response="lots"), []
+        ),
     ]
     table = CHARTOM.table(rows)
     assert table["overall"]["fact_accuracy"] == 2 / 3
@@ -221,7 +223,7 @@ def test_the_table() -> None:
 def test_mean_squared_error_against_table_1() -> None:
     """A reader who always predicts a half, over the 28 published HMI values."""
     rows = [
-        CHARTOM.graded(item(id=f"{pair}_{version}", hmi=value, mind_response="0.5"), [])
+        CHARTOM.graded_row(item(id=f"{pair}_{version}", hmi=value, mind_response="0.5"), [])
         for pair, figures in CHARTOM.published[0].rows.items()
         for version, value in ((1, figures[1]), (2, figures[3]))
     ]

@@ -33,7 +33,7 @@ __all__ = ["fake"]
 SIXTH = '''
 """Riddles: a made-up benchmark of one task and one rate."""
 
-from benchmarks.framework.base import Benchmark, ItemScore, Published, benchmark
+from benchmarks.framework.base import Benchmark, ItemScore, PublishedTable, benchmark
 from benchmarks.framework.tables import RATE, coverage, intervals
 from benchmarks.framework.tables import store_verdicts, value_columns, values
 from judging.types import JudgeRequest
@@ -48,7 +48,7 @@ class Riddles(Benchmark):
     tasks = ("hieval-qs",)
     grade_fields = ("solved",)
     headline = "solved"
-    published = (Published("Table 1", ("solved",), {"Sphinx": (50.0,)}),)
+    published = (PublishedTable("Table 1", ("solved",), {"Sphinx": (50.0,)}),)
 
     def requests(self, row):
         return (
@@ -60,7 +60,7 @@ class Riddles(Benchmark):
             ),
         )
 
-    def graded(self, row, verdicts):
+    def graded_row(self, row, verdicts):
         [verdict] = verdicts
         solved = None if verdict.label is None else verdict.label == "Correct"
         return {**row, "solved": solved, **store_verdicts({"hieval-qs": verdict})}
@@ -220,9 +220,9 @@ def test_graded_rows_read_back(tmp_path: Path, suffix: str, keyed: bool, kind: A
 
 def test_ids_are_checked() -> None:
     check_ids(ROWS)
-    with pytest.raises(CustosError, match="row 2: field 'id' 'a' occurs twice"):
+    with pytest.raises(CustosError, match="row 2: field 'id': 'a' occurs twice"):
         check_ids([ROWS[0], ROWS[0]])
-    with pytest.raises(CustosError, match="row 1: field 'id' is missing"):
+    with pytest.raises(CustosError, match="row 1: field 'id': is missing"):
         check_ids([{"x": 1}])
 
 

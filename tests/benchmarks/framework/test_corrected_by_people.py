@@ -31,7 +31,7 @@ def graded(seed: int, count: int = 200) -> tuple[list[dict[str, Any]], list[dict
             status="scored", label=str(int(label)), confidence=float(surety), judge="j1"
         )
         row = item(id=str(number), figure_id=number // 2, response="x")
-        rows.append(CHARTHAL.graded(row, [verdict]))
+        rows.append(CHARTHAL.graded_row(row, [verdict]))
     people = [{"id": str(number), "score": int(truth[number])} for number in range(60)]
     return rows, people
 
@@ -57,7 +57,7 @@ def test_the_correction_is_that_of_the_labels(random_sample: bool) -> None:
 
 def test_items_without_a_score_are_left_out() -> None:
     rows, people = graded(2)
-    rows[70] = CHARTHAL.graded(
+    rows[70] = CHARTHAL.graded_row(
         {k: v for k, v in rows[70].items() if k != "verdicts"}, [Verdict(status="judge_error")]
     )
     found = corrected_score(CHARTHAL, rows, people, True)
@@ -71,7 +71,9 @@ def test_what_people_cannot_have_said() -> None:
     hieval = get_benchmark("hieval")
     row = {"id": "1", "question": "?", "references": ["a"], "response": "b", "label": "Wrong"}
     with pytest.raises(CustosError, match="its items hold people's labels"):
-        corrected_score(hieval, [hieval.graded(row, [Verdict(status="judge_error")])], [row], True)
+        corrected_score(
+            hieval, [hieval.graded_row(row, [Verdict(status="judge_error")])], [row], True
+        )
 
 
 def test_agreement_counts_what_both_labelled() -> None:
@@ -95,7 +97,7 @@ def test_benchmarks_of_judges_bring_people_along() -> None:
     for number, (label, said) in enumerate([("Wrong", "Wrong"), ("Correct", "Wrong")]):
         row = {"id": str(number), "question": "?", "references": ["a"], "response": "b"}
         verdict = Verdict(status="scored", label=said, judge="j")
-        rows.append(hieval.graded({**row, "label": label}, [verdict]))
+        rows.append(hieval.graded_row({**row, "label": label}, [verdict]))
     found = judge_agreement(hieval, rows, [])
     assert found == {
         "confusion": {"labels": ["Correct", "Wrong"], "counts": [[0, 1], [0, 1]]},

@@ -151,11 +151,11 @@ def test_questions_that_cannot_be_asked() -> None:
     benchmark = get_benchmark("truthfulvqa")
     with pytest.raises(CustosError, match="style 'loud' is not one of standard, confidence, cot"):
         build_questions(benchmark, [truthful()], "loud")
-    with pytest.raises(CustosError, match="item 'q1': field 'options' is missing"):
+    with pytest.raises(CustosError, match="item 'q1': field 'options': is missing"):
         build_questions(benchmark, [{**truthful(), "options": None}], "cot")
-    with pytest.raises(CustosError, match="item 2: field 'question_id' is missing"):
+    with pytest.raises(CustosError, match="item 2: field 'question_id': is missing"):
         build_questions(benchmark, [truthful(), {"question": "?"}], "open")
-    with pytest.raises(CustosError, match="item 'q1': field 'question' is missing"):
+    with pytest.raises(CustosError, match="item 'q1': field 'question': is missing"):
         build_questions(benchmark, [{**truthful(), "question": " "}], "open")
 
 

@@ -25,7 +25,7 @@ def example(number: int, label: str, said: str | None, task: str = "hieval-qs") 
     status: dict[str, Any] = {"status": "judge_error"}
     if said:
         status = {"status": "scored", "label": score, "error_type": kind or None}
-    return HIEVAL.graded(row, [Verdict(id="other", judge="j1", **status)])
+    return HIEVAL.graded_row(row, [Verdict(id="other", judge="j1", **status)])
 
 
 def test_quick_score_is_accuracy() -> None:

@@ -134,7 +134,7 @@ def test_rows_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
 
 def test_what_we_grade_reads_back_as_the_official_shape() -> None:
     rows = [
-        SIMPLEVQA.graded(
+        SIMPLEVQA.graded_row(
             item(n, response="x", model="mine"), [Verdict(status="scored", label=label, judge="j1")]
         )
         for n, label in enumerate(("Correct", "Incorrect", "Not attempted", "Correct"))
@@ -142,7 +142,9 @@ def test_what_we_grade_reads_back_as_the_official_shape() -> None:
     assert [row["judge_res"]["mine"]["conclusion"] for row in rows] == [
         *("正确", "错误", "未尝试", "正确"),
     ]
-    rows.append(SIMPLEVQA.graded(item(9, response="x", model="mine"), [Verdict(status="unparsed")]))
+    rows.append(
+        SIMPLEVQA.graded_row(item(9, response="x", model="mine"), [Verdict(status="unparsed")])
+    )
     table = SIMPLEVQA.table(rows)
     assert table["overall"]["CO"] == 0.5
     assert (table["coverage"], table["judges"]) == (0.8, ["j1"])
@@ -206,7 +208,7 @@ def three_forms(letters: str, number: int) -> dict[str, Any]:
     row["question"] += str(number)
     labels = {"+": "Correct", "-": "Incorrect", "0": "Not attempted"}
     verdicts = [Verdict(status="scored", label=labels[letter], judge="j") for letter in letters]
-    return SIMPLEVQA.graded(row, verdicts)
+    return SIMPLEVQA.graded_row(row, verdicts)
 
 
 def test_failures_are_put_down_to_seeing_or_knowing() -> None:

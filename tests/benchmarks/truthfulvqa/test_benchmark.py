@@ -58,19 +58,19 @@ def test_an_extracted_answer_stands_before_the_response() -> None:
 def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
     row = item(3, 2, "(B)")
     assert TRUTHFULVQA.requests(row) == ()
-    graded = TRUTHFULVQA.graded(row, [])
+    graded = TRUTHFULVQA.graded_row(row, [])
     assert (graded["extracted_answer"], graded["is_correct"]) == ("B", False)
     hub = {key: value for key, value in row.items() if key != "ground_truth"} | {"answer": "B"}
-    assert TRUTHFULVQA.graded(hub, [])["is_correct"] is True
-    assert TRUTHFULVQA.graded(item(0, 1, "no idea"), [])["extracted_answer"] is None
-    assert TRUTHFULVQA.table([TRUTHFULVQA.graded(row, [])])["overall_accuracy"] == 0
+    assert TRUTHFULVQA.graded_row(hub, [])["is_correct"] is True
+    assert TRUTHFULVQA.graded_row(item(0, 1, "no idea"), [])["extracted_answer"] is None
+    assert TRUTHFULVQA.table([TRUTHFULVQA.graded_row(row, [])])["overall_accuracy"] == 0
 
 
 @pytest.mark.parametrize("field", ["ground_truth", "response"])
 def test_rows_that_do_not_fit(field: str) -> None:
     row = {key: value for key, value in item(3, 2, "(B)").items() if key != field}
-    with pytest.raises(CustosError, match=f"item '3': field '{field}' is missing"):
-        TRUTHFULVQA.graded(row, [])
+    with pytest.raises(CustosError, match=f"item '3': field '{field}': is missing"):
+        TRUTHFULVQA.graded_row(row, [])
 
 
 def test_scores_agree_with_the_table() -> None:

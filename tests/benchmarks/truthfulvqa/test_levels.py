@@ -90,8 +90,8 @@ def test_sets_are_resampled_whole() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"level": None}, "row 1: field 'level' is missing"),
-        ({"response": None}, "row 1: field 'response' is missing"),
+        ({"level": None}, "row 1: field 'level': is missing"),
+        ({"response": None}, "row 1: field 'response': is missing"),
         ({"level": 4}, "row 1: field 'level': 4 is not 1, 2 or 3"),
         ({"level": True}, "row 1: field 'level': True is not 1, 2 or 3"),
         ({"ground_truth": "yes"}, "row 1: field 'ground_truth': 'yes' is not an option letter"),

@@ -15,7 +15,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import benchmark_names, get_benchmark
-from benchmarks.framework.report.report import build_table, cell_map, render_html
+from benchmarks.framework.report.page import cell_map, render_html
+from benchmarks.framework.report.report import build_table
 from cli.main import app
 from judging.errors import CustosError
 from judging.types import Verdict
@@ -60,7 +61,9 @@ def rows_with(response: str, image: Path | None = None, **fields: Any) -> list[d
     for number, (label, posterior) in enumerate(said):
         verdict = Verdict(status="scored", label=label, probabilities=posterior, judge="j1")
         row = item(id=str(number), figure_id=number, response=response, **fields)
-        rows.append(CHARTHAL.graded({**row, "images": [str(image)] if image else []}, [verdict]))
+        rows.append(
+            CHARTHAL.graded_row({**row, "images": [str(image)] if image else []}, [verdict])
+        )
     return rows
 
 
@@ -162,7 +165,7 @@ def test_the_map_of_cells() -> None:
 def test_the_map_is_of_all_rows_and_the_browser_of_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("benchmarks.framework.report.report.MAX_ITEMS", 10)
+    monkeypatch.setattr("benchmarks.framework.report.page.MAX_ITEMS", 10)
     rows = [item(id=str(n), figure_id=n, response="x", score=int(n < 10)) for n in range(40)]
     first, last = page_of(rows), page_of(rows[::-1])
     of_all, backwards = (

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from benchmarks.chartom.benchmark import acceptable_interval, hmi
+from benchmarks.chartom.misleadingness import acceptable_interval, hmi
 from benchmarks.framework.base import get_benchmark
 from data_prep.synthetic.misleading_charts.drawing import COLOURS, DARK, render
 from data_prep.synthetic.misleading_charts.export import write_chart_pairs
@@ -162,7 +162,7 @@ def test_rules_accept_the_answer_and_no_other_strategy(family: Family) -> None:
             if answer is None:
                 continue
             said = " > ".join(answer) if isinstance(answer, tuple) else str(answer)
-            graded = CHARTOM.graded({**row, "fact_response": f"The answer is {said}"}, [])
+            graded = CHARTOM.graded_row({**row, "fact_response": f"The answer is {said}"}, [])
             assert graded["fact_correct"] is is_right, (chart, said)
 
 

@@ -1,0 +1,165 @@
+"""The report on one graded file as an HTML page that needs no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.framework.base import Benchmark, ItemScore
+from benchmarks.framework.corrected_by_people import labels_of_both
+from benchmarks.framework.files import Row
+from benchmarks.framework.report.items import ItemView, thumbnails, view_items
+from benchmarks.framework.report.markdown import TEMPLATES
+from benchmarks.framework.report.report import (
+    interval_cells,
+    paper_tables,
+    sections,
+    summary_lines,
+)
+from benchmarks.framework.tables import in_order
+
+MAX_ITEMS = 2000
+"""Most items on a page; a browser is slow to search more."""
+
+
+def render_html(
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    table: Mapping[str, Any],
+    source: str,
+    people: Sequence[Row] = (),
+) -> str:
+    """Return a page with figures, charts, and every item to browse.
+
+    Texts from outside are escaped, and the page's policy lets no script run but its own.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        rows: Graded items, with their pictures in ``images``.
+        table: Result of ``build_table`` for them.
+        source: Name of the graded file.
+        people: Items as people graded them.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cells"] = interval_cells
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    return environment.get_template("page.html").render(
+        benchmark=benchmark,
+        source=source,
+        models=[
+            {
+                "name": name,
+                "summary": summary_lines(measured),
+                "sections": sections(measured["intervals"]),
+            }
+            for name, measured in table.get("models", {"": table}).items()
+        ],
+        corrected=table.get("corrected"),
+        papers=paper_tables(benchmark, table),
+        charts=draw_charts(table.get("agreement")),
+        **_item_browser(benchmark, rows, "models" in table, people),
+        full_score=benchmark.full_score,
+        style=(TEMPLATES / "page.css").read_text(encoding="utf-8"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _item_browser(
+    benchmark: Benchmark, rows: Sequence[Row], has_models: bool, people: Sequence[Row]
+) -> dict[str, Any]:
+    """Return the part of the page that is about single items.
+
+    A file with several models has no score per item.
+    """
+    scores = [] if has_models else benchmark.scores(rows)
+    human = {} if has_models else labels_of_both(benchmark, rows, people)[2]
+    items = view_items(
+        benchmark, rows[:MAX_ITEMS], {score.id: score.value for score in scores}, human
+    )
+    return {
+        "cells": cell_map(benchmark, rows, scores) if scores else None,
+        "items": items,
+        "num_items": len(rows),
+        "facets": {name: facet_values(benchmark, items, name) for name in benchmark.facets},
+        "verdicts": sorted({item.verdict for item in items}),
+        "images": thumbnails(items),
+    }
+
+
+def facet_values(benchmark: Benchmark, items: Sequence[ItemView], name: str) -> list[str]:
+    """Return the values of a facet among the items, in the benchmark's order."""
+    values = {item.facets[name] for item in items if name in item.facets}
+    return in_order(values, benchmark.facets[name])
+
+
+def cell_map(
+    benchmark: Benchmark, rows: Sequence[Row], scores: Sequence[ItemScore]
+) -> dict[str, Any] | None:
+    """Return the mean headline score by the first two facets.
+
+    Returns:
+        ``rows``, ``columns`` (their names), ``row_facet``, ``column_facet`` and ``cells``, rows of
+        ``value`` (a share of the full score) and ``n`` or ``None``. ``None`` without two facets or
+        without scores.
+    """
+    if len(benchmark.facets) < 2:
+        return None
+    row_facet, column_facet, *_ = benchmark.facets
+    shares: dict[tuple[str, str], list[float]] = {}
+    for row, score in zip(rows, scores, strict=True):
+        facets = benchmark.facets_of(row)
+        if score.value is not None and {row_facet, column_facet} <= facets.keys():
+            cell = facets[row_facet], facets[column_facet]
+            shares.setdefault(cell, []).append(score.value / benchmark.full_score)
+    if not shares:
+        return None
+    row_names = in_order({row for row, _ in shares}, benchmark.facets[row_facet])
+    column_names = in_order({column for _, column in shares}, benchmark.facets[column_facet])
+    return {
+        "row_facet": row_facet,
+        "column_facet": column_facet,
+        "rows": row_names,
+        "columns": column_names,
+        "cells": [
+            [_mean_cell(shares.get((row, column))) for column in column_names] for row in row_names
+        ],
+    }
+
+
+def _mean_cell(shares: Sequence[float] | None) -> dict[str, float] | None:
+    return {"value": sum(shares) / len(shares), "n": len(shares)} if shares else None
+
+
+def draw_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:
+    """Draw confusion and calibration against people, each a ``title`` and the ``url`` of a PNG."""
+    if agreement is None:
+        return []
+    from evaluation.report import pictures
+
+    charts = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chart.png"
+        pictures.draw_confusion(agreement["confusion"], path)
+        charts.append({"title": "Judge against people", "url": _data_url(path)})
+        if agreement["calibration"]:
+            pictures.draw_reliability(agreement["calibration"], path)
+            title = "Calibration of the judge's confidence"
+            charts.append({"title": title, "url": _data_url(path)})
+    return charts
+
+
+def _data_url(path: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -1,0 +1,137 @@
+"""SimpleVQA's items, with their responses and with the conclusions on them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
+
+from benchmarks.framework.files import Row
+from benchmarks.simplevqa.complex_facts import ATOMIC, ATOMIC_GIVEN, ORIGIN
+from judging.errors import FieldError
+from judging.tasks.simplevqa import parse_conclusion
+from judging.types import parse_record
+
+LANGUAGES = {
+    "en": "english",
+    "english": "english",
+    "cn": "chinese",
+    "zh": "chinese",
+    "chinese": "chinese",
+    "中文": "chinese",
+    "英文": "english",
+}
+"""Spelling in the data to variant of the task."""
+RESPONSE_FIELDS = {
+    ORIGIN: "response",
+    ATOMIC: "atomic_response",
+    ATOMIC_GIVEN: "atomic_given_response",
+}
+"""Form of a question to the field that its response is in."""
+
+
+class SimpleVQAItem(BaseModel):
+    """An item with a response or, graded, with a conclusion per model, under official names."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+
+    id: str = Field("", validation_alias=AliasChoices("data_id", "id"))
+    question: str = ""
+    answer: str = ""
+    language: str | None = None
+    task: str | None = Field(
+        None,
+        validation_alias=AliasChoices(
+            "task", "task_category", AliasPath("vqa_category", "task_category")
+        ),
+    )
+    domain: str | None = Field(
+        None,
+        validation_alias=AliasChoices(
+            "domain", "subject_category", AliasPath("vqa_category", "subject_category")
+        ),
+    )
+    atomic_question: str = ""
+    """Question for the subject alone: who or what is in the picture."""
+    atomic_fact: str = ""
+    """Answer to the atomic question."""
+    response: str | None = None
+    atomic_response: str | None = None
+    atomic_given_response: str | None = None
+    model: str = "response"
+    """Name of the model that the responses are from."""
+    judge_res: dict[str, str | None] = Field(default_factory=dict)
+    """Model to the judge's conclusion, such as ``A``, ``Correct`` or ``正确``."""
+    cfq: dict[str, str | None] = Field(default_factory=dict)
+    """The same for the forms ``Atomic`` and ``Atomic-Given``."""
+
+    @field_validator("judge_res", "cfq", mode="before")
+    @classmethod
+    def _unwrap_conclusions(cls, conclusions: Any) -> Any:
+        if not isinstance(conclusions, dict):
+            return conclusions
+        return {
+            name: value.get("conclusion") if isinstance(value, dict) else value
+            for name, value in conclusions.items()
+        }
+
+    @property
+    def is_complex(self) -> bool:
+        """Return whether it asks more than what its subject is."""
+        question, atomic = self.question.split(), self.atomic_question.split()
+        return bool(atomic) and bool(self.atomic_fact.strip()) and question != atomic
+
+    @property
+    def responses(self) -> dict[str, str]:
+        """Return the responses by the form of the question, for the forms that were asked."""
+        responses = {form: getattr(self, field) for form, field in RESPONSE_FIELDS.items()}
+        return {form: response for form, response in responses.items() if response is not None}
+
+    def conclusion(self, form: str, model: str) -> str | None:
+        """Return the conclusion on a form of the question; ``None`` if none can be read."""
+        text = self.judge_res.get(model) if form == ORIGIN else self.cfq.get(form)
+        return parse_conclusion(text or "")
+
+    @property
+    def variant(self) -> str:
+        """Return the variant of the task: the language to judge in.
+
+        Raises:
+            FieldError: If the language is unknown.
+        """
+        language = LANGUAGES.get((self.language or "").strip().casefold())
+        if language is None:
+            fault = f"'{self.language}' is not one of {', '.join(LANGUAGES)}"
+            raise FieldError("language", fault, f"item '{self.id}'")
+        return language
+
+
+def parse_item(row: Row) -> SimpleVQAItem:
+    """Validate an item.
+
+    Raises:
+        FieldError: If it does not fit.
+    """
+    decoded = decode_category(row)
+    return parse_record(SimpleVQAItem, decoded, _location(row))
+
+
+def decode_category(row: Row) -> Row:
+    """Turn the categories, which the hub's Parquet files hold as text, into an object.
+
+    Raises:
+        FieldError: If the text cannot be read.
+    """
+    category = row.get("vqa_category")
+    if not isinstance(category, str):
+        return row
+    try:
+        return {**row, "vqa_category": ast.literal_eval(category)}
+    except (SyntaxError, ValueError):
+        fault = f"cannot be read: {category!r:.80}"
+        raise FieldError("vqa_category", fault, _location(row)) from None
+
+
+def _location(row: Row) -> str:
+    return f"item '{row.get('data_id', row.get('id', ''))}'"

@@ -1,0 +1,31 @@
+"""TruthfulVQA's published figures."""
+
+from __future__ import annotations
+
+from benchmarks.framework.base import PublishedTable
+
+PUBLISHED = (
+    PublishedTable(
+        "Figure 3b, means over more than 50 models (%)",
+        ("level 1", "level 2", "level 3"),
+        {"mean": (81.85, 55.37, 44.96)},
+    ),
+    PublishedTable(
+        "Section 4.2, normalised LAL over the levels",
+        ("LAL",),
+        {
+            "QVQ-72B": (0.89,),
+            "Mulberry-Qwen2-VL-7B": (0.71,),
+            "Kimi-VL-A3B-Thinking": (0.53,),
+        },
+    ),
+    PublishedTable(
+        "Appendix E, open-ended answers",
+        ("Elo",),
+        {
+            "Claude-3.5-Sonnet": (1618.5,),
+            "Qwen2.5-VL-72B": (1613.3,),
+            "GPT-4o": (1581.2,),
+        },
+    ),
+)
