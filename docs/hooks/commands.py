@@ -20,6 +20,9 @@ something that you gave it cannot be used, it says so on one line of standard er
 status 2.
 """
 
+RANGE = re.compile(r"\bx[<>]=|<=x\b")
+"""The limits of a number, as the help prints them."""
+
 Command = Any
 """A command of Typer. It carries its own copy of click, whose names are not public."""
 
@@ -73,9 +76,15 @@ def _description(name: str, command: Command) -> Iterator[str]:
 
 def _row(heading: str, help_text: str) -> str:
     """Return a table row of what ``--help`` prints to the left and to the right."""
-    meaning, _, extra = help_text.partition("  [")
-    extra = extra.removesuffix("]").replace("default: ", "")
-    return f"| `{heading.replace(' range>', '>')}` | {_plain(meaning)} | {_plain(extra)} |"
+    meaning, _, notes = help_text.partition("  [")
+    default, limits = "", ""
+    for note in notes.removesuffix("]").split("; "):
+        if RANGE.search(note):
+            limits = f" ({note.replace('<=', ' ≤ ').replace('>=', ' ≥ ')})"
+        elif note:
+            default = note.removeprefix("default: ")
+    spelling = heading.replace(" range>", ">")
+    return f"| `{spelling}` | {_plain(meaning + limits)} | {_plain(default)} |"
 
 
 def _plain(text: str) -> str:
