@@ -46,6 +46,7 @@ class JudgeRequest(_Record):
     variant: str = "plain"
     """Tolerance, rubric, cell or language within the task."""
     question: str
+    """The question as the responder was asked it."""
     choices: tuple[str, ...] = ()
     """Answer options as shown to the responder, in order."""
     references: tuple[str, ...] = ()
@@ -61,9 +62,11 @@ class JudgeRequest(_Record):
     order: Literal["both", "given"] = "both"
     """Pair tasks: judge in both presentation orders, or only as given."""
     mode: Literal["score", "critique"] = "score"
+    """``score``: decide at once. ``critique``: write a critique first, then decide."""
     critique_tokens: int = Field(default=512, ge=1, le=2048)
     """Most tokens of a critique: one that runs on is cut and closed, and its label read."""
     seed: int = 0
+    """Seed with which a critique is drawn."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """To slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""
 
@@ -96,17 +99,26 @@ class LabelledExample(JudgeRequest):
     label: str
     """Full label string, as the task spells it (``Correct``, ``Wrong; Reasoning Error``, ...)."""
     error_type: str | None = None
+    """Type of the error; ``label`` holds it too."""
     critique: str | None = None
+    """Critique that leads to the label, to train on."""
     confidence: float | None = Field(default=None, ge=0, le=1)
+    """How clear the decision was to people, to train on."""
     score: float | None = None
+    """Grade that people gave as a number."""
     tags: tuple[str, ...] = ()
+    """Short words for the faults that were named."""
     annotators: tuple[str, ...] = ()
+    """Names of the people who gave the label."""
     weight: float = Field(default=1.0, ge=0)
+    """How much the row counts in training."""
     split: Split | None = None
+    """Split that the row belongs to, if its source has splits."""
     group: str = ""
     """Examples that share a group (question, image) never fall into two splits and are resampled
     together in confidence intervals. Empty: the question is the group."""
     source: str = ""
+    """Data set that the row comes from."""
 
     def request(self) -> JudgeRequest:
         """The request alone: what a judge may see."""
@@ -129,22 +141,32 @@ class Pass(_Record):
     """One run of the judge over a request: an order of a pair, or a sample."""
 
     order: Literal["given", "swapped"] = "given"
+    """``swapped``: the two responses of a pair were shown in the other order."""
     posterior: dict[str, float] = Field(default_factory=dict)
+    """Probability of every label before calibration, as this order was shown."""
     critique: str | None = None
+    """The critique that was written, if one was asked for."""
     finish_reason: Literal["tree", "stop", "length"] = "tree"
     """``tree``: no text was generated; ``length``: the critique hit its budget and was closed."""
     stated_confidence: float | None = None
+    """Confidence that the judge wrote after its critique."""
 
 
 class Verdict(_Record):
     """A judge's answer. ``label`` is ``None`` whenever nothing was decided; there is no default."""
 
     id: str = ""
+    """``id`` of the request."""
     status: Status
+    """How the judging ended. With ``scored`` and ``truncated`` there is a label."""
     label: str | None = None
+    """The verdict; for labels with an error type the score alone."""
     error_type: str | None = None
+    """Type of the error, for tasks that name one."""
     score: float | None = None
+    """Grade as a number, for tasks that have one."""
     score_range: tuple[float, float] | None = None
+    """Smallest and largest possible ``score``."""
     probabilities: dict[str, float] = Field(default_factory=dict)
     """Posterior over the declared labels, keyed by full label string; sums to one."""
     marginals: dict[str, dict[str, float]] = Field(default_factory=dict)
@@ -152,14 +174,18 @@ class Verdict(_Record):
     confidence: float | None = None
     """Calibrated probability of ``label``; uncalibrated when the judge has no calibration."""
     stated_confidence: float | None = None
+    """Confidence that the judge wrote after its critique; the mean over ``passes``."""
     critique: str | None = None
+    """The critique of the first pass, if one was asked for."""
     label_mass: float | None = None
     """Probability the backbone puts on the declared labels, before renormalisation. Low means it
     wanted to say something else."""
     posterior: Literal["exact", "approximate"] | None = None
     """``None`` when a rule decided before any model ran (an empty response)."""
     passes: tuple[Pass, ...] = ()
+    """Readings that the verdict is merged from."""
     needs_review: bool = False
+    """The two orders of a pair led to different labels."""
     truncated_input: bool = False
     """Text was cut from the middle of a response to fit the budget."""
     message: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import types
 from collections.abc import Mapping
 from functools import cache
@@ -14,6 +13,8 @@ import griffe
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+
+from docs.hooks.roles import ROLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,7 +108,7 @@ def field_docstring(model: type[BaseModel], name: str) -> str:
 
 def markdown(docstring: str) -> str:
     """Return a docstring's text on one line, with Markdown's code marks."""
-    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", docstring.replace("``", "`"))
+    text = ROLE.sub(r"`\1`", docstring).replace("``", "`")
     return " ".join(text.split()).replace("|", "\\|")
 
 
