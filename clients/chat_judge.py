@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from clients.chat import ChatClient, ModelServer, Reply, Usage
-from clients.messages import ChatItem, Decoding, Message
+from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
 from judging.fingerprint import digest
+from judging.messages import Message
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict, score_of, type_of
 from judging.verdicts import ruled_verdict

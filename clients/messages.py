@@ -8,12 +8,13 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from judging.errors import CustosError
 from judging.fingerprint import picture_sha256
+from judging.messages import Message
 
 # These models refuse the older name of the limit, which many other servers know alone.
 _TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
@@ -21,15 +22,6 @@ _TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Message(_Record):
-    """One turn of a conversation; its pictures come before its text."""
-
-    role: Literal["system", "user", "assistant"]
-    text: str
-    images: tuple[str, ...] = ()
-    """File paths, data URLs or web addresses."""
 
 
 class ChatItem(_Record):

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clients.chat import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.completions import ChatChoice, ChatCompletion, Completions, TextChoice, token_id
-from clients.messages import Message, encode_message
+from clients.messages import encode_message
 from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
 from judging.fingerprint import digest
+from judging.messages import Message
 from judging.scoring.engine import GeneratedText, LabelLogprobs, Sampling, TextBatch
 
 if TYPE_CHECKING:
@@ -241,20 +242,19 @@ class RemoteEngine:
     async def _chat(
         self, connection: ServerConnection, prompt: EncodedPrompt, settings: Mapping[str, Any]
     ) -> ChatCompletion:
-        if prompt.turns is None:
+        if not prompt.messages:
             raise RequestRefused("pictures in a free conversation cannot be sent on to this server")
-        turns = [
-            Message(role="system", text=prompt.turns.instruction),
-            Message(role="user", text=prompt.turns.text, images=prompt.turns.images),
-        ]
+        messages = list(prompt.messages)
         answer_start = self.tokenizer.decode(prompt.answer_ids)
         if answer_start:
-            turns.append(Message(role="assistant", text=answer_start))
+            messages.append(Message(role="assistant", text=answer_start))
             if self.posterior == "exact":
                 continued = {"add_generation_prompt": False, "continue_final_message": True}
                 settings = {**settings, **continued}
         async with connection.gate:  # a body holds its pictures: make only those about to be sent
-            body = _json({"messages": [encode_message(turn) for turn in turns], **settings})
+            body = _json(
+                {"messages": [encode_message(message) for message in messages], **settings}
+            )
             return await connection.post("chat/completions", body, ChatCompletion, "prompt")
 
 

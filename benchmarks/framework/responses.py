@@ -12,8 +12,9 @@ from benchmarks.framework.files import Row
 from clients.chat import Reply, Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
 from clients.kept_work import in_batches
-from clients.messages import ChatItem, Decoding, Message
+from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError, FieldError
+from judging.messages import Message
 
 if TYPE_CHECKING:
     from judging.scoring.prompts import Encoder

@@ -14,11 +14,12 @@ from typing import Any
 
 from clients.chat import ModelServer, Prices
 from clients.jobs import JobResult, OnProgress, Reject, run_job
-from clients.messages import ChatItem, Decoding, Message
+from clients.messages import ChatItem, Decoding
 from data_prep.sources.conversations import to_conversation
 from data_prep.sources.judgement_text import PAIR_TASK, UnusableJudgement, parse_judgement
 from data_prep.splits.manifest import MANIFEST_NAME
 from judging.fingerprint import file_sha256
+from judging.messages import Message
 from judging.records import atomic_write, write_json, write_records
 from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import FieldError
+from judging.messages import Message
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 
 CUT_MARK = " [...] "
 END_TOKEN = "<|im_end|>"
-
-
-@dataclass(frozen=True)
-class Turns:
-    """A prompt before it is rendered and tokenized: for servers that do this themselves."""
-
-    instruction: str
-    text: str
-    images: tuple[str, ...]
-    """As in the request; they come before the text."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +46,14 @@ class EncodedPrompt:
     """``pixel_values`` and ``image_grid_thw``, empty without images."""
     truncated: bool
     """Text was cut from the middle of a response."""
-    turns: Turns | None = None
-    """What was rendered; ``None`` for a prompt that is no request's."""
+    messages: tuple[Message, ...] = ()
+    """The turns of a request before tokenization, for servers that tokenize themselves; empty for
+    other conversations."""
     answer_ids: tuple[int, ...] = ()
     """Tokens of the assistant's turn so far, the end of ``suffix_ids``."""
 
     def extended(self, token_ids: Sequence[int]) -> EncodedPrompt:
-        """The prompt with more tokens of the assistant's turn."""
+        """Return the prompt with more tokens of the assistant's turn."""
         import torch
 
         start = int(self.positions.max()) + 1
@@ -88,17 +80,17 @@ class Encoder:
         self._prefixes: dict[str, tuple[int, ...]] = {}
 
     def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
-        """Label tree of label strings under this backbone's tokenizer, each followed by ``end``."""
+        """Lay label strings out as a tree of this backbone's tokens, each followed by ``end``."""
         closing = self.text(end)
         return LabelTree.build(labels, [[*self.text(label), *closing] for label in labels])
 
     def text(self, text: str) -> list[int]:
-        """Tokens of trusted text; control tokens in it are control tokens."""
+        """Return the tokens of trusted text; control tokens in it are control tokens."""
         ids: list[int] = self.backbone.tokenizer.encode(text, add_special_tokens=False)
         return ids
 
     def data(self, text: str) -> list[int]:
-        """Tokens of untrusted text; control tokens in it are plain text."""
+        """Return the tokens of untrusted text; control tokens in it are plain text."""
         ids: list[int] = self.backbone.tokenizer.encode(
             text, add_special_tokens=False, split_special_tokens=True
         )
@@ -123,62 +115,49 @@ class Encoder:
         """Encode requests, each under its task; one library call for all that have no images.
 
         Raises:
-            CustosError: If an image cannot be read, or a prompt is longer than the backbone's
-                context; the message names the field.
+            FieldError: If an image cannot be read, or a prompt is longer than the backbone's
+                context.
         """
-        import torch
-
-        cut = [self._fields(task.item(request)) for task, request in requests]
-        instructions = [task.instruction(task.rubric(request)) for task, request in requests]
-        images = [[read_image(source) for source in request.images] for _, request in requests]
-        conversations = [
-            _conversation(instruction, text, len(pictures))
-            for instruction, (text, _), pictures in zip(instructions, cut, images, strict=True)
-        ]
-        text_only = [i for i, pictures in enumerate(images) if not pictures]
-        token_ids: dict[int, list[int]] = {}
-        if text_only:
-            encoded = self._template([conversations[i] for i in text_only], [])
-            token_ids = dict(zip(text_only, encoded["input_ids"], strict=True))
+        conversations, truncations = [], []
+        for task, request in requests:
+            text, truncated = self._item_text(task.item(request))
+            instruction = Message(role="system", text=task.instruction(task.rubric(request)))
+            user = Message(role="user", text=text, images=request.images)
+            conversations.append((instruction, user))
+            truncations.append(truncated)
+        encoded = self._encode_conversations(conversations)
         prompts = []
-        for i, instruction in enumerate(instructions):
-            prefix = self._prefix(instruction)
-            vision: dict[str, Any] = {}
-            if images[i]:
-                encoded = self._template([conversations[i]], images[i])
-                token_ids[i] = encoded["input_ids"][0]
-                for key in ("pixel_values", "image_grid_thw"):  # the PIL processor gives NumPy
-                    vision[key] = torch.as_tensor(encoded[key])
-            ids = tuple(token_ids[i])
+        for messages, truncated, (ids, vision) in zip(
+            conversations, truncations, encoded, strict=True
+        ):
+            prefix = self._prefix(messages[0])
             if ids[: len(prefix)] != prefix:
                 raise RuntimeError("the chat template does not put the instruction first")
             self._check_length(ids)
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
-            turns = Turns(instruction, cut[i][0], requests[i][1].images)
-            prompts.append(
-                EncodedPrompt(prefix, ids[len(prefix) :], positions, vision, cut[i][1], turns)
-            )
+            suffix = ids[len(prefix) :]
+            prompts.append(EncodedPrompt(prefix, suffix, positions, vision, truncated, messages))
         return prompts
 
-    def encode_question(self, text: str, images: Sequence[str] = ()) -> EncodedPrompt:
-        """Encode a bare question, which is to be answered, without any instruction of ours.
+    def encode_conversation(self, messages: Sequence[Message]) -> EncodedPrompt:
+        """Encode a free conversation of any length, without an instruction of ours.
 
         Raises:
-            CustosError: If an image cannot be read or the prompt is longer than the context.
+            FieldError: If an image cannot be read.
         """
-        import torch
-
-        pictures = [read_image(source) for source in images]
-        encoded = self._template([_conversation("", text, len(pictures))[1:]], pictures)
-        ids = tuple(encoded["input_ids"][0])
-        self._check_length(ids)
-        vision = {
-            key: torch.as_tensor(encoded[key])
-            for key in ("pixel_values", "image_grid_thw")
-            if pictures
-        }
+        [(ids, vision)] = self._encode_conversations([messages])
         positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
         return EncodedPrompt((), ids, positions, vision, truncated=False)
+
+    def encode_question(self, text: str, images: Sequence[str] = ()) -> EncodedPrompt:
+        """Encode a question that the backbone is to answer, without an instruction of ours.
+
+        Raises:
+            FieldError: If an image cannot be read or the prompt is longer than the context.
+        """
+        prompt = self.encode_conversation([Message(role="user", text=text, images=tuple(images))])
+        self._check_length(prompt.suffix_ids)
+        return prompt
 
     def _check_length(self, ids: Sequence[int]) -> None:
         if len(ids) >= self.backbone.context:
@@ -188,36 +167,53 @@ class Encoder:
                 f"reads {self.backbone.context:,}; shorten the question, references or choices",
             )
 
-    def _prefix(self, instruction: str) -> tuple[int, ...]:
-        if instruction not in self._prefixes:
-            system_turn = _conversation(instruction, "", 0)[:1]
-            encoded = self._template([system_turn], [], add_generation_prompt=False)
-            self._prefixes[instruction] = tuple(encoded["input_ids"][0])
-        return self._prefixes[instruction]
+    def _prefix(self, instruction: Message) -> tuple[int, ...]:
+        if instruction.text not in self._prefixes:
+            encoded = self._apply_template([[_turn(instruction)]], add_generation_prompt=False)
+            self._prefixes[instruction.text] = tuple(encoded["input_ids"][0])
+        return self._prefixes[instruction.text]
 
-    def _template(
+    def _encode_conversations(
+        self, conversations: Sequence[Sequence[Message]]
+    ) -> list[tuple[tuple[int, ...], dict[str, Tensor]]]:
+        """Return the token ids and the pictures of each conversation."""
+        import torch
+
+        turns = [[_turn(message) for message in messages] for messages in conversations]
+        pictured = [any(message.images for message in messages) for messages in conversations]
+        text_only = [turns[i] for i, has_images in enumerate(pictured) if not has_images]
+        text_ids = iter(self._apply_template(text_only)["input_ids"] if text_only else ())
+        encoded: list[tuple[tuple[int, ...], dict[str, Tensor]]] = []
+        for i, has_images in enumerate(pictured):
+            if not has_images:
+                encoded.append((tuple(next(text_ids)), {}))
+                continue
+            inputs = self._apply_template([turns[i]], has_images=True)
+            vision = {
+                key: torch.as_tensor(inputs[key])  # the PIL processor gives NumPy
+                for key in ("pixel_values", "image_grid_thw")
+            }
+            encoded.append((tuple(inputs["input_ids"][0]), vision))
+        return encoded
+
+    def _apply_template(
         self,
         conversations: list[list[dict[str, Any]]],
-        images: list[Image],
+        *,
+        has_images: bool = False,
         add_generation_prompt: bool = True,
     ) -> Any:
-        """Render and tokenize; pictures, if any, belong to the single conversation."""
-        for conversation in conversations:
-            pictures = iter(images)
-            for part in conversation[-1]["content"]:
-                if part["type"] == "image":
-                    part["image"] = next(pictures)
         return self.backbone.processor.apply_chat_template(
             conversations,
             tokenize=True,
             return_dict=True,
             add_generation_prompt=add_generation_prompt,
             sanitize_control_tokens=True,
-            processor_kwargs={"return_tensors": None} if not images else {},
+            processor_kwargs={} if has_images else {"return_tensors": None},
         )
 
-    def _fields(self, fields: Sequence[Field]) -> tuple[str, bool]:
-        """Item text, and whether a response was cut."""
+    def _item_text(self, fields: Sequence[Field]) -> tuple[str, bool]:
+        """Return the text of a user message, and whether a response was cut."""
         lines, truncated = [], False
         for field in fields:
             text = field.text.strip()
@@ -242,19 +238,17 @@ class Encoder:
         return text[:start] + CUT_MARK + text[offsets[-tail][0] :], True
 
 
-def _conversation(instruction: str, text: str, num_images: int) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = [{"type": "image"} for _ in range(num_images)]
-    return [
-        {"role": "system", "content": [{"type": "text", "text": instruction}]},
-        {"role": "user", "content": [*content, {"type": "text", "text": text}]},
-    ]
+def _turn(message: Message) -> dict[str, Any]:
+    """Return a message as the library's chat template takes it, with its pictures opened."""
+    pictures = [{"type": "image", "image": read_image(source)} for source in message.images]
+    return {"role": message.role, "content": [*pictures, {"type": "text", "text": message.text}]}
 
 
 def read_image(source: str) -> Image:
     """Open a file path or a base64 data URL as an RGB picture.
 
     Raises:
-        CustosError: If it cannot be read as a picture; the message never shows the content.
+        FieldError: If it cannot be read as a picture; the message never shows the content.
     """
     from PIL import Image, UnidentifiedImageError
 

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from judging import CustosError, Judge
+from judging.messages import Message
 from serve.errors import ApiError
 
 if TYPE_CHECKING:
     from judging.scoring.engine import Sampling
-    from judging.scoring.prompts import EncodedPrompt, Encoder
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One turn of a conversation; its pictures come before its text."""
-
-    role: Literal["system", "user", "assistant"]
-    text: str
-    images: tuple[str, ...] = ()
-    """Data URLs that :func:`serve.requests.images.num_pixels` has passed."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +26,7 @@ class Completion:
 
 def complete(
     judge: Judge,
-    messages: Sequence[Turn],
+    messages: Sequence[Message],
     sampling: Sampling,
     seed: int,
     stop: str | None,
@@ -60,7 +50,7 @@ def complete(
     from judging.scoring.engine import texts_in_order
     from judging.scoring.prompts import END_TOKEN
 
-    prompt = encode_messages(judge.encoder, messages)
+    prompt = judge.encoder.encode_conversation(messages)
     room = judge.backbone.context - len(prompt.suffix_ids)
     if room < 1:
         raise ApiError(
@@ -86,39 +76,3 @@ def complete(
         len(text.tokens),
         "stop" if text.finished else "length",
     )
-
-
-def encode_messages(encoder: Encoder, messages: Sequence[Turn]) -> EncodedPrompt:
-    """Encode a conversation up to where the assistant's next turn begins."""
-    import torch
-
-    from judging.scoring.prompts import EncodedPrompt, read_image
-
-    backbone = encoder.backbone
-    conversation: list[dict[str, Any]] = [
-        {
-            "role": message.role,
-            "content": [
-                *({"type": "image", "image": read_image(source)} for source in message.images),
-                {"type": "text", "text": message.text},
-            ],
-        }
-        for message in messages
-    ]
-    has_pictures = any(message.images for message in messages)
-    encoded = backbone.processor.apply_chat_template(
-        [conversation],
-        tokenize=True,
-        return_dict=True,
-        add_generation_prompt=True,
-        sanitize_control_tokens=True,
-        processor_kwargs={} if has_pictures else {"return_tensors": None},
-    )
-    ids = tuple(encoded["input_ids"][0])
-    vision = (
-        {key: torch.as_tensor(encoded[key]) for key in ("pixel_values", "image_grid_thw")}
-        if has_pictures
-        else {}
-    )
-    positions = backbone.positions(ids, vision.get("image_grid_thw"))
-    return EncodedPrompt((), ids, positions, vision, False)

@@ -6,7 +6,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
-from serve.chat.completion import Completion, Turn, complete
+from judging.messages import Message
+from serve.chat.completion import Completion, complete
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
@@ -53,7 +54,7 @@ def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
 
 async def free_reply(
     chat: ChatRequest,
-    conversation: list[Turn],
+    conversation: list[Message],
     service: Service,
     judge: str,
     deadline: float | None,

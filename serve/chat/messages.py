@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judging.errors import FieldError
-from serve.chat.completion import Turn
+from judging.messages import Message
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.requests.checks import checked_pictures, refusal
@@ -146,7 +146,7 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
 
 def read_conversation(
     chat: ChatRequest, limits: Limits, remote_images: RemoteImages | None
-) -> list[Turn]:
+) -> list[Message]:
     """Return the messages for a model that writes freely, their pictures fetched and checked.
 
     Args:
@@ -173,6 +173,6 @@ def read_conversation(
         "system" if message.role == "developer" else message.role for message in chat.messages
     ]
     return [
-        Turn(role, message.text, images)
+        Message(role=role, text=message.text, images=images)
         for role, message, images in zip(roles, chat.messages, pictures, strict=True)
     ]

@@ -15,8 +15,9 @@ import pytest
 from PIL import Image
 
 from clients.chat import ChatClient, ModelServer, Prices, Reply, ServerRefusal, Usage
-from clients.messages import ChatItem, Decoding, Message, item_key
+from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
+from judging.messages import Message
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 
 KEY = "sk-do-not-show-me-0123456789"

@@ -16,8 +16,9 @@ import pytest
 from cli.shared.progress import job_bar
 from clients.chat import ChatClient, ModelServer, Prices, ServerRefusal
 from clients.jobs import JobResult, run_job
-from clients.messages import ChatItem, Decoding, Message
+from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
+from judging.messages import Message
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
 KEY = "sk-do-not-show-me-0123456789"
@@ -140,7 +141,8 @@ from pathlib import Path
 from cli.shared.progress import job_bar
 from clients.chat import ModelServer
 from clients.jobs import run_job
-from clients.messages import ChatItem, Decoding, Message
+from clients.messages import ChatItem, Decoding
+from judging.messages import Message
 
 folder = Path(sys.argv[2])
 items = [

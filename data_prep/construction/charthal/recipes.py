@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from clients.messages import ChatItem, Message
+from clients.messages import ChatItem
 from data_prep.construction.charthal.charts import Chart
 from judging.errors import CustosError
+from judging.messages import Message
 
 QType = Literal["desc", "reason", "open"]
 QRelation = Literal["irrel", "inexist", "contra", "normal"]
