@@ -54,7 +54,7 @@ def load(
         rows_per_call=rows_per_call,
         overload=overload,
         overload_seconds=seconds,
-        tell=lambda line: typer.echo(line, err=True),
+        show=lambda line: typer.echo(line, err=True),
     )
     write_json(out, report)
     typer.echo(

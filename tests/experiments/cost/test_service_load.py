@@ -5,14 +5,14 @@ import time
 
 import pytest
 
-from experiments.cost.service_load import (
-    CONNECT_FAILED,
-    Caller,
+from experiments.cost.load_generator import (
+    CONNECTION_FAILED,
+    Connection,
     closed_loop,
-    measure,
     open_loop,
     quantile,
 )
+from experiments.cost.service_load import measure
 from judging import JudgeRequest
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -63,16 +63,16 @@ def test_calls_of_several_rows_are_counted_by_rows() -> None:
 
 
 def test_nobody_there_is_counted() -> None:
-    assert asyncio.run(Caller("http://127.0.0.1:1").call(BODY)) == CONNECT_FAILED
+    assert asyncio.run(Connection("http://127.0.0.1:1").post(BODY)) == CONNECTION_FAILED
 
 
 def test_errors_are_statuses_and_the_connection_goes_on() -> None:
     with serving(Service({"a": FakeJudge()}, Limits(body_bytes=1000))) as client:
 
         async def calls() -> list[int]:
-            caller = Caller(str(client.base_url))
+            connection = Connection(str(client.base_url))
             bodies = (BODY, b"{", b" " * 1500, BODY)
-            return [await caller.call(body) for body in bodies]
+            return [await connection.post(body) for body in bodies]
 
         assert asyncio.run(calls()) == [200, 422, 413, 200]
         assert client.post("/judge", json=row()).status_code == 200
@@ -96,7 +96,7 @@ def test_the_whole_measurement(tiny_folder: str, rows_per_call: int) -> None:
         rows_per_call=rows_per_call,
         overload_seconds=2,
         plain_rows=16,
-        tell=lines.append,
+        show=lines.append,
     )
     assert report["service"]["statuses"] == {"200": 64 // rows_per_call}
     assert report["plain"]["statuses"] == {"200": 16}
