@@ -21,7 +21,7 @@ ALLOWED = {
     "benchmarks": {"judging", "clients", "data_prep", "evaluation"},
     "experiments": {
         *("judging", "losses", "clients", "data_prep", "evaluation"),
-        *("train", "benchmarks", "serve"),
+        *("train", "benchmarks"),
     },
     "serve": {"judging", "losses", "clients", "data_prep", "evaluation", "benchmarks"},
     "custos": {"judging", "clients"},
