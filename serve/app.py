@@ -87,13 +87,13 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
 
     @app.get("/judges", response_model=dict[str, list[dict[str, Any]]])
     async def judges() -> Response:
-        """List the judges here, with their cards."""
+        """Return the judges here, with their cards."""
         cards = [{**judge.describe(), "name": name} for name, judge in service.judges.items()]
         return JSONResponse({"judges": cards})
 
     @app.get("/tasks", response_model=dict[str, list[dict[str, Any]]])
     async def tasks() -> Response:
-        """List the tasks judged here, each with its JSON Schema and an example."""
+        """Return the tasks judged here, each with its JSON Schema and an example."""
         return JSONResponse(
             {"tasks": [describe_task(name, service) for name in served_tasks(service)]}
         )

@@ -1,4 +1,4 @@
-"""What a client is told when something goes wrong: one body shape, never internals."""
+"""Errors that a client gets: all with one form of body, and without internals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 RETRY_AFTER_S = 5
-"""While starting or draining, or while a model's server fails."""
+"""When to try again while the service starts or drains, or while a model's server fails."""
 TYPES = {
     401: "unauthorized",
     403: "forbidden",
@@ -23,12 +23,12 @@ TYPES = {
 
 
 class ErrorDetail(BaseModel):
-    """What is wrong."""
+    """One error."""
 
     type: str
     message: str
     field: str | None
-    """Dotted path of the offending field, or the name of a header."""
+    """Dotted path of the wrong field, or the name of a header."""
 
 
 class ErrorBody(BaseModel):
@@ -38,13 +38,13 @@ class ErrorBody(BaseModel):
 
 
 class ApiError(Exception):
-    """An answer other than 200.
+    """An answer that is not a success.
 
     Args:
         status: HTTP status.
         message: What is wrong, for the client to read.
-        field: Path of the offending field in the body, dotted, or the name of a header; ``None``
-            if it is not about one.
+        field: Dotted path of the wrong field in the body, or the name of a header; ``None`` if
+            the error is not about one.
         retry_after: Seconds after which the same call may succeed.
     """
 
@@ -59,38 +59,38 @@ class ApiError(Exception):
 
     @property
     def type(self) -> str:
-        """One word for programs."""
+        """Return the word that stands for the error in programs."""
         return TYPES.get(self.status, "internal" if self.status >= 500 else "invalid_request")
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of the answer."""
+        """Return the headers of the answer."""
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
-        if self.status in (408, 413):  # the rest of the body is not wanted
+        if self.status in (408, 413):  # the rest of the body will not be read
             headers["Connection"] = "close"
         return headers
 
     def body(self) -> ErrorBody:
-        """``{"error": {"type", "message", "field"}}``."""
+        """Return ``{"error": {"type", "message", "field"}}``."""
         return ErrorBody(error=ErrorDetail(type=self.type, message=self.message, field=self.field))
 
     def response(self) -> JSONResponse:
-        """The whole answer."""
+        """Return the whole answer."""
         return JSONResponse(self.body().model_dump(), status_code=self.status, headers=self.headers)
 
 
 def add_error_handling(app: FastAPI) -> None:
-    """Give every error of an app the one body shape."""
+    """Give every error of an app the same form."""
 
-    async def told(_: Request, error: Exception) -> JSONResponse:
+    async def answer_error(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ApiError)
         return error.response()
 
-    async def routing(_: Request, error: Exception) -> JSONResponse:
+    async def answer_routing_error(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         response = ApiError(error.status_code, error.detail).response()
         response.headers.update(error.headers or {})
         return response
 
-    app.add_exception_handler(ApiError, told)
-    app.add_exception_handler(HTTPException, routing)
+    app.add_exception_handler(ApiError, answer_error)
+    app.add_exception_handler(HTTPException, answer_routing_error)

@@ -1,4 +1,4 @@
-"""What the routes take and give, told in JSON Schema: ``GET /tasks`` and ``GET /openapi.json``."""
+"""The JSON Schemas of ``GET /tasks`` and ``GET /openapi.json``: what the routes take and give."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from serve.requests.images import DATA_URL
 REF = "#/components/schemas/{model}"
 ERRORS = {
     "401": "No access key, or an unknown one.",
-    "404": "No such judge or route.",
+    "404": "There is no such judge or route.",
     "408": "The body came too slowly.",
     "413": "The body is too large.",
-    "422": "The body is not what this route takes; `field` says where.",
-    "429": "Too much is waiting; `Retry-After` says for how long.",
+    "422": "This route does not take the body; `field` says what is wrong with it.",
+    "429": "Too much is waiting; `Retry-After` says when to try again.",
     "500": "A fault of the service.",
     "503": "Starting or draining, or the model's server fails.",
-    "504": "Not answered within the deadline.",
+    "504": "The deadline is over.",
 }
 REQUEST_ID_PARAMETER = {
     "name": REQUEST_ID_HEADER,
     "in": "header",
     "required": False,
-    "description": "Comes back with the answer and names the call in the log.",
+    "description": "Sent back with the answer; names the call in the log.",
     "schema": {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"},
 }
 SAMPLE: dict[str, Any] = {
@@ -44,7 +44,7 @@ SAMPLE: dict[str, Any] = {
 
 
 def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
-    """JSON Schema of the requests a task takes."""
+    """Return the JSON Schema of the requests that a task takes."""
     schema = JudgeRequest.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
     text = {"type": "string", "maxLength": limits.field_chars}
@@ -59,11 +59,9 @@ def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
         "description": "Data URLs of JPEG, PNG or WebP pictures.",
     }
     num = task.num_responses
-    del fields["responses"]
-    spellings = {
-        "responses": {"type": "array", "items": text, "minItems": num, "maxItems": num},
-        **({"response": text} if num == 1 else {"response_a": text, "response_b": text}),
-    }
+    separate = ["response"] if num == 1 else ["response_a", "response_b"]
+    fields["responses"] = {"type": "array", "items": text, "minItems": num, "maxItems": num}
+    fields.update(dict.fromkeys(separate, text))
     for name in task.required:
         is_text = fields[name]["type"] == "string"
         fields[name]["minLength" if is_text else "minItems"] = 1
@@ -72,19 +70,18 @@ def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
         required.add("task")
     if fields["variant"]["default"] not in task.variants:
         required.add("variant")
-    own = ["response"] if num == 1 else ["response_a", "response_b"]
     return {
         "type": "object",
         "title": task.name,
-        "properties": {**fields, **spellings},
+        "properties": fields,
         "required": sorted(required),
-        "oneOf": [{"required": ["responses"]}, {"required": own}],
+        "oneOf": [{"required": ["responses"]}, {"required": separate}],
         "additionalProperties": False,
     }
 
 
 def task_example(task: JudgeTask) -> dict[str, Any]:
-    """A request that a task takes."""
+    """Return a request that a task takes."""
     responses = (
         {"response": "It is Paris."}
         if task.num_responses == 1
@@ -94,7 +91,7 @@ def task_example(task: JudgeTask) -> dict[str, Any]:
 
 
 def describe_task(name: str, service: Service) -> dict[str, Any]:
-    """One entry of ``GET /tasks``."""
+    """Return one entry of ``GET /tasks``."""
     task = get_task(name)
     example = task_example(task)
     return {
@@ -109,12 +106,12 @@ def describe_task(name: str, service: Service) -> dict[str, Any]:
 
 
 def served_tasks(service: Service) -> list[str]:
-    """Names of the tasks that some judge takes."""
+    """Return the names of the tasks that at least one judge takes."""
     return sorted({task for judge in service.judges.values() for task in judge.tasks})
 
 
 def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
-    """The app's OpenAPI document, with what today's judges take."""
+    """Return the app's OpenAPI document, with the requests that the judges here take."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -147,8 +144,10 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
 def _judge_bodies(
     tasks: list[str], service: Service
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the schemas of a body with one request, by task, and of one with a list."""
     requests = [task_schema(get_task(name), service.limits) for name in tasks]
-    judge = {"enum": list(service.judges), "description": "Default: the best for the rubric."}
+    description = "Default: the judge that knows the rubric best."
+    judge = {"enum": list(service.judges), "description": description}
     single = [
         {**request, "properties": {**request["properties"], "judge": judge}} for request in requests
     ]

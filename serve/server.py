@@ -1,4 +1,4 @@
-"""Where the service listens, how it starts, and how it ends."""
+"""The address that the service listens on, its access keys, its start and its end."""
 
 from __future__ import annotations
 
@@ -21,26 +21,30 @@ from serve.middleware.other_sites import is_loopback
 from serve.queue.service import Service
 
 DRAIN_S = 60.0
+"""Longest time to answer what was accepted before a signal."""
 LAST_ANSWERS_S = 5
+"""Longest time to send the last answers."""
 HEADERS_S = 30
+"""Longest time to send the headers of a call."""
 MAX_CONNECTIONS = 2000
 MAX_HEADER_BYTES = 32_768
 MIN_KEY_CHARS = 16
 SWITCH_S = 0.0005
-"""How long the event loop may keep the interpreter from the model thread. A forward pass asks for
-it thousands of times; Python's 5 ms would be added to each while bodies are parsed."""
+"""Longest time that the event loop may keep Python's interpreter from the model thread. A forward
+pass needs the interpreter thousands of times. Python's default of 5 ms would be added to each while
+bodies are parsed."""
 
 
 def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
-    """Take a port of this machine; nothing is answered on it before :func:`run`.
+    """Take a port of this machine. No call is answered on it before :func:`run`.
 
     Args:
         host: Address or ``localhost``.
         port: Port; 0 takes a free one.
-        is_guarded: Callers need a key, or everybody may call: other machines may connect.
+        is_guarded: Other machines may connect: their calls need a key, or the user allows them all.
 
     Raises:
-        CustosError: If the host can be reached from outside unguarded, or the port is taken.
+        CustosError: If other machines can reach the host unguarded, or the port is taken.
     """
     if not (is_guarded or is_loopback(host)):
         raise CustosError(
@@ -61,25 +65,25 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
 
 
 def url(listener: socket.socket) -> str:
-    """Address of a bound socket."""
+    """Return the address of a bound socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def read_keys(file: Path | None) -> tuple[str, ...]:
-    """Access keys: the lines of a file, or ``CUSTOS_API_KEYS``, divided by commas.
+    """Read access keys: the lines of a file, or ``CUSTOS_API_KEYS``, divided by commas.
 
     Raises:
         CustosError: If the file cannot be read or has no keys, or a key is easily guessed.
     """
     if file:
         try:
-            given = file.read_text(encoding="utf-8").splitlines()
+            lines = file.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeError):
             raise CustosError(f"--api-key-file '{file}': cannot be read") from None
     else:
-        given = os.environ.get("CUSTOS_API_KEYS", "").split(",")
-    keys = tuple(key.strip() for key in given if key.strip())
+        lines = os.environ.get("CUSTOS_API_KEYS", "").split(",")
+    keys = tuple(key.strip() for key in lines if key.strip())
     if file and not keys:
         raise CustosError(f"--api-key-file '{file}': holds no key")
     if any(len(key) < MIN_KEY_CHARS for key in keys):
@@ -90,17 +94,19 @@ def read_keys(file: Path | None) -> tuple[str, ...]:
     return keys
 
 
-class Server(uvicorn.Server):
-    """Answers until a signal, then drains: no new work, what was accepted is answered.
+class DrainingServer(uvicorn.Server):
+    """Server that after a signal takes no new work, but answers what it has accepted.
 
-    Accepted work is given ``DRAIN_S``. A second signal ends the wait.
+    It goes on listening meanwhile, so that new calls are told when to come again, and
+    ``/health/ready`` is 503. uvicorn's own ``timeout_graceful_shutdown`` stops listening at once.
+    The wait ends after ``DRAIN_S`` seconds, or with a second signal.
     """
 
     def __init__(self, app: FastAPI, service: Service) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=TimedConnection,
                 ws="none",
                 access_log=False,
                 log_config=None,
@@ -113,7 +119,7 @@ class Server(uvicorn.Server):
             )
         )
         self.service = service
-        self._drain_until: float | None = None
+        self._drain_end: float | None = None
 
     def stop(self) -> None:
         """End without waiting for anybody."""
@@ -121,50 +127,56 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, end at the second."""
-        self._captured_signals.append(sig)
-        if self._drain_until is None:
-            self._drain_until = time.monotonic() + DRAIN_S
+        super().handle_exit(sig, frame)
+        if self._drain_end is None:
+            self.should_exit = False
+            self._drain_end = time.monotonic() + DRAIN_S
             self.service.drain()
         else:
-            self.should_exit = self.force_exit = True
+            self.force_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to stop listening."""
-        is_told = await super().on_tick(counter)
-        if self._drain_until is None:
-            return is_told
-        return is_told or self.service.is_idle or time.monotonic() > self._drain_until
+        """Return whether to stop listening."""
+        should_stop = await super().on_tick(counter)
+        if self._drain_end is None:
+            return should_stop
+        return should_stop or self.service.is_idle or time.monotonic() > self._drain_end
 
 
-class Connection(H11Protocol):
-    """A connection that is closed when the headers of a call take longer than ``HEADERS_S``."""
+class TimedConnection(H11Protocol):
+    """Connection that is closed if the headers of a call take longer than ``HEADERS_S``.
 
-    _patience: asyncio.TimerHandle | None = None
+    uvicorn has no option for this: its ``timeout_keep_alive`` begins after an answer, and ends with
+    the first byte of the next call. Without it, connections that send their headers slowly or not
+    at all could use up ``MAX_CONNECTIONS`` and shut everybody else out.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
 
     # uvicorn itself narrows the protocol's transport.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for headers."""
         super().connection_made(transport)
-        self._watch()
+        self._set_timer()
 
     def handle_events(self) -> None:
-        """Take in what came."""
+        """Read what has come."""
         super().handle_events()
-        self._watch()
+        self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         super().connection_lost(exc)
-        if self._patience:
-            self._patience.cancel()
+        if self._timer:
+            self._timer.cancel()
 
-    def _watch(self) -> None:
+    def _set_timer(self) -> None:
         is_waiting = self.cycle is None or self.cycle.response_complete
-        if is_waiting and self._patience is None:
-            self._patience = self.loop.call_later(HEADERS_S, self.transport.close)
-        elif not is_waiting and self._patience:
-            self._patience.cancel()
-            self._patience = None
+        if is_waiting and self._timer is None:
+            self._timer = self.loop.call_later(HEADERS_S, self.transport.close)
+        elif not is_waiting and self._timer:
+            self._timer.cancel()
+            self._timer = None
 
 
 def run(
@@ -175,10 +187,16 @@ def run(
 ) -> None:
     """Listen, load the judges meanwhile, and answer until a signal comes.
 
+    Args:
+        app: Made by :func:`serve.app.create_app`.
+        service: The app's service, without judges.
+        listener: Made by :func:`bind`.
+        load: Loads the judges.
+
     Raises:
         CustosError: If the judges cannot be loaded.
     """
-    server = Server(app, service)
+    server = DrainingServer(app, service)
     sys.setswitchinterval(SWITCH_S)
     failures: list[BaseException] = []
 
@@ -189,7 +207,7 @@ def run(
             failures.append(error)
             server.stop()
 
-    # A daemon: a signal that comes while judges load ends the process without waiting for them.
+    # A daemon, so that a signal ends the process even while judges are being loaded.
     threading.Thread(target=open_service, name="loading", daemon=True).start()
     server.run(sockets=[listener])
     if failures:

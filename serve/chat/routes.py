@@ -65,7 +65,7 @@ def routes(
 
     @router.get("/v1/models")
     async def list_models() -> Response:
-        """List the names that a chat client may ask for."""
+        """Return the names that a chat client may ask for."""
         data = [_model_object(name, model) for name, model in models.items()]
         return JSONResponse({"object": "list", "data": data})
 

@@ -1,4 +1,4 @@
-"""Pages for people: a playground, the judges with their measured cards, the live queue."""
+"""Pages for people: a playground, the judges with what was measured of them, the live queue."""
 
 from serve.pages.routes import routes
 

@@ -1,4 +1,4 @@
-"""What the page of judges shows of one."""
+"""What the page of judges shows of each judge."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ import json
 from typing import Any
 
 from judging import Judge
-from judging.errors import CustosError
 
 MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
 BASELINES = ("containment", "majority_label", "zero_shot")
 
 
 def card(name: str, judge: Judge) -> dict[str, Any]:
-    """Name, tasks, fingerprint's ingredients, and what was measured, where a report lies by.
+    """Return a judge's tasks, what its fingerprint is made of, and what its report measured.
 
     Args:
-        name: What clients call it.
-        judge: The judge.
+        name: The name that clients call it.
+        judge: The judge; without a report in its folder nothing is shown as measured.
     """
-    described = judge.describe()
+    description = judge.describe()
     report: dict[str, Any] | None = None
     notes: list[list[str]] = []
     if judge.folder:
         try:
             report = json.loads((judge.folder / "report.json").read_text(encoding="utf-8"))
-            notes = _prose((judge.folder / "README.md").read_text(encoding="utf-8"))
-        except (OSError, ValueError, CustosError):
+            notes = _paragraphs((judge.folder / "README.md").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
             report = None
     return {
         "name": name,
         "tasks": list(judge.tasks),
         "facts": {
             key: value
-            for key, value in described.items()
+            for key, value in description.items()
             if key not in ("name", "tasks", "instructions") and value not in (None, "")
         },
         "n": report["n"] if report else None,
@@ -44,19 +43,19 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
 
 
 def _rows(name: str, report: dict[str, Any]) -> list[dict[str, Any]]:
-    measured = {name: report["metrics"]} | {
+    metrics_by_name = {name: report["metrics"]} | {
         baseline.replace("_", " "): report["baselines"][baseline]
         for baseline in BASELINES
         if baseline in report["baselines"]
     }
     return [
-        {"name": row, "cells": [_cell(metrics.get(key)) for key in MEASURES]}
-        for row, metrics in measured.items()
+        {"name": row_name, "cells": [_cell(metrics.get(key)) for key in MEASURES]}
+        for row_name, metrics in metrics_by_name.items()
     ]
 
 
 def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
-    """A value and its interval; a dash where there is none."""
+    """Return a value and its interval; a dash if there is no value."""
     if not metric or metric["value"] is None:
         return "–", ""
     if metric["low"] is None:
@@ -64,12 +63,14 @@ def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
     return f"{metric['value']:.3f}", f"[{metric['low']:.3f}, {metric['high']:.3f}]"
 
 
-def _prose(card_text: str) -> list[list[str]]:
-    """The card's plain paragraphs: its table is shown from the report.
+def _paragraphs(card_text: str) -> list[list[str]]:
+    """Return the plain paragraphs of a model card; its table is made from the report instead.
 
     Returns:
         Per paragraph, text and code in turn, beginning with text.
     """
     blocks = [block for block in card_text.split("\n\n") if block and block[0] not in "#|`"]
-    told = [block for block in blocks if not block.startswith("Measured on") and block[-1] != ":"]
-    return [" ".join(block.split()).split("`") for block in told]
+    paragraphs = [
+        block for block in blocks if not block.startswith("Measured on") and block[-1] != ":"
+    ]
+    return [" ".join(block.split()).split("`") for block in paragraphs]

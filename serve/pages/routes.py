@@ -1,4 +1,4 @@
-"""The pages' routes. HTML is made here; scripts and styles are files of this folder alone."""
+"""The routes of the pages. All scripts and styles are files of this folder."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from judging.tasks import get_task
-from serve.errors import ApiError
 from serve.pages.cards import card
 from serve.queue.service import Service
 from serve.schemas import served_tasks, task_example
 
 FOLDER = Path(__file__).parent
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -25,58 +25,58 @@ POLICY = (
 
 
 def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
-    """The pages of a service.
+    """Return the routes of a service's pages.
 
-    With access keys a browser asks for one itself, as the password of HTTP Basic, and sends it with
-    everything the pages ask for.
+    If the service has access keys, a browser asks its user for one, as the password of HTTP Basic,
+    and sends it with every call of the pages.
 
     Args:
         service: What the other routes share.
         has_keys: Show the key's header in the calls to copy.
     """
     router = APIRouter(include_in_schema=False)
-    templates = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined
+    loader = FileSystemLoader(FOLDER / "templates")
+    templates = Jinja2Templates(
+        env=Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     )
-    files = {path.name: path for path in (FOLDER / "static").iterdir()}
 
-    def page(name: str, **values: Any) -> HTMLResponse:
-        html = templates.get_template(f"{name}.html").render(page=name, **values)
-        return HTMLResponse(html, headers={"Content-Security-Policy": POLICY})
+    def page(request: Request, name: str, **values: Any) -> Response:
+        return templates.TemplateResponse(
+            request,
+            f"{name}.html",
+            {"page": name, **values},
+            headers={"Content-Security-Policy": POLICY},
+        )
 
     @router.get("/")
-    async def playground() -> HTMLResponse:
-        asked = {
+    async def playground(request: Request) -> Response:
+        settings = {
             "judges": {name: judge.describe()["tasks"] for name, judge in service.judges.items()},
-            "tasks": {name: _task(name) for name in served_tasks(service)},
-            "images": service.limits.images,
+            "tasks": {name: _task_fields(name) for name in served_tasks(service)},
+            "max_images": service.limits.images,
             "has_keys": has_keys,
         }
-        return page("playground", asked=asked)
+        return page(request, "playground", settings=settings)
 
     @router.get("/pages/judges")
-    async def judges() -> HTMLResponse:
-        return page("judges", cards=[card(name, one) for name, one in service.judges.items()])
+    async def judges(request: Request) -> Response:
+        cards = [card(name, judge) for name, judge in service.judges.items()]
+        return page(request, "judges", cards=cards)
 
     @router.get("/pages/queue")
-    async def queue() -> HTMLResponse:
-        return page("queue", queue=service.queue(), state=service.state)
+    async def queue(request: Request) -> Response:
+        return page(request, "queue", queue=service.queue(), state=service.state)
 
     @router.get("/pages/queue.json")
-    async def queue_now() -> JSONResponse:
+    async def queue_state() -> JSONResponse:
         return JSONResponse({**asdict(service.queue()), "state": service.state})
 
-    @router.get("/pages/static/{name}")
-    async def static(name: str) -> Response:
-        if name not in files:
-            raise ApiError(404, "no such file")
-        return Response(files[name].read_bytes(), media_type=MEDIA_TYPES[files[name].suffix])
-
+    router.mount("/pages/static", StaticFiles(directory=FOLDER / "static"))
     return router
 
 
-def _task(name: str) -> dict[str, Any]:
-    """What the playground's form must know of a task."""
+def _task_fields(name: str) -> dict[str, Any]:
+    """Return what the playground must know to show the fields of a task."""
     task = get_task(name)
     return {
         "variants": task.variants,

@@ -130,28 +130,7 @@ class Service:
                 timing.queue = last.started_at - last.queued_at
                 timing.inference = last.ended_at - last.started_at
         self._counters["cached"] += len(requests) - len(jobs)
-        verdicts: list[Verdict] = []
-        new: dict[bytes, Verdict] = {}
-        fault: ApiError | None = None
-        for number, key in enumerate(keys):
-            if number in jobs:
-                try:
-                    verdict = verdict_of(jobs[number])
-                except ApiError as error:
-                    fault = error
-                    continue
-                if key and verdict.status != "judge_error":
-                    new[key] = verdict
-            else:
-                assert key
-                verdict = cached[key].model_copy(update={"id": requests[number].id})
-            self.metrics.count_verdict(judges[number], verdict)
-            verdicts.append(verdict)
-        if new and self._cache:
-            self._cache_thread.submit(self._cache.put, new)
-        if fault:
-            raise fault
-        return tuple(verdicts)
+        return self._collect(requests, judges, keys, cached, jobs)
 
     async def stream(
         self, request: JudgeRequest, judge: str, *, deadline: float | None = None
@@ -298,6 +277,42 @@ class Service:
                 if piece is None:
                     return
                 yield piece
+
+    def _collect(
+        self,
+        requests: Sequence[JudgeRequest],
+        judges: Sequence[str],
+        keys: Sequence[bytes | None],
+        cached: Mapping[bytes, Verdict],
+        jobs: Mapping[int, ModelJob],
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts of finished jobs and of the cache, and keep the new ones.
+
+        Raises:
+            ApiError: If a job has no verdict.
+        """
+        verdicts: list[Verdict] = []
+        new: dict[bytes, Verdict] = {}
+        fault: ApiError | None = None
+        for number, key in enumerate(keys):
+            if number in jobs:
+                try:
+                    verdict = verdict_of(jobs[number])
+                except ApiError as error:
+                    fault = error
+                    continue
+                if key and verdict.status != "judge_error":
+                    new[key] = verdict
+            else:
+                assert key
+                verdict = cached[key].model_copy(update={"id": requests[number].id})
+            self.metrics.count_verdict(judges[number], verdict)
+            verdicts.append(verdict)
+        if new and self._cache:
+            self._cache_thread.submit(self._cache.put, new)
+        if fault:
+            raise fault
+        return tuple(verdicts)
 
     def _key(self, judge: str, request: JudgeRequest) -> bytes | None:
         return cache_key(self.judges[judge], request) if self._cache else None

@@ -1,4 +1,4 @@
-"""Verdicts kept on disk, so that the same question to the same judge is answered once."""
+"""Verdicts on disk, so that the same question to the same judge is graded once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ logger = logging.getLogger("custos.serve")
 
 FILE = "verdicts.sqlite"
 EVICTED_AT_ONCE = 64
+BUSY_TIMEOUT_S = 5
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL, used INTEGER);
 CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
@@ -28,11 +29,14 @@ CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
 
 
 def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
-    """SHA-256 of everything a verdict depends on; ``None`` if it may differ the next time.
+    """Return the SHA-256 of everything that a verdict depends on.
 
-    The judge's fingerprint (which holds weights, calibration, instruction and versions), and the
-    request without ``id`` and ``metadata``, pictures by their content. Critiques without
-    a ``seed`` of the caller's are not kept.
+    That is the judge's fingerprint (of weights, calibration, instruction and versions), and the
+    request without ``id`` and ``metadata``, its pictures by their content.
+
+    Returns:
+        32 bytes; ``None`` for a critique without a ``seed`` of the client's, which may differ the
+        next time.
     """
     if request.mode == "critique" and "seed" not in request.model_fields_set:
         return None
@@ -45,7 +49,7 @@ def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
 
 
 class VerdictCache:
-    """Verdicts by key in one SQLite file of bounded size; those not used for longest go first.
+    """Verdicts by key in one SQLite file of bounded size; the least recently used go first.
 
     Used from one thread at a time. Several services may share a folder.
 
@@ -62,7 +66,10 @@ class VerdictCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(
-                folder / FILE, check_same_thread=False, isolation_level=None, timeout=5
+                folder / FILE,
+                check_same_thread=False,
+                isolation_level=None,
+                timeout=BUSY_TIMEOUT_S,
             )
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
@@ -76,22 +83,22 @@ class VerdictCache:
             raise CustosError(f"cache {folder}: cannot be opened: {error}") from None
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """What is known of some keys; nothing if the disk fails."""
-        found = {}
+        """Return the verdicts that are there for some keys; none if the disk fails."""
+        verdicts = {}
         with self._transaction() as database:
             for key in keys:
                 row = database.execute(
                     "SELECT verdict FROM verdicts WHERE key = ?", (key,)
                 ).fetchone()
                 if row:
-                    found[key] = Verdict.model_validate_json(row[0])
+                    verdicts[key] = Verdict.model_validate_json(row[0])
                     database.execute(
                         "UPDATE verdicts SET used = ? WHERE key = ?", (next(self._uses), key)
                     )
-        return found
+        return verdicts
 
     def put(self, verdicts: Mapping[bytes, Verdict]) -> None:
-        """Keep verdicts, and let go of old ones while there are too many."""
+        """Keep verdicts, and remove old ones while there are too many."""
         with self._transaction() as database:
             for key, verdict in verdicts.items():
                 text = verdict.model_copy(update={"id": ""}).model_dump_json(exclude_unset=True)
@@ -108,21 +115,9 @@ class VerdictCache:
                 if not evicted.rowcount:
                     break
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; a disk that fails costs a warning, never an answer."""
-        try:
-            self._database.execute("BEGIN IMMEDIATE")
-            yield self._database
-            self._database.execute("COMMIT")
-        except (sqlite3.Error, ValidationError):
-            logger.exception("the cache failed; going on without")
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-
     @property
     def num_bytes(self) -> int:
-        """Size of the pages in use; freed ones are filled again before the file grows."""
+        """Return the size of the pages in use; free pages are filled before the file grows."""
         pages, free, size = (
             self._database.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -132,3 +127,18 @@ class VerdictCache:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """Do all that is done with the database, or nothing; if the disk fails, log a warning.
+
+        A request is answered even without a cache, so no error is raised.
+        """
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            yield self._database
+            self._database.execute("COMMIT")
+        except (sqlite3.Error, ValidationError):
+            logger.exception("the cache failed; going on without")
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Pictures in a request body: data URLs only, measured before anything is decoded."""
+"""Pictures in a request body: data URLs, measured before anything is decoded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 
 
 def num_pixels(source: str, field: str, limits: Limits) -> int:
-    """Size of a picture, read from its header.
+    """Return the number of pixels of a picture, as its header says.
 
     Args:
-        source: What the client sent. Never opened as a file and never fetched.
+        source: What the client sent. It is never opened as a file and never fetched.
         field: Its path in the body, to name in an error.
-        limits: Hold the most pixels of one picture.
+        limits: Limit on the pixels of one picture.
 
     Raises:
-        ApiError: 422 if it is not a data URL with a picture of so many pixels at most; the message
+        ApiError: 422 if it is not a data URL, cannot be read, or has too many pixels. The message
             shows nothing of the content.
     """
     from PIL import Image

@@ -24,17 +24,17 @@ class Call:
     judges: tuple[str, ...]
     """Name of the judge of each request."""
     is_list: bool
-    """The body had ``requests``: answer with a list."""
+    """The body had ``requests``, so the answer is a list too."""
 
 
 def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None = None) -> Call:
-    """Validate a body: one request object, or ``{"requests": [...]}``; either may name a ``judge``.
+    """Validate a body: one request object, or ``{"requests": [...]}``. Either may name a ``judge``.
 
     Raises:
         ApiError: 422 naming the field, 404 for an unknown judge.
     """
     decoded = decode_object(body)
-    named = _named_judge(decoded.pop("judge", None), service)
+    judge = _named_judge(decoded.pop("judge", None), service)
     is_list = "requests" in decoded
     rows = _rows(decoded, service.limits) if is_list else [decoded]
     prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
@@ -43,7 +43,7 @@ def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None
         *(prefixes, service.limits, remote_images),
     )
     judges = (
-        _judge_of(request, named, service, prefix)
+        _judge_of(request, judge, service, prefix)
         for request, prefix in zip(requests, prefixes, strict=True)
     )
     return Call(requests, tuple(judges), is_list)
@@ -52,33 +52,22 @@ def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None
 def parse_single(
     body: bytes, service: Service, remote_images: RemoteImages | None = None
 ) -> tuple[JudgeRequest, str]:
-    """Validate a body that must hold one request, and name its judge.
+    """Validate a body that must hold one request; return the request and the name of its judge.
 
     Raises:
         ApiError: As :func:`parse_call`.
     """
     decoded = decode_object(body)
-    named = _named_judge(decoded.pop("judge", None), service)
+    judge = _named_judge(decoded.pop("judge", None), service)
     (request,) = checked_requests([parse_request(decoded, "")], [""], service.limits, remote_images)
-    return request, _judge_of(request, named, service, "")
-
-
-def _judge_of(request: JudgeRequest, named: str | None, service: Service, prefix: str) -> str:
-    if named is None:
-        try:
-            return choose_judge(service.judges, request)
-        except CustosError as error:
-            raise refusal(error, prefix) from None
-    if request.task not in service.judges[named].tasks:
-        raise ApiError(422, f"judge '{named}' does not take '{request.task}'", f"{prefix}task")
-    return named
+    return request, _judge_of(request, judge, service, "")
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
     """Decode a JSON object.
 
     Raises:
-        ApiError: 422.
+        ApiError: 422 if it is not one.
     """
     try:
         decoded = from_json(body, allow_inf_nan=False)
@@ -87,6 +76,18 @@ def decode_object(body: bytes) -> dict[str, Any]:
     if not isinstance(decoded, dict):
         raise ApiError(422, "expected a JSON object", "body")
     return decoded
+
+
+def _judge_of(request: JudgeRequest, judge: str | None, service: Service, prefix: str) -> str:
+    """Return the judge that the body names, or else the best one for the request."""
+    if judge is None:
+        try:
+            return choose_judge(service.judges, request)
+        except CustosError as error:
+            raise refusal(error, prefix) from None
+    if request.task not in service.judges[judge].tasks:
+        raise ApiError(422, f"judge '{judge}' does not take '{request.task}'", f"{prefix}task")
+    return judge
 
 
 def _named_judge(name: Any, service: Service) -> str | None:

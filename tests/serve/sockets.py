@@ -12,13 +12,13 @@ import pytest
 
 from serve.app import create_app
 from serve.queue.service import Service
-from serve.server import Server, bind, url
+from serve.server import DrainingServer, bind, url
 
 
 @contextmanager
 def serving(service: Service, **options: object) -> Iterator[httpx.Client]:
     """The app on a free port, and a client of it."""
-    server = Server(create_app(service, **options), service)  # type: ignore[arg-type]
+    server = DrainingServer(create_app(service, **options), service)  # type: ignore[arg-type]
     with bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -1,6 +1,7 @@
 "use strict";
 
-const asked = JSON.parse(document.getElementById("asked").textContent);
+/** What the page needs to know of the service (serve/pages/routes.py). */
+const settings = JSON.parse(document.getElementById("settings").textContent);
 const form = document.getElementById("form");
 const answer = document.getElementById("answer");
 const drop = document.getElementById("drop");
@@ -8,45 +9,45 @@ const thumbs = document.getElementById("thumbs");
 let pictures = [];
 
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
-const task = () => asked.tasks[form.task.value];
+const task = () => settings.tasks[form.task.value];
 
-/** Rubrics "variant/reference mode" that the judge was trained on; none: it takes all. */
-const known = () => asked.judges[form.judge.value][form.task.value].map((name) => name.split("/")).filter(([, mode]) => mode);
+/** The rubrics [variant, reference mode] that the judge was trained on; if empty, it takes all. */
+const rubrics = () => settings.judges[form.judge.value][form.task.value].map((name) => name.split("/")).filter(([, mode]) => mode);
 
 function options(select, names) {
   select.replaceChildren(...names.map((name) => make("option", { text: name })));
 }
 
-/** Show the fields that the chosen judge and task have. */
-function shape() {
+/** Show the fields of the chosen task. */
+function showFields() {
   const { pair, critique, variants } = task();
-  const shown = { pair, critique, single: !pair, options: pair || critique, variants: variants.length > 1 };
-  for (const part of form.querySelectorAll("[data-for]")) part.hidden = !shown[part.dataset.for];
+  const isShown = { pair, critique, single: !pair, options: pair || critique, variants: variants.length > 1 };
+  for (const part of form.querySelectorAll("[data-for]")) part.hidden = !isShown[part.dataset.for];
   form.references.required = task().references;
   form.response_a.required = form.response_b.required = pair;
 }
 
 function chooseTask() {
-  const variants = known().map(([variant]) => variant);
+  const variants = rubrics().map(([variant]) => variant);
   options(form.variant, task().variants.filter((name) => !variants.length || variants.includes(name)));
-  shape();
+  showFields();
   chooseMode();
 }
 
-/** Leave out what the judge would refuse. */
+/** Disable the reference modes that the judge would refuse. */
 function chooseMode() {
-  const modes = known().filter(([variant]) => variant === form.variant.value).map(([, mode]) => mode);
+  const modes = rubrics().filter(([variant]) => variant === form.variant.value).map(([, mode]) => mode);
   const radios = [...form.reference_mode];
   for (const radio of radios) radio.disabled = modes.length > 0 && !modes.includes(radio.value);
   if (radios.some((radio) => radio.checked && radio.disabled)) radios.find((radio) => !radio.disabled).checked = true;
 }
 
 function chooseJudge() {
-  options(form.task, Object.keys(asked.judges[form.judge.value]));
+  options(form.task, Object.keys(settings.judges[form.judge.value]));
   chooseTask();
 }
 
-/** The body of POST /judge. */
+/** Return the body of POST /judge. */
 function request() {
   const body = { judge: form.judge.value, task: form.task.value, variant: form.variant.value, question: form.question.value };
   const references = lines(form.references.value);
@@ -66,16 +67,16 @@ function fail(message) {
 
 const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
-/** Events of a stream, one after another. */
+/** Yield [name, data] of each event of a stream. */
 async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     text += part.value;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const [, kind, data] = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end));
+      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end));
       text = text.slice(end + 2);
-      yield [kind, JSON.parse(data)];
+      yield [name, JSON.parse(data)];
     }
   }
 }
@@ -89,43 +90,43 @@ async function judge(body) {
   if (body.mode !== "critique") return answer.replaceChildren(...showVerdict(await response.json()));
   const critique = make("blockquote");
   answer.replaceChildren(make("h3", { text: "Critique" }), critique);
-  for await (const [kind, data] of events(response)) {
-    if (kind === "critique") critique.textContent += data.text;
-    else if (kind === "verdict") answer.replaceChildren(...showVerdict(data));
+  for await (const [name, data] of events(response)) {
+    if (name === "critique") critique.textContent += data.text;
+    else if (name === "verdict") answer.replaceChildren(...showVerdict(data));
     else fail(data.error.message);
   }
 }
 
-/** The same call, to copy; pictures are named rather than spelled out. */
+/** Show the call as it was sent, to copy. A picture is shown by a name instead of its data. */
 function showCalls(body) {
-  const shown = { ...body };
-  if (shown.images) shown.images = shown.images.map((_, place) => `data:image/png;base64,PICTURE_${place + 1}`);
-  const text = JSON.stringify(shown, null, 2);
+  const copy = { ...body };
+  if (copy.images) copy.images = copy.images.map((_, index) => `data:image/png;base64,PICTURE_${index + 1}`);
+  const text = JSON.stringify(copy, null, 2);
   const url = `${location.origin}/judge`;
-  const key = asked.has_keys ? "  -H \"Authorization: Bearer $CUSTOS_KEY\" \\\n" : "";
+  const key = settings.has_keys ? "  -H \"Authorization: Bearer $CUSTOS_KEY\" \\\n" : "";
   document.getElementById("curl").textContent =
     `curl -s ${url} \\\n${key}  -H 'Content-Type: application/json' \\\n  -d '${text.replaceAll("'", "'\\''")}'`;
-  const headers = asked.has_keys ? "import os\n\n" : "";
-  const sent = asked.has_keys ? "\n    headers={\"Authorization\": \"Bearer \" + os.environ[\"CUSTOS_KEY\"]},\n   " : "";
+  const imports = settings.has_keys ? "import os\n\n" : "";
+  const headers = settings.has_keys ? "\n    headers={\"Authorization\": \"Bearer \" + os.environ[\"CUSTOS_KEY\"]},\n   " : "";
   document.getElementById("python").textContent =
-    `${headers}import json\n\nimport httpx\n\nrequest = json.loads(r"""\n${text}\n""")\n` +
-    `answer = httpx.post("${url}",${sent} json=request, timeout=120)\nprint(answer.raise_for_status().json()["label"])`;
+    `${imports}import json\n\nimport httpx\n\nrequest = json.loads(r"""\n${text}\n""")\n` +
+    `answer = httpx.post("${url}",${headers} json=request, timeout=120)\nprint(answer.raise_for_status().json()["label"])`;
   document.getElementById("calls").hidden = false;
 }
 
 function showPictures() {
-  thumbs.replaceChildren(...pictures.map((source, place) => {
-    const remove = make("button", { type: "button", "aria-label": `Remove picture ${place + 1}`, text: "×" });
-    remove.addEventListener("click", () => { pictures.splice(place, 1); showPictures(); });
-    return make("li", {}, make("img", { src: source, alt: `Picture ${place + 1}` }), remove);
+  thumbs.replaceChildren(...pictures.map((source, index) => {
+    const remove = make("button", { type: "button", "aria-label": `Remove picture ${index + 1}`, text: "×" });
+    remove.addEventListener("click", () => { pictures.splice(index, 1); showPictures(); });
+    return make("li", {}, make("img", { src: source, alt: `Picture ${index + 1}` }), remove);
   }));
 }
 
-/** Files are copied first: a file field's own list empties when its value is cleared. */
-async function take(files) {
+/** Add files to the pictures. They are copied first, as the file field's list is emptied soon. */
+async function addPictures(files) {
   for (const file of [...files]) {
     if (!["image/jpeg", "image/png", "image/webp"].includes(file.type)) { fail(`${file.name}: not a JPEG, PNG or WebP picture`); continue; }
-    if (pictures.length === asked.images) { fail(`at most ${asked.images} pictures`); break; }
+    if (pictures.length === settings.max_images) { fail(`at most ${settings.max_images} pictures`); break; }
     const reader = new FileReader();
     await new Promise((done) => { reader.onload = done; reader.readAsDataURL(file); });
     pictures.push(reader.result);
@@ -157,11 +158,11 @@ document.getElementById("example").addEventListener("click", () => {
   for (const name of ["response", "response_a", "response_b"]) form[name].value = example[name] || "";
   chooseMode();
 });
-document.getElementById("pictures").addEventListener("change", (event) => { take(event.target.files); event.target.value = ""; });
-document.addEventListener("paste", (event) => { if (event.clipboardData.files.length) take(event.clipboardData.files); });
+document.getElementById("pictures").addEventListener("change", (event) => { addPictures(event.target.files); event.target.value = ""; });
+document.addEventListener("paste", (event) => { if (event.clipboardData.files.length) addPictures(event.clipboardData.files); });
 drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
 drop.addEventListener("dragleave", () => drop.classList.remove("over"));
-drop.addEventListener("drop", (event) => { event.preventDefault(); drop.classList.remove("over"); take(event.dataTransfer.files); });
+drop.addEventListener("drop", (event) => { event.preventDefault(); drop.classList.remove("over"); addPictures(event.dataTransfer.files); });
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);

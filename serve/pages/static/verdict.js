@@ -1,6 +1,6 @@
 "use strict";
 
-/** An element with text and children; never markup from outside. */
+/** Return an element with text and children. Text from outside is never read as markup. */
 function make(tag, options = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
@@ -14,7 +14,7 @@ function make(tag, options = {}, ...children) {
 
 const percent = (p) => `${(100 * p).toFixed(1)} %`;
 
-/** One bar per label, the likeliest marked. */
+/** Return one bar per label; the likeliest is marked. */
 function bars(posterior) {
   const best = Math.max(...Object.values(posterior));
   const box = make("div", { class: "bars" });
@@ -26,30 +26,30 @@ function bars(posterior) {
   return box;
 }
 
-/** What the page says of a verdict. */
+/** Return the elements that show a verdict. */
 function showVerdict(verdict) {
   const parts = [];
   const label = [verdict.label, verdict.error_type].filter(Boolean).join("; ");
   parts.push(make("p", { class: "label", text: label || "No label" }));
-  const said = [`Status: ${verdict.status}.`];
-  if (verdict.confidence !== null) said.push(`Confidence ${percent(verdict.confidence)}.`);
-  if (verdict.stated_confidence !== null) said.push(`It says ${verdict.stated_confidence} itself.`);
-  if (verdict.score !== null) said.push(`Score ${verdict.score}.`);
-  if (verdict.posterior === "approximate") said.push("The probabilities are approximate.");
-  parts.push(make("p", { text: said.join(" ") }));
+  const sentences = [`Status: ${verdict.status}.`];
+  if (verdict.confidence !== null) sentences.push(`Confidence ${percent(verdict.confidence)}.`);
+  if (verdict.stated_confidence !== null) sentences.push(`In its own text the judge states ${verdict.stated_confidence}.`);
+  if (verdict.score !== null) sentences.push(`Score ${verdict.score}.`);
+  if (verdict.posterior === "approximate") sentences.push("The probabilities are approximate.");
+  parts.push(make("p", { text: sentences.join(" ") }));
   if (verdict.message) parts.push(make("p", { class: "warn", text: verdict.message }));
-  if (verdict.needs_review) parts.push(make("p", { class: "warn", text: "The two orders disagree: have a person look." }));
+  if (verdict.needs_review) parts.push(make("p", { class: "warn", text: "The two orders disagree: a person should look at this pair." }));
   if (verdict.truncated_input) parts.push(make("p", { class: "warn", text: "The middle of a long response was left out." }));
   if (Object.keys(verdict.probabilities).length) {
     parts.push(make("h3", { text: "Probability of every label" }), bars(verdict.probabilities));
   }
-  for (const one of verdict.passes) {
-    const order = one.order === "given" ? "As given" : "Swapped: A and B change places";
-    if (one.critique) {
+  for (const pass of verdict.passes) {
+    const order = pass.order === "given" ? "As given" : "Swapped: A and B change places";
+    if (pass.critique) {
       parts.push(make("h3", { text: `Critique${verdict.passes.length > 1 ? `. ${order}` : ""}` }));
-      parts.push(make("blockquote", { text: one.critique }));
+      parts.push(make("blockquote", { text: pass.critique }));
     }
-    if (verdict.passes.length > 1) parts.push(make("h3", { text: order }), bars(one.posterior));
+    if (verdict.passes.length > 1) parts.push(make("h3", { text: order }), bars(pass.posterior));
   }
   if (verdict.critique && !verdict.passes.length) parts.push(make("blockquote", { text: verdict.critique }));
   if (verdict.judge) parts.push(make("p", { class: "hint" }, "Fingerprint ", make("code", { text: verdict.judge })));

@@ -90,7 +90,7 @@ def fetcher(web: HTTPServer, authority: trustme.CA, name: str = HOST) -> RemoteI
 
 
 def fetch(images: RemoteImages, address: str) -> str:
-    [(source,)] = images.fetched([((address,), "requests.2.images")])
+    [(source,)] = images.fetch_all([((address,), "requests.2.images")])
     return source
 
 
@@ -221,7 +221,7 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
     images = RemoteImages([HOST], 1000, resolve=resolve)
     allowed = f"https://{HOST}/a.png"
     with pytest.raises(ApiError, match="not fetched from this address") as caught:
-        images.fetched([((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")])
+        images.fetch_all([((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")])
     assert caught.value.field == "requests.1"
     service = Service({"a": FakeJudge()})
     for rows, says in (
@@ -242,9 +242,9 @@ def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: tr
     images.max_bytes = int(2.5 * len(png()))
     address = f"https://{HOST}:{web.server_port}/a.png"
     groups = [((address,), f"requests.{number}.images") for number in range(3)]
-    assert len(images.fetched(groups[:2])) == 2
+    assert len(images.fetch_all(groups[:2])) == 2
     with pytest.raises(ApiError, match="too large") as caught:
-        images.fetched(groups)
+        images.fetch_all(groups)
     assert caught.value.field == "requests.2.images"
 
 
