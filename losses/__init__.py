@@ -1,4 +1,4 @@
-"""Loss modules: tensors in, scalar out."""
+"""Loss modules, which take tensors and return a scalar."""
 
 from losses.bradley_terry import BradleyTerryLoss
 from losses.chunked import chunked_token_logprobs

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from losses.precision import at_least_float32
+
 
 class BradleyTerryLoss(nn.Module):
     r"""Negative log-likelihood of human preferences under the Bradley-Terry model.
@@ -30,7 +32,7 @@ class BradleyTerryLoss(nn.Module):
         ties: Tensor | None = None,
         margins: Tensor | None = None,
     ) -> Tensor:
-        """Loss of each pair.
+        """Compute the loss of each pair.
 
         Args:
             chosen: Rewards of the preferred responses (of either one in a tie), ``[pairs]``.
@@ -41,8 +43,7 @@ class BradleyTerryLoss(nn.Module):
         Returns:
             ``[pairs]`` in at least float32.
         """
-        gap = chosen - rejected
-        gap = gap if gap.dtype == torch.float64 else gap.float()
+        gap = at_least_float32(chosen - rejected)
         margin = self.margin if margins is None else margins
         decided = functional.softplus(margin - gap)
         if ties is None:
@@ -57,5 +58,5 @@ class BradleyTerryLoss(nn.Module):
         ties: Tensor | None = None,
         margins: Tensor | None = None,
     ) -> Tensor:
-        """Mean of :meth:`per_pair`, a scalar."""
+        """Return the mean of :meth:`per_pair`, a scalar."""
         return self.per_pair(chosen, rejected, ties, margins).mean()

@@ -1,4 +1,4 @@
-"""Token log-probabilities of long texts without ever holding their logits."""
+"""Token log-probabilities of long texts, without holding the logits of all their tokens."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from losses.precision import at_least_float32
+
 CHUNK_TOKENS = 256
 
 
 def chunked_token_logprobs(
     hidden: Tensor, weight: Tensor, targets: Tensor, chunk_tokens: int = CHUNK_TOKENS
 ) -> Tensor:
-    """``log_softmax(hidden @ weight.T)`` at the targets, a chunk of tokens at a time.
+    """Compute ``log_softmax(hidden @ weight.T)`` at the targets, a chunk of tokens at a time.
 
-    Equal to the plain expression, value and gradient, up to rounding. Memory is that of one chunk's
-    logits, in the backward pass too, which computes them again.
+    Value and gradient equal those of the plain expression up to rounding. Only one chunk's logits
+    are in memory at a time: the backward pass computes them again
+    (``python -m experiments logits_step`` measures time and memory).
 
     Args:
         hidden: Last hidden states of the supervised tokens, ``[tokens, hidden]``.
@@ -28,10 +31,10 @@ def chunked_token_logprobs(
         ``[tokens]`` float32 (float64 for float64 inputs).
     """
     # torch leaves Function.apply without types.
-    found: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]
+    logprobs: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]
         hidden, weight, targets, chunk_tokens
     )
-    return found
+    return logprobs
 
 
 class _ChunkedLogprobs(torch.autograd.Function):
@@ -39,35 +42,33 @@ class _ChunkedLogprobs(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, chunk_tokens: int
     ) -> Tensor:
-        found = []
-        for states, wanted in zip(
+        logprobs = []
+        for states, chunk_targets in zip(
             hidden.split(chunk_tokens), targets.split(chunk_tokens), strict=True
         ):
-            logits = _precise(states @ weight.T)
-            found.append(logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(1))
+            logits = at_least_float32(states @ weight.T)
+            target_logits = logits.gather(1, chunk_targets[:, None])[:, 0]
+            logprobs.append(target_logits - logits.logsumexp(1))
         ctx.save_for_backward(hidden, weight, targets)
         ctx.chunk_tokens = chunk_tokens
-        return torch.cat(found)
+        return torch.cat(logprobs)
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor | None, ...]:
         hidden, weight, targets = ctx.saved_tensors
-        [above] = outputs
+        [grad_logprobs] = outputs
         grad_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
         grad_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
         for start in range(0, len(hidden), ctx.chunk_tokens):
-            part = slice(start, start + ctx.chunk_tokens)
-            states, wanted = hidden[part], targets[part]
+            chunk = slice(start, start + ctx.chunk_tokens)
+            states, chunk_targets = hidden[chunk], targets[chunk]
             # d logp[target] / d logits = one_hot - softmax, in place of the chunk's logits.
-            slope = _precise(states @ weight.T).softmax(1).neg_()
-            slope[torch.arange(len(wanted), device=wanted.device), wanted] += 1
-            slope = (slope * above[part, None]).to(hidden.dtype)
+            grad_logits = at_least_float32(states @ weight.T).softmax(1).neg_()
+            rows = torch.arange(len(chunk_targets), device=targets.device)
+            grad_logits[rows, chunk_targets] += 1
+            grad_logits = (grad_logits * grad_logprobs[chunk, None]).to(hidden.dtype)
             if grad_hidden is not None:
-                grad_hidden[part] = slope @ weight
+                grad_hidden[chunk] = grad_logits @ weight
             if grad_weight is not None:
-                grad_weight += slope.T @ states
+                grad_weight += grad_logits.T @ states
         return grad_hidden, grad_weight, None, None
-
-
-def _precise(logits: Tensor) -> Tensor:
-    return logits if logits.dtype == torch.float64 else logits.float()

@@ -1,4 +1,4 @@
-"""Square-root class weights."""
+"""Weights of classes by the inverse square root of their frequency."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def class_weights(counts: Mapping[str, int] | Sequence[int], t_max: float = 5.0) -> Tensor:
-    r"""Weight classes by the inverse square root of their frequency, normalised and clipped.
+    r"""Compute class weights: inverse square root of the frequency, normalised and clipped.
 
     HiEval section 3.1: :math:`w_c = \sqrt{N / N_c}`,
     :math:`\alpha_c = \min(w_c / \mathrm{mean}_j w_j,\ T_{max})`. The mean of the unclipped weights
@@ -25,15 +25,16 @@ def class_weights(counts: Mapping[str, int] | Sequence[int], t_max: float = 5.0)
     Raises:
         ValueError: If a class has no examples (named), or there are no classes.
     """
-    named = counts if isinstance(counts, Mapping) else {str(i): n for i, n in enumerate(counts)}
-    if not named:
+    if not isinstance(counts, Mapping):
+        counts = {str(i): count for i, count in enumerate(counts)}
+    if not counts:
         raise ValueError("class_weights needs at least one class")
-    for name, count in named.items():
+    for name, count in counts.items():
         if count <= 0:
             raise ValueError(
                 f"class '{name}' has {count} training examples; every declared class "
                 f"needs at least one"
             )
-    numbers = torch.tensor(list(named.values()), dtype=torch.float64)
+    numbers = torch.tensor(list(counts.values()), dtype=torch.float64)
     weights = (numbers.sum() / numbers).sqrt()
     return (weights / weights.mean()).clamp(max=t_max).float()

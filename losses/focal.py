@@ -9,7 +9,7 @@ from losses.sequence import token_logprobs
 
 
 class FocalLoss(nn.Module):
-    r"""Cross-entropy that looks away from tokens already predicted well and from frequent classes.
+    r"""Cross-entropy with less weight on well predicted tokens and on frequent classes.
 
     HiEval section 3.1: :math:`-\alpha_c (1 - p_t)^\gamma \log p_t` at every token of the label,
     with ``p_t`` from the softmax over the whole vocabulary. ``gamma = 0`` and unit weights give
@@ -33,7 +33,7 @@ class FocalLoss(nn.Module):
         self.gamma = gamma
 
     def per_token(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
-        """Loss of each scoring token.
+        """Compute the loss of each scoring token.
 
         Args:
             logits: ``[tokens, vocabulary]``, any float dtype; computed in at least float32.
@@ -50,5 +50,5 @@ class FocalLoss(nn.Module):
         return -self.alpha.to(log_p.dtype)[classes] * focus * log_p
 
     def forward(self, logits: Tensor, targets: Tensor, classes: Tensor) -> Tensor:
-        """Mean of :meth:`per_token`, a scalar."""
+        """Return the mean of :meth:`per_token`, a scalar."""
         return self.per_token(logits, targets, classes).mean()

@@ -1,20 +1,21 @@
-"""Token log-probabilities by Liger's fused kernel where it can run, by our own chunks elsewhere."""
+"""Token log-probabilities by Liger's fused kernel where it runs, by our own chunks elsewhere."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
+from packaging.version import Version
 from torch import Tensor
 
 from losses.chunked import chunked_token_logprobs
 
-RIGHT_SINCE = (0, 8, 5)
-"""Liger's first version known to weight the gradient token by token without a reduction."""
+FIRST_CORRECT_VERSION = Version("0.8.5")
+"""Without a reduction, earlier versions of Liger did not weight the gradient token by token."""
 
 
 def projected_token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    """``log_softmax(hidden @ weight.T)`` at the targets, without the logits of all tokens.
+    """Compute ``log_softmax(hidden @ weight.T)`` at the targets, without the logits of all tokens.
 
     Args:
         hidden: Last hidden states of the supervised tokens, ``[tokens, hidden]``.
@@ -30,12 +31,11 @@ def projected_token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor) ->
 
 
 def liger_is_installed() -> bool:
-    """Whether a Liger that is right here is installed (``pip install custos[gpu]``)."""
+    """Return whether a correct Liger is installed (``pip install custos[gpu]``)."""
     try:
-        parts = version("liger-kernel").split(".")[:3]
+        return Version(version("liger-kernel")) >= FIRST_CORRECT_VERSION
     except PackageNotFoundError:
         return False
-    return tuple(int(part) if part.isdigit() else 0 for part in parts) >= RIGHT_SINCE
 
 
 def _liger(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:

@@ -1,13 +1,15 @@
-"""Log-probability of a token sequence."""
+"""Log-probabilities of tokens and of sequences of them."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from losses.precision import at_least_float32
+
 
 def token_logprobs(logits: Tensor, targets: Tensor) -> Tensor:
-    """Log-probability of each target token.
+    """Compute the log-probability of each target token.
 
     Args:
         logits: ``[..., vocabulary]``, any float dtype; computed in at least float32.
@@ -16,12 +18,12 @@ def token_logprobs(logits: Tensor, targets: Tensor) -> Tensor:
     Returns:
         ``[...]`` float32 (float64 for float64 logits).
     """
-    precise = logits if logits.dtype == torch.float64 else logits.float()
-    return precise.log_softmax(-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    logprobs = at_least_float32(logits).log_softmax(-1)
+    return logprobs.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 def normalised_logprob(logprobs: Tensor, mask: Tensor) -> Tensor:
-    r"""Length-normalised sequence log-probability, ``log P_norm`` of HiEval's Equation 7.
+    r"""Compute the length-normalised log-probability, ``log P_norm`` of HiEval's Equation 7.
 
     :math:`\log P_{norm}(y|x) = \frac{1}{|y|} \sum_t \log P(y_t | x, y_{<t})`.
 

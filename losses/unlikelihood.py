@@ -1,4 +1,4 @@
-"""Unlikelihood of a sequence that must not be produced."""
+"""Loss on sequences that must not be produced."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from losses.precision import at_least_float32
 from losses.sequence import normalised_logprob
 
 # The slope of -log(1 - P) is P / (1 - P): beyond this log P it would reach 10,000 and swamp a step.
@@ -14,13 +15,13 @@ MAX_LOGPROB = -1e-4
 
 
 def log1mexp(x: Tensor) -> Tensor:
-    """``log(1 - exp(x))`` for ``x < 0`` without cancellation at either end.
+    """Compute ``log(1 - exp(x))`` for ``x < 0`` without cancellation at either end.
 
     Args:
         x: Log-probabilities, any shape.
     """
     near_zero = x > -math.log(2)
-    # Each branch sees only arguments it is good for, or its gradient would be nan where unused.
+    # Each branch gets only arguments in its range, or its gradient would be nan where it is unused.
     small = torch.where(near_zero, x, -1.0)
     large = torch.where(near_zero, -1.0, x)
     return torch.where(near_zero, (-torch.expm1(small)).log(), torch.log1p(-large.exp()))
@@ -34,23 +35,21 @@ class UnlikelihoodLoss(nn.Module):
     """
 
     def per_sequence(self, token_logprobs: Tensor, mask: Tensor) -> Tensor:
-        """Loss of each sequence.
+        """Compute the loss of each sequence.
 
         Args:
             token_logprobs: Log-probabilities of the unwanted tokens, ``[batch, tokens]``.
             mask: True at tokens that count, ``[batch, tokens]`` bool. All tokens for the paper's
-                loss, the tokens that differ from the wanted sequence to spare what they share.
+                loss; only the tokens that differ from the right sequence to spare shared tokens.
 
         Returns:
             ``[batch]`` in at least float32, finite for ``P_norm`` up to 1, 0 where the mask is
             empty.
         """
-        precise = (
-            token_logprobs if token_logprobs.dtype == torch.float64 else token_logprobs.float()
-        )
-        normalised = normalised_logprob(precise, mask).clamp_max(MAX_LOGPROB)
+        logprobs = at_least_float32(token_logprobs)
+        normalised = normalised_logprob(logprobs, mask).clamp_max(MAX_LOGPROB)
         return torch.where(mask.any(-1), -log1mexp(normalised), 0.0)
 
     def forward(self, token_logprobs: Tensor, mask: Tensor) -> Tensor:
-        """Mean of :meth:`per_sequence`, a scalar."""
+        """Return the mean of :meth:`per_sequence`, a scalar."""
         return self.per_sequence(token_logprobs, mask).mean()
