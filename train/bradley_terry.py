@@ -1,8 +1,8 @@
 """Train a scalar reward of single responses on pairs (the Bradley-Terry paradigm).
 
-accelerate launch train/bradley_terry.py [--config recipes/bradley_terry.yaml] [key.path=value ...]
+accelerate launch train/bradley_terry.py [--config RECIPE] [key.path=value ...]
 
-Reads the rows of ``truthful-pair``. A tie is half a win for each side.
+The rows are those of task ``truthful-pair``. A tie is half a win for each side.
 """
 
 from __future__ import annotations
@@ -10,57 +10,72 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import field_validator
 
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
-from train.loop.batches import Rows
-from train.objectives.reward import RewardLayout, RewardObjective, RewardTrainer, each_response
-from train.setup.recipe import Recipe, Section
-from train.stage import run_stage, stage_main
+from train.finish.report import announce
+from train.finish.write_judge import write_judge
+from train.loop.accelerator import make_accelerator
+from train.loop.batches import encode_splits
+from train.loop.trainer import Trainer
+from train.objectives.reward import PairSection, PairSupervision, RewardObjective
+from train.setup.command_line import command_line, load_recipe
+from train.setup.data import read_splits
+from train.setup.recipe import DataSection, Recipe
+from train.setup.run_identity import hash_files, run_identity
+from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
+SCRIPT = Path(__file__)
 EMBEDDED = (
     "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
-    "accelerate launch train/bradley_terry.py --config recipes/embedded/pair_bradley_terry.yaml"
+    "accelerate launch -m train.bradley_terry --config embedded/pair_bradley_terry"
 )
 
 
-class PairSection(Section):
-    """Pairwise logistic loss."""
+class PairDataSection(DataSection):
+    """Pairs to train on and to select the adapter with; nothing to calibrate or report on."""
 
-    margin: float = Field(default=0.0, ge=0)
-    """By how much the chosen response should score higher."""
+    @field_validator("cal", "test")
+    @classmethod
+    def _has_no_labels(cls, path: Path | None) -> None:
+        if path is not None:
+            raise ValueError(
+                "a reward is given to one response and has no labels; "
+                "compare rewards on pairs with python -m experiments paradigms"
+            )
 
 
 class BradleyTerryRecipe(Recipe):
     """Recipe of this script."""
 
+    data: PairDataSection
     loss: PairSection = PairSection()
 
-    @model_validator(mode="after")
-    def _pairs_are_tested_elsewhere(self) -> BradleyTerryRecipe:
-        if self.data.cal or self.data.test:
-            raise ValueError(
-                "data.cal and data.test: a reward is given to one response and has no labels; "
-                "compare rewards on pairs with python -m experiments.findings.paradigms"
-            )
-        return self
 
-
-def train(recipe: BradleyTerryRecipe, command: str) -> None:
-    """Train a reward judge."""
-    run_stage(
-        recipe,
-        command,
-        Path(__file__),
-        lambda rows: RewardObjective(BradleyTerryLoss(recipe.loss.margin)),
-        encode=lambda examples, encoder: Rows(examples, encoder, RewardLayout(), each_response),
-        trainer_class=RewardTrainer,
-    )
-
-
+@command_line(EMBEDDED)
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
-    stage_main(BradleyTerryRecipe, train, Path(__file__), argv, EMBEDDED)
+    """Train a reward judge."""
+    recipe = load_recipe(BradleyTerryRecipe, SCRIPT, argv)
+    splits = read_splits(recipe.data)
+    recipe = with_shape_of_init(recipe)
+    hashes = hash_files(recipe.files)
+
+    accelerator = make_accelerator(recipe.run)
+    backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    encoder = Encoder(backbone, recipe.run.response_budget)
+    rows = encode_splits(splits, PairSupervision(encoder))
+
+    objective = RewardObjective(BradleyTerryLoss(recipe.loss.margin))
+    adapted = with_adapter(backbone, recipe)
+    identity = run_identity(recipe, backbone.version, hashes)
+    trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
+    progress = trainer.fit()
+
+    if accelerator.is_main_process:
+        write_judge(recipe, backbone, rows.train, progress, hashes)
+        announce(recipe.run.output, None, progress.best)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,35 @@
 """Train HiEval-QS, the quick-score judge: LoRA and square-root class-balanced focal loss.
 
-accelerate launch train/hieval_stage1.py [--config recipes/hieval_stage1.yaml] [key.path=value ...]
+accelerate launch train/hieval_stage1.py [--config RECIPE] [key.path=value ...]
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from train.finish.calibrate import calibrate
+from train.finish.model_card import write_model_card
+from train.finish.report import announce, report_test
+from train.finish.write_judge import write_judge
+from train.loop.accelerator import make_accelerator
+from train.loop.batches import LabelSupervision, encode_splits
+from train.loop.trainer import Trainer
+from train.objectives.focal import FocalObjective, FocalSection
+from train.setup.command_line import command_line, launch_command, load_recipe
+from train.setup.data import check_graded_splits, read_splits
+from train.setup.recipe import Recipe
+from train.setup.run_identity import hash_files, run_identity
+from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
-from train.objectives.focal import FocalObjective
-from train.setup.recipe import Recipe, Section
-from train.stage import run_stage, stage_main
-
+SCRIPT = Path(__file__)
 EMBEDDED = (
-    "custos prep synthetic --worlds open --rows 7000 --out runs/demo/data && "
-    "accelerate launch train/hieval_stage1.py --config recipes/embedded/demo.yaml"
+    "custos prep synthetic --worlds open --rows 2800 --val 100 --cal 200 --test 300 "
+    "--out runs/demo/data && "
+    "accelerate launch -m train.hieval_stage1 --config embedded/demo"
 )
-
-
-class FocalSection(Section):
-    """Focal loss (HiEval section 3.1); ``gamma`` 0 with weighting ``none`` is cross-entropy."""
-
-    gamma: float = Field(default=1.0, ge=0)
-    t_max: float = Field(default=5.0, gt=0)
-    weighting: Literal["sqrt", "none"] = "sqrt"
 
 
 class Stage1Recipe(Recipe):
@@ -35,20 +38,34 @@ class Stage1Recipe(Recipe):
     loss: FocalSection = FocalSection()
 
 
-def train(recipe: Stage1Recipe, command: str) -> None:
-    """Train a quick-score judge."""
-    loss = recipe.loss
-    run_stage(
-        recipe,
-        command,
-        Path(__file__),
-        lambda rows: FocalObjective.for_rows(rows.rows, loss.gamma, loss.t_max, loss.weighting),
-    )
-
-
+@command_line(EMBEDDED)
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
-    stage_main(Stage1Recipe, train, Path(__file__), argv, EMBEDDED)
+    """Train a quick-score judge, calibrate it, and report on its test split."""
+    recipe = load_recipe(Stage1Recipe, SCRIPT, argv)
+    splits = read_splits(recipe.data)
+    recipe = with_shape_of_init(recipe)
+    check_graded_splits(splits, recipe.data)
+    hashes = hash_files(recipe.files)
+
+    accelerator = make_accelerator(recipe.run)
+    backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    encoder = Encoder(backbone, recipe.run.response_budget)
+    rows = encode_splits(splits, LabelSupervision(encoder))
+
+    loss = recipe.loss
+    objective = FocalObjective.for_rows(rows.train.rows, loss.gamma, loss.t_max, loss.weighting)
+    adapted = with_adapter(backbone, recipe)
+    identity = run_identity(recipe, backbone.version, hashes)
+    trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
+    progress = trainer.fit()
+
+    if accelerator.is_main_process:
+        write_judge(recipe, backbone, rows.train, progress, hashes)
+        trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
+        calibrate(recipe.run.output, splits.cal)
+        report = report_test(recipe, splits.test, launch_command(SCRIPT, argv))
+        write_model_card(recipe, report, SCRIPT.name, progress, rows.watched)
+        announce(recipe.run.output, report, progress.best)
 
 
 if __name__ == "__main__":

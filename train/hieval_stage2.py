@@ -1,8 +1,8 @@
 """Train HiEval-EA, the error-analysis judge: replay and contrastive unlikelihood.
 
-accelerate launch train/hieval_stage2.py [--config recipes/hieval_stage2.yaml] [key.path=value ...]
+accelerate launch train/hieval_stage2.py [--config RECIPE] [key.path=value ...]
 
-Starts from the stage-1 adapter named by ``adapter.init``.
+Training starts from the stage-1 adapter that ``adapter.init`` names.
 """
 
 from __future__ import annotations
@@ -10,32 +10,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import Field
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from train.finish.calibrate import calibrate
+from train.finish.model_card import write_model_card
+from train.finish.report import announce, report_test
+from train.finish.write_judge import write_judge
+from train.loop.accelerator import make_accelerator
+from train.loop.batches import LabelSupervision, encode_splits
+from train.loop.trainer import Trainer
+from train.objectives.joint import JointObjective, JointSection
+from train.setup.command_line import command_line, launch_command, load_recipe
+from train.setup.data import check_graded_splits, read_splits
+from train.setup.recipe import Recipe
+from train.setup.replay import ReplaySection, with_replay
+from train.setup.run_identity import hash_files, run_identity
+from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
-from train.objectives.joint import JointObjective, Negatives, Span
-from train.setup.data import read_split
-from train.setup.recipe import Recipe, Section
-from train.setup.replay import ReplaySection, replay_sample
-from train.stage import Splits, run_stage, stage_main
-
+SCRIPT = Path(__file__)
 EMBEDDED = (
     "custos prep charts --out runs/demo/charts --rows 260 --val 40 --cal 0 --test 0 && "
-    "custos prep synthetic --worlds open --rows 7000 --out runs/demo/data && "
-    "accelerate launch train/hieval_stage2.py --config recipes/embedded/demo_ea.yaml"
+    "custos prep synthetic --worlds open --rows 2800 --out runs/demo/data && "
+    "accelerate launch -m train.hieval_stage2 --config embedded/demo_ea"
 )
-
-
-class JointSection(Section):
-    """``L_MLE + lambda * 1[error] * L_UL`` (HiEval section 3.2)."""
-
-    unlikelihood: float = Field(default=0.3, ge=0)
-    """The paper's lambda; 0 leaves the likelihood alone."""
-    negatives: Negatives = "sampled"
-    """``sampled``: one other error type at random (the paper's); ``hardest``: the likeliest other;
-    ``all``: every other, weighted by the posterior."""
-    span: Span = "whole"
-    """``whole``: mean over the whole unwanted label (the paper's); ``suffix``: over the tokens in
-    which it differs from the wanted one."""
 
 
 class Stage2Recipe(Recipe):
@@ -51,40 +48,35 @@ class Stage2Recipe(Recipe):
         return super().files | {str(path): path for path in replayed if path}
 
 
-def train(recipe: Stage2Recipe, command: str) -> None:
-    """Train an error-analysis judge."""
-    loss, seed = recipe.loss, recipe.run.seed
-    run_stage(
-        recipe,
-        command,
-        Path(__file__),
-        lambda rows: JointObjective(loss.unlikelihood, loss.negatives, loss.span, seed),
-        lambda splits: with_replay(splits, recipe.replay, seed, recipe.data.exclude_answerer),
-    )
-
-
-def with_replay(
-    splits: Splits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
-) -> Splits:
-    """Add sampled earlier rows to the training split and the earlier validation as a watch."""
-    splits = dict(splits)
-    if replay.train:
-        earlier = [
-            row
-            for path in replay.train
-            for row in read_split(path, exclude_answerer=exclude_answerer)
-        ]
-        splits["train"] = splits["train"] + replay_sample(
-            earlier, len(splits["train"]), replay.rho, replay.of, seed
-        )
-    if replay.val:
-        splits["watch:stage1"] = read_split(replay.val, replay.val_limit, exclude_answerer)
-    return splits
-
-
+@command_line(EMBEDDED)
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
-    stage_main(Stage2Recipe, train, Path(__file__), argv, EMBEDDED)
+    """Train an error-analysis judge, calibrate it, and report on its test split."""
+    recipe = load_recipe(Stage2Recipe, SCRIPT, argv)
+    splits = read_splits(recipe.data)
+    splits = with_replay(splits, recipe.replay, recipe.run.seed, recipe.data.exclude_answerer)
+    recipe = with_shape_of_init(recipe)
+    check_graded_splits(splits, recipe.data)
+    hashes = hash_files(recipe.files)
+
+    accelerator = make_accelerator(recipe.run)
+    backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    encoder = Encoder(backbone, recipe.run.response_budget)
+    rows = encode_splits(splits, LabelSupervision(encoder))
+
+    loss = recipe.loss
+    objective = JointObjective(loss.unlikelihood, loss.negatives, loss.span, recipe.run.seed)
+    adapted = with_adapter(backbone, recipe)
+    identity = run_identity(recipe, backbone.version, hashes)
+    trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
+    progress = trainer.fit()
+
+    if accelerator.is_main_process:
+        write_judge(recipe, backbone, rows.train, progress, hashes)
+        trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
+        calibrate(recipe.run.output, splits.cal)
+        report = report_test(recipe, splits.test, launch_command(SCRIPT, argv))
+        write_model_card(recipe, report, SCRIPT.name, progress, rows.watched)
+        announce(recipe.run.output, report, progress.best)
 
 
 if __name__ == "__main__":

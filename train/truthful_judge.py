@@ -12,16 +12,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from train.loop.batches import Rows
-from train.objectives.critique_text import TextObjective, TextTrainer, text_layout
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from train.finish.calibrate import calibrate
+from train.finish.model_card import write_model_card
+from train.finish.report import announce, report_test
+from train.finish.write_judge import write_judge
+from train.loop.accelerator import make_accelerator
+from train.loop.batches import encode_splits
+from train.loop.trainer import Trainer
+from train.objectives.critique_text import TextObjective, TextSupervision
+from train.setup.command_line import command_line, launch_command, load_recipe
+from train.setup.data import Splits, check_graded_splits, read_splits
 from train.setup.recipe import Recipe
-from train.stage import Splits, run_stage, stage_main
+from train.setup.run_identity import hash_files, run_identity
+from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
 Task = Literal["truthful-pair", "truthful-pure-label"]
 
+SCRIPT = Path(__file__)
 EMBEDDED = (
     "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
-    "accelerate launch train/truthful_judge.py --config recipes/embedded/pair.yaml"
+    "accelerate launch -m train.truthful_judge --config embedded/pair"
 )
 
 
@@ -32,30 +44,41 @@ class TruthfulRecipe(Recipe):
     """Train every pair under this task, whatever task its row names."""
 
 
-def train(recipe: TruthfulRecipe, command: str) -> None:
-    """Train a judge that answers in text."""
-    run_stage(
-        recipe,
-        command,
-        Path(__file__),
-        lambda rows: TextObjective(),
-        prepare=lambda splits: under_task(splits, recipe.task),
-        encode=lambda examples, encoder: Rows(examples, encoder, text_layout),
-        trainer_class=TextTrainer,
-    )
+@command_line(EMBEDDED)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train a judge that answers in text, calibrate it, and report on its test split."""
+    recipe = load_recipe(TruthfulRecipe, SCRIPT, argv)
+    splits = under_task(read_splits(recipe.data), recipe.task)
+    recipe = with_shape_of_init(recipe)
+    check_graded_splits(splits, recipe.data)
+    hashes = hash_files(recipe.files)
+
+    accelerator = make_accelerator(recipe.run)
+    backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    encoder = Encoder(backbone, recipe.run.response_budget)
+    rows = encode_splits(splits, TextSupervision(encoder))
+
+    objective = TextObjective()
+    adapted = with_adapter(backbone, recipe)
+    identity = run_identity(recipe, backbone.version, hashes)
+    trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
+    progress = trainer.fit()
+
+    if accelerator.is_main_process:
+        write_judge(recipe, backbone, rows.train, progress, hashes)
+        trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
+        calibrate(recipe.run.output, splits.cal)
+        report = report_test(recipe, splits.test, launch_command(SCRIPT, argv))
+        write_model_card(recipe, report, SCRIPT.name, progress, rows.watched)
+        announce(recipe.run.output, report, progress.best)
 
 
 def under_task(splits: Splits, task: Task | None) -> Splits:
-    """The same pairs under another task; one without critiques is judged without them."""
+    """Return the same pairs under another task; ``truthful-pure-label`` has no critiques."""
     if task is None:
         return splits
     change = {"task": task} | ({"mode": "score"} if task == "truthful-pure-label" else {})
-    return {name: [row.model_copy(update=change) for row in rows] for name, rows in splits.items()}
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
-    stage_main(TruthfulRecipe, train, Path(__file__), argv, EMBEDDED)
+    return splits.map(lambda rows: [row.model_copy(update=change) for row in rows])
 
 
 if __name__ == "__main__":

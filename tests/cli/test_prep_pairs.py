@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from cli.main import app
-from train.setup.data import load_splits
+from train.setup.data import read_splits
 from train.setup.recipe import DataSection
 
 
@@ -31,9 +31,10 @@ def test_writes_what_training_reads(tmp_path: Path) -> None:
             cal=folder / "cal.jsonl",
             test=folder / "test.jsonl",
         )
-        splits = load_splits(data)
-        assert all(splits.values())
-        assert {row.mode for rows in splits.values() for row in rows} == {"critique"}
+        splits = read_splits(data)
+        assert splits.train and splits.val
+        rows = [*splits.train, *splits.val, *(splits.cal or ()), *(splits.test or ())]
+        assert {row.mode for row in rows} == {"critique"}
 
 
 def test_equal_input_gives_equal_bytes_and_one_order_halves_training(tmp_path: Path) -> None:

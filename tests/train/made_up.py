@@ -8,15 +8,17 @@ from typing import Any
 
 import yaml
 
-from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
+from tests.tiny import save_picture
 from train.hieval_stage1 import Stage1Recipe
-from train.loop.batches import Rows
+from train.loop.accelerator import make_accelerator
+from train.loop.batches import EncodedSplits, LabelSupervision, Rows
 from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective
 from train.setup.run_identity import run_identity
+from train.setup.starting_adapter import with_adapter
 
 
 def example(number: int, **fields: Any) -> LabelledExample:
@@ -35,6 +37,51 @@ def example(number: int, **fields: Any) -> LabelledExample:
 
 def examples(count: int, start: int = 0) -> list[LabelledExample]:
     return [example(number) for number in range(start, start + count)]
+
+
+LABELS = (
+    "Correct",
+    "Wrong; Reasoning Error",
+    "Wrong; Image Misunderstanding",
+    "Wrong; Unanswerable",
+    "Wrong; Overthinking",
+    "Wrong; Other",
+)
+
+
+def analysed(folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
+    """Rows of every error type, two in three with a picture."""
+    picture = save_picture(folder / "a.png", 60, 60)
+    return [
+        LabelledExample(
+            id=f"ea{i}",
+            task="hieval-ea",
+            question=f"Which bar {i // 4}?",
+            references=("7",),
+            reference_mode="any",
+            responses=("green " * (i % 6 + 1),),
+            label=LABELS[i % 6],
+            error_type=LABELS[i % 6].partition("; ")[2] or None,
+            images=(picture,) if i % 3 else (),
+        )
+        for i in range(start, start + count)
+    ]
+
+
+def critique_pair(number: int, **fields: Any) -> LabelledExample:
+    """A pair with a critique; the response "green" is better."""
+    better = "AB"[number % 2]
+    given: dict[str, Any] = {
+        "id": str(number),
+        "task": "truthful-pair",
+        "question": "Which river" + " runs" * (number % 3) + "?",
+        "responses": ("green", "brown")[:: 1 if better == "A" else -1],
+        "label": better,
+        "critique": f"{better} says green." + " It is." * (number % 4),
+        "confidence": 0.75,
+        "mode": "critique",
+    }
+    return LabelledExample.model_validate(given | fields)
 
 
 def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> Stage1Recipe:
@@ -65,23 +112,16 @@ def trainer(
 ) -> Trainer:
     """A trainer over a fresh copy of a tiny backbone."""
     backbone = load_backbone(folder, dtype="float32", device="cpu")
-    rows, val_rows = encoded(backbone, train), encoded(backbone, val or examples(6, start=900))
+    rows = EncodedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
     loss = recipe.loss
-    objective = FocalObjective.for_rows(rows.rows, loss.gamma, loss.t_max, loss.weighting)
-    adapter = recipe.adapter
-    adapted = add_adapter(
-        backbone.model,
-        r=adapter.r,
-        alpha=adapter.alpha,
-        dropout=adapter.dropout,
-        seed=recipe.run.seed,
-    )
+    objective = FocalObjective.for_rows(rows.train.rows, loss.gamma, loss.t_max, loss.weighting)
     identity = run_identity(recipe, backbone.version, {})
-    return Trainer(recipe, backbone.with_model(adapted), rows, val_rows, objective, identity)
+    adapted = with_adapter(backbone, recipe)
+    return Trainer(recipe, adapted, rows, objective, make_accelerator(recipe.run), identity)
 
 
 def encoded(backbone: Backbone, rows: list[LabelledExample]) -> Rows:
-    return Rows(rows, Encoder(backbone))
+    return Rows(rows, LabelSupervision(Encoder(backbone)), "train")
 
 
 def write_split(path: Path, rows: list[LabelledExample]) -> str:

@@ -21,7 +21,7 @@ from losses import BradleyTerryLoss
 from tests.train.made_up import write_split
 from train import bradley_terry
 from train.loop.batches import Rows
-from train.objectives.reward import RewardLayout, RewardObjective, each_response, rewards
+from train.objectives.reward import PairSupervision, RewardObjective, each_response, rewards
 
 
 def _pair(number: int, **fields: Any) -> LabelledExample:
@@ -40,7 +40,7 @@ def _pair(number: int, **fields: Any) -> LabelledExample:
 
 def _rows(backbone_folder: str, examples: list[LabelledExample]) -> tuple[Rows, Any]:
     backbone = load_backbone(backbone_folder, dtype="float32", device="cpu")
-    return Rows(examples, Encoder(backbone), RewardLayout(), each_response), backbone
+    return Rows(examples, PairSupervision(Encoder(backbone)), "train"), backbone
 
 
 def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> None:
@@ -69,9 +69,7 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
     )
 
 
-def test_a_trained_reward_survives_saving_loading_and_merging(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_path: Path) -> None:
     values: dict[str, Any] = {
         "backbone": small,
         "data": {
@@ -85,7 +83,8 @@ def test_a_trained_reward_survives_saving_loading_and_merging(
     path = tmp_path / "tiny.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     bradley_terry.main(["--config", str(path)])
-    assert "preferred: None" in capsys.readouterr().out  # the first row, a tie
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert "preferred: None" in log  # the first row, a tie
     history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
     watched = [entry for entry in history if "val_nll" in entry]
     assert watched[-1]["val_accuracy"] == 1.0
@@ -108,4 +107,4 @@ def test_splits_of_labels_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit) as caught:
         bradley_terry.main(["data.test=data/pairs/test.jsonl"])
     assert caught.value.code == 2
-    assert "data.cal and data.test: a reward is given to one" in capsys.readouterr().err
+    assert "field 'data.test': a reward is given to one response" in capsys.readouterr().err

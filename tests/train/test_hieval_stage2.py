@@ -21,40 +21,12 @@ from judging.errors import CustosError
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.records import write_json
-from judging.types import LabelledExample
-from tests.tiny import save_picture
-from tests.train.made_up import examples, write_split
+from tests.train.made_up import analysed, examples, write_split
 from train import hieval_stage2
 from train.setup.recipe import parse_recipe
-from train.setup.starting_adapter import adapted_model
+from train.setup.starting_adapter import with_adapter
 
 REPOSITORY = Path(__file__).parents[2]
-LABELS = (
-    "Correct",
-    "Wrong; Reasoning Error",
-    "Wrong; Image Misunderstanding",
-    "Wrong; Unanswerable",
-    "Wrong; Overthinking",
-    "Wrong; Other",
-)
-
-
-def _analysed(folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
-    picture = save_picture(folder / "a.png", 60, 60)
-    return [
-        LabelledExample(
-            id=f"ea{i}",
-            task="hieval-ea",
-            question=f"Which bar {i // 4}?",
-            references=("7",),
-            reference_mode="any",
-            responses=("green " * (i % 6 + 1),),
-            label=LABELS[i % 6],
-            error_type=LABELS[i % 6].partition("; ")[2] or None,
-            images=(picture,) if i % 3 else (),
-        )
-        for i in range(start, start + count)
-    ]
 
 
 def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
@@ -63,10 +35,10 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
     values: dict[str, Any] = {
         "backbone": backbone,
         "data": {
-            "train": [write_split(folder / "train.jsonl", _analysed(folder, 18))],
-            "val": write_split(folder / "val.jsonl", _analysed(folder, 6, 100)),
-            "cal": write_split(folder / "cal.jsonl", _analysed(folder, 12, 200)),
-            "test": write_split(folder / "test.jsonl", _analysed(folder, 12, 300)),
+            "train": [write_split(folder / "train.jsonl", analysed(folder, 18))],
+            "val": write_split(folder / "val.jsonl", analysed(folder, 6, 100)),
+            "cal": write_split(folder / "cal.jsonl", analysed(folder, 12, 200)),
+            "test": write_split(folder / "test.jsonl", analysed(folder, 12, 300)),
         },
         "replay": {
             "train": [write_split(folder / "qs.jsonl", examples(30))],
@@ -127,7 +99,7 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     assert judge.tasks == ("hieval-ea", "hieval-qs")
     assert judge.calibration is not None
     assert judge.calibration.error_types.keys() == {"hieval-ea/plain/any"}
-    requests = [row.request() for row in [*_analysed(tmp_path, 6, 300), *examples(3, 300)]]
+    requests = [row.request() for row in [*analysed(tmp_path, 6, 300), *examples(3, 300)]]
     verdicts = list(judge.grade(requests))
     assert [verdict.status for verdict in verdicts] == ["scored"] * 9
     assert len(verdicts[0].probabilities) == 6
@@ -157,7 +129,7 @@ def test_another_vision_tower_may_start_from_an_adapter(
     path = _write_recipe(tmp_path, small)
     _card(tmp_path / "stage1", trained_on)
     backbone = replace(load_backbone(small, dtype="float32"), version=here)
-    adapted_model(parse_recipe(hieval_stage2.Stage2Recipe, path), backbone)
+    with_adapter(backbone, parse_recipe(hieval_stage2.Stage2Recipe, path))
 
 
 def test_other_text_weights_may_not(small: str, tmp_path: Path) -> None:
@@ -165,4 +137,4 @@ def test_other_text_weights_may_not(small: str, tmp_path: Path) -> None:
     _card(tmp_path / "stage1", "a1")
     backbone = replace(load_backbone(small, dtype="float32"), version="a2")
     with pytest.raises(CustosError, match=r"stage1: trained on version a1, .* than version a2"):
-        adapted_model(parse_recipe(hieval_stage2.Stage2Recipe, path), backbone)
+        with_adapter(backbone, parse_recipe(hieval_stage2.Stage2Recipe, path))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.train.made_up import examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
-from train.setup.recipe_files import RECIPES
+from train.setup.recipe_files import find_recipe
 
 SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1, hieval_stage2)
 
@@ -18,9 +18,9 @@ def _fails(script: object, argv: list[str], capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as ended:
         script.main(argv)  # type: ignore[attr-defined]
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    return line
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -28,9 +28,9 @@ def test_a_missing_split_is_named(
     script: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "none.jsonl"
-    said = _fails(script, [f"data.train=[{missing}]"], capsys)
-    assert said.startswith(f"error: {missing}: no such split; make it with 'custos prep'; without")
-    assert said.strip().endswith(".yaml")
+    line = _fails(script, [f"data.train=[{missing}]"], capsys)
+    assert line.startswith(f"error: {missing}: no such split; make it with 'custos prep'; without")
+    assert "accelerate launch -m train." in line.splitlines()[-1]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -41,16 +41,17 @@ def test_a_missing_backbone_is_named(
     given = [f"data.train=[{split}]", f"data.val={split}", "data.cal=null", "data.test=null"]
     if script is hieval_stage2:
         given += ["adapter.init=null", "replay.train=[]", "replay.val=null"]
-    said = _fails(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
-    assert said.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
-    assert "without it: custos prep" in said
+    line = _fails(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
+    assert line.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
+    assert "without it: custos prep" in line
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_runs_instead_is_there(script: object) -> None:
     *preps, train = script.EMBEDDED.split(" && ")  # type: ignore[attr-defined]
-    recipe = RECIPES.parent / shlex.split(train)[-1]
-    text = recipe.read_text(encoding="utf-8")
+    words = shlex.split(train)
+    assert words[:4] == ["accelerate", "launch", "-m", script.__name__]  # type: ignore[attr-defined]
+    text = find_recipe(words[-1]).read_text(encoding="utf-8")
     assert "backbone: embedded" in text
     for prep in preps:
         words = shlex.split(prep)
@@ -59,6 +60,6 @@ def test_what_runs_instead_is_there(script: object) -> None:
 
 
 def test_a_typing_mistake_offers_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    said = _fails(truthful_judge, ["optim.lrr=1"], capsys)
-    assert "optim.lrr" in said
-    assert "without it" not in said
+    line = _fails(truthful_judge, ["optim.lrr=1"], capsys)
+    assert "optim.lrr" in line
+    assert "without it" not in line

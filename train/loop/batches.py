@@ -1,19 +1,26 @@
-"""Encoded rows and the order in which they are trained on."""
+"""Encoded rows, and the rows that every optimizer step trains on."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.tasks import JudgeTask, get_task
+from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
+from train.setup.data import Splits
+from train.setup.recipe import OptimSection
 
-# Rows are sorted by length within windows of so many micro-batches: little padding, much mixing.
-_WINDOW = 32
+# Rows are sorted by length within windows of this many micro-batches: little padding, much mixing.
+WINDOW = 32
+
+MicroBatch = list["Row"]
 
 
 @dataclass(frozen=True)
@@ -22,130 +29,199 @@ class Row:
 
     example: LabelledExample
     rubric: str
-    """``task/rubric``; rows of one micro-batch share it, hence the instruction."""
+    """``task/rubric``; all rows of a micro-batch have the same one, hence the same instruction."""
+    requests: tuple[JudgeRequest, ...]
+    """The requests that the model reads: the example's own, or one for each response."""
     tree: LabelTree
     target: int
     """Index of the target label in the tree."""
     prompts: tuple[EncodedPrompt, ...] | None
-    """One prompt, or one per response; ``None`` for rows with images, encoded again when used."""
+    """One prompt for each request; ``None`` for rows with images, encoded again when used."""
     length: int
+    """Tokens after the instruction, the label tree included."""
 
 
-Layout = Callable[[JudgeTask, LabelledExample, Encoder], tuple[LabelTree, int]]
-"""Lays out what a row is trained towards: a label tree and the target's index in it."""
-Views = Callable[[LabelledExample], Sequence[JudgeRequest]]
-"""What of an example is put before the model: itself, or each of its responses."""
+class Supervision(Protocol):
+    """Decides what the model reads of an example and which label it learns."""
+
+    encoder: Encoder
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return the requests that the model reads; all belong to one task."""
+        ...
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return the label tree after each prompt, and the index of the label to learn."""
+        ...
+
+
+class LabelSupervision:
+    """Reads the example itself and learns its label in the label tree of its rubric.
+
+    Args:
+        encoder: Encoder of the backbone to train.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._trees: dict[tuple[str, str], LabelTree] = {}
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return the example."""
+        return (example,)
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return the tree of the rubric's labels, built once per rubric, and the label's index."""
+        task = get_task(example.task)
+        label, key = task.target(example), (task.name, task.rubric(example))
+        if key not in self._trees:
+            self._trees[key] = self.encoder.tree(task.labels(key[1]))
+        tree = self._trees[key]
+        return tree, tree.labels.index(label)
 
 
 class Rows:
-    """Examples checked and encoded before step 0.
+    """Examples that were checked and encoded before step 0.
 
     Args:
         examples: Labelled examples.
-        encoder: Encoder of the backbone to train.
-        layout: What rows are trained towards; default the label tree of their rubric.
-        views: What is put before the model; default the example itself.
+        supervision: What the model reads and learns of each.
+        split: Name of the split, for errors.
 
     Raises:
         CustosError: If an example's label is not declared or its prompt cannot be built; the
-            message names the row.
+            message names the split and the row.
     """
 
     def __init__(
-        self,
-        examples: Sequence[LabelledExample],
-        encoder: Encoder,
-        layout: Layout | None = None,
-        views: Views = lambda example: (example,),
+        self, examples: Sequence[LabelledExample], supervision: Supervision, split: str
     ) -> None:
-        self.encoder, self.views = encoder, views
-        layout = layout or LabelLayout()
+        self.encoder = supervision.encoder
         self.rows: list[Row] = []
         for example in examples:
+            location = f"split '{split}': row '{example.id}'"
             try:
-                prompts = self._encode(example)
-                tree, target = layout(get_task(example.task), example, encoder)
+                self.rows.append(self._row(example, supervision))
+            except FieldError as error:
+                raise error.at(location) from None
             except CustosError as error:
-                raise CustosError(f"row '{example.id}': {error}") from None
-            task = get_task(views(example)[0].task)
-            self.rows.append(
-                Row(
-                    example,
-                    f"{task.name}/{task.rubric(example)}",
-                    tree,
-                    target,
-                    None if example.images else prompts,
-                    sum(len(prompt.suffix_ids) for prompt in prompts) + len(tree.node_tokens),
-                )
-            )
+                raise CustosError(f"{location}: {error}") from None
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def prompts(self, rows: Sequence[Row]) -> list[EncodedPrompt]:
-        """Encoded prompts of rows in order, images included."""
-        return [prompt for row in rows for prompt in row.prompts or self._encode(row.example)]
+        """Return the encoded prompts of rows in order, images included."""
+        return [prompt for row in rows for prompt in row.prompts or self._encode(row.requests)]
 
-    def _encode(self, example: LabelledExample) -> tuple[EncodedPrompt, ...]:
-        requests = [(get_task(view.task), view) for view in self.views(example)]
-        for task, view in requests:
-            task.check(view)
-        return tuple(self.encoder.encode(requests))
+    def by_rubric(self) -> dict[str, list[int]]:
+        """Return the indices of the rows of each rubric."""
+        indices: dict[str, list[int]] = {}
+        for index, row in enumerate(self.rows):
+            indices.setdefault(row.rubric, []).append(index)
+        return indices
 
-    def steps(
-        self,
-        batch_size: int,
-        micro_batch_size: int,
-        seed: int,
-        epoch: int,
-        *,
-        whole_questions: bool = False,
-    ) -> list[list[list[Row]]]:
-        """The epoch's optimizer steps, each a list of micro-batches.
+    def _row(self, example: LabelledExample, supervision: Supervision) -> Row:
+        requests = supervision.requests(example)
+        prompts = self._encode(requests)
+        tree, target = supervision.target(example)
+        task = get_task(requests[0].task)
+        return Row(
+            example,
+            f"{task.name}/{task.rubric(example)}",
+            requests,
+            tree,
+            target,
+            None if example.images else prompts,
+            sum(len(prompt.suffix_ids) for prompt in prompts) + len(tree.node_tokens),
+        )
 
-        Shuffled by ``(seed, epoch)`` alone, so the order survives a resume and is the same on every
-        process. Rows that do not fill a step at the end of the epoch are left out.
-        """
-        order = random.Random(f"{seed}/{epoch}")
-        by_rubric: dict[str, dict[object, list[Row]]] = {}
-        for row in order.sample(self.rows, len(self.rows)):
-            together = _read_once(row.example) if whole_questions else id(row)
-            by_rubric.setdefault(row.rubric, {}).setdefault(together, []).append(row)
+    def _encode(self, requests: Sequence[JudgeRequest]) -> tuple[EncodedPrompt, ...]:
+        with_tasks = [(get_task(request.task), request) for request in requests]
+        for task, request in with_tasks:
+            task.check(request)
+        return tuple(self.encoder.encode(with_tasks))
+
+
+@dataclass(frozen=True)
+class EncodedSplits:
+    """The rows that training uses."""
+
+    train: Rows
+    val: Rows
+    watched: dict[str, Rows]
+    """Rows that every validation scores and that never select an adapter, by name."""
+
+
+def encode_splits(splits: Splits, supervision: Supervision) -> EncodedSplits:
+    """Encode what training uses; ``cal`` and ``test`` are graded by the finished judge.
+
+    Raises:
+        CustosError: If a row cannot be trained on; the message names the split and the row.
+    """
+    return EncodedSplits(
+        Rows(splits.train, supervision, "train"),
+        Rows(splits.val, supervision, "val"),
+        {name: Rows(rows, supervision, name) for name, rows in splits.watched.items()},
+    )
+
+
+class StepPlan:
+    """The micro-batches of every optimizer step of a run.
+
+    Rows are shuffled by seed and epoch alone, so the order survives a resume and is the same on
+    every process. Rows that do not fill a step at the end of an epoch are left out.
+
+    Args:
+        rows: Training rows.
+        optim: Epochs, batch sizes, and whether questions stay together.
+        seed: Any integer.
+
+    Raises:
+        CustosError: If the rows do not fill one step.
+    """
+
+    def __init__(self, rows: Rows, optim: OptimSection, seed: int) -> None:
+        self.rows, self.optim, self.seed = rows, optim, seed
+        # Epochs of whole questions may differ by some steps: windows end where a question does.
+        self._epoch_ends = list(accumulate(len(self.epoch(e)) for e in range(optim.epochs)))
+        if self._epoch_ends[-1] == 0:
+            raise CustosError(
+                f"{len(rows)} training rows do not fill one step of "
+                f"optim.batch_size={optim.batch_size}"
+            )
+        self.total_steps = min(self._epoch_ends[-1], optim.max_steps or 10**12)
+        self._cached: tuple[int, list[list[MicroBatch]]] = (-1, [])
+
+    def micro_batches(self, step: int) -> list[MicroBatch]:
+        """Return the micro-batches of a step, counted from 0 over all epochs."""
+        epoch = bisect_right(self._epoch_ends, step)
+        if self._cached[0] != epoch:
+            self._cached = epoch, self.epoch(epoch)
+        return self._cached[1][step - self._epoch_ends[epoch]]  # counted from the epoch's end
+
+    def epoch(self, number: int) -> list[list[MicroBatch]]:
+        """Return the steps of one epoch, each a list of micro-batches of one rubric."""
+        size, order = self.optim.micro_batch_size, random.Random(f"{self.seed}/{number}")
+        groups: dict[str, dict[object, list[Row]]] = {}
+        for row in order.sample(self.rows.rows, len(self.rows)):
+            group = _shared_text(row.example) if self.optim.whole_questions else id(row)
+            groups.setdefault(row.rubric, {}).setdefault(group, []).append(row)
         micro_batches = []
-        for questions in by_rubric.values():
-            for window in _windows(list(questions.values()), _WINDOW * micro_batch_size):
+        for questions in groups.values():
+            for window in _windows(list(questions.values()), WINDOW * size):
                 ordered = [row for rows in sorted(window, key=_mean_length) for row in rows]
-                micro_batches += [
-                    ordered[i : i + micro_batch_size]
-                    for i in range(0, len(ordered), micro_batch_size)
-                ]
+                micro_batches += [ordered[i : i + size] for i in range(0, len(ordered), size)]
         order.shuffle(micro_batches)
-        per_step = batch_size // micro_batch_size
+        per_step = self.optim.batch_size // size
         return [
             micro_batches[i : i + per_step]
             for i in range(0, len(micro_batches) - per_step + 1, per_step)
         ]
 
 
-class LabelLayout:
-    """The label tree of a row's rubric, built once per rubric."""
-
-    def __init__(self) -> None:
-        self._trees: dict[tuple[str, str], LabelTree] = {}
-
-    def __call__(
-        self, task: JudgeTask, example: LabelledExample, encoder: Encoder
-    ) -> tuple[LabelTree, int]:
-        """Tree and index of the example's label."""
-        target, key = task.target(example), (task.name, task.rubric(example))
-        if key not in self._trees:
-            self._trees[key] = encoder.tree(task.labels(key[1]))
-        tree = self._trees[key]
-        return tree, tree.labels.index(target)
-
-
 def _windows(questions: list[list[Row]], size: int) -> Iterator[list[list[Row]]]:
-    """Consecutive questions, at least ``size`` rows at a time but for the last."""
+    """Yield consecutive questions, at least ``size`` rows at a time except for the last."""
     window: list[list[Row]] = []
     for rows in questions:
         window.append(rows)
@@ -156,8 +232,8 @@ def _windows(questions: list[list[Row]], size: int) -> Iterator[list[list[Row]]]
         yield window
 
 
-def _read_once(example: LabelledExample) -> str:
-    """What rows of one batch may share: a question, or a group's pictures."""
+def _shared_text(example: LabelledExample) -> str:
+    """Return what rows of one batch may share: a question, or a group's pictures."""
     return example.group if example.images and example.group else example.question
 
 

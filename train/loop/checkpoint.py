@@ -14,18 +14,20 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from judging.errors import CustosError
+from judging.models.adapters import save_adapter
 
 KEEP = 2
+"""Newest checkpoints that stay."""
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Trainable parameters by name."""
+    """Return the trainable parameters by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
-    """A folder to write into that appears as ``final`` when the block ends without an error."""
+    """Give a folder to write into; it becomes ``final`` when the block ends without an error."""
     partial = final.parent / f".{final.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -35,8 +37,26 @@ def whole_folder(final: Path) -> Iterator[Path]:
 
 
 def best_folder(folder: Path, step: int) -> Path:
-    """Where a run keeps the adapter that was best when so many steps were done."""
+    """Return where a run keeps the adapter of a step that was the best so far."""
     return folder / f"best-{step:06d}"
+
+
+def save_best(folder: Path, step: int, adapted: Any) -> None:
+    """Write the adapter of a step, which is the best so far.
+
+    Args:
+        folder: Run folder.
+        step: Optimizer steps done.
+        adapted: ``PeftModel``.
+    """
+    with whole_folder(best_folder(folder, step)) as partial:
+        save_adapter(adapted, partial)
+
+
+def keep_best(folder: Path, step: int) -> None:
+    """Delete the best adapters of other steps: no checkpoint to resume from knows of them."""
+    for old in set(folder.glob("best-*")) - {best_folder(folder, step)}:
+        shutil.rmtree(old)
 
 
 def save_checkpoint(
@@ -55,17 +75,17 @@ def save_checkpoint(
         model: Unwrapped model; only trainable parameters are saved.
         optimizer: AdamW over exactly those parameters.
         state: JSON-able progress (best score, history, ...).
-        identity: Of the run (:func:`~train.setup.run_identity.run_identity`).
+        identity: What the run depends on (:func:`~train.setup.run_identity.run_identity`).
     """
     parameters = trainable(model)
-    saved = {"step": step, **state, "identity": identity}
+    progress = {"step": step, **state, "identity": identity}
     with whole_folder(folder / f"checkpoint-{step:06d}") as partial:
         save_file(
             {name: p.detach().contiguous() for name, p in parameters.items()},
             partial / "adapter.safetensors",
         )
         save_file(_optimizer_tensors(parameters, optimizer), partial / "optimizer.safetensors")
-        (partial / "state.json").write_text(json.dumps(saved), encoding="utf-8")
+        (partial / "state.json").write_text(json.dumps(progress), encoding="utf-8")
     for old in sorted(folder.glob("checkpoint-*"))[:-KEEP]:
         shutil.rmtree(old)
 
@@ -78,10 +98,16 @@ def load_checkpoint(
 ) -> dict[str, Any] | None:
     """Restore the newest checkpoint into model and optimizer.
 
-    There is no random state to restore: every step seeds its own.
+    There is no random state to restore: every step sets its own seed.
+
+    Args:
+        folder: Run folder.
+        model: Unwrapped model; its trainable parameters are set.
+        optimizer: AdamW over exactly those parameters.
+        identity: What the run depends on.
 
     Returns:
-        Its ``state``, or ``None`` when the run folder has no checkpoint.
+        The checkpoint's ``state``, or ``None`` when the run folder has no checkpoint.
 
     Raises:
         CustosError: If the folder holds a run of another identity (what differs is named), or
@@ -90,14 +116,9 @@ def load_checkpoint(
     checkpoints = sorted(folder.glob("checkpoint-*"))
     if not checkpoints:
         return None
-    newest = checkpoints[-1]
+    newest, parameters = checkpoints[-1], trainable(model)
     state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
-    if (held := state.pop("identity", None)) != identity:
-        raise CustosError(
-            f"{folder}: holds another run ({_difference(held, identity)}); choose another "
-            "run.output"
-        )
-    parameters = trainable(model)
+    _check_identity(folder, state.pop("identity", None), identity)
     weights = load_file(newest / "adapter.safetensors")
     shapes = {name: tensor.shape for name, tensor in weights.items()}
     if shapes != {name: parameter.shape for name, parameter in parameters.items()}:
@@ -116,11 +137,17 @@ def load_checkpoint(
     return state
 
 
-def _difference(held: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> str:
-    if held is None:
-        return "its checkpoints do not say of which recipe and data"
-    keys = [key for key in {**held, **wanted} if held.get(key) != wanted.get(key)]
-    return f"of other {', '.join(keys)}"
+def _check_identity(
+    folder: Path, saved: Mapping[str, Any] | None, identity: Mapping[str, Any]
+) -> None:
+    if saved == identity:
+        return
+    if saved is None:
+        difference = "its checkpoints do not say of which recipe and data"
+    else:
+        keys = [key for key in {**saved, **identity} if saved.get(key) != identity.get(key)]
+        difference = f"of other {', '.join(keys)}"
+    raise CustosError(f"{folder}: holds another run ({difference}); choose another run.output")
 
 
 def _optimizer_tensors(

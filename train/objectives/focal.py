@@ -1,57 +1,57 @@
-"""From logits at tree slots to a loss: what each stage minimises."""
+"""Stage 1's objective: focal loss at the tokens of each row's label."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from judging.errors import CustosError
 from losses import FocalLoss, class_weights
 from train.loop.batches import Row
+from train.objectives.base import Objective
+from train.setup.recipe import Section
 
 
-class Objective(Protocol):
-    """Sum of losses of a micro-batch, and the weight it is to be divided by."""
+class FocalSection(Section):
+    """Focal loss (HiEval section 3.1); ``gamma`` 0 with weighting ``none`` is cross-entropy."""
 
-    def denominator(self, rows: Sequence[Row]) -> float:
-        """Weight of these rows; a step's losses are divided by the total over the step."""
-        ...
-
-    def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
-        """What the model needs for these rows beside their prompts."""
-        return {}
-
-    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Sum of losses of a step's rows, a scalar, given what the model put out.
-
-        That is ``[prompts, slots, vocabulary]`` logits unless the model was asked otherwise.
-        """
-        ...
+    gamma: float = Field(default=1.0, ge=0)
+    t_max: float = Field(default=5.0, gt=0)
+    """Largest class weight."""
+    weighting: Literal["sqrt", "none"] = "sqrt"
 
 
 @dataclass(frozen=True)
 class FocalObjective(Objective):
-    """Focal loss at the scoring tokens of each row's label (HiEval stage 1).
+    """Focal loss at the scoring tokens of each row's label (HiEval section 3.1).
 
     A step's loss is the mean over its scoring tokens, each weighted by its example's ``weight``.
     """
 
     loss: FocalLoss
     classes: dict[str, int]
+    """Label to its index in the loss's class weights."""
 
     @classmethod
     def for_rows(
         cls, rows: Sequence[Row], gamma: float, t_max: float, weighting: str
     ) -> FocalObjective:
-        """Class weights from the training split's own counts.
+        """Make the objective with class weights from the training split's own counts.
+
+        Args:
+            rows: Training rows.
+            gamma: Focusing exponent.
+            t_max: Largest class weight.
+            weighting: ``sqrt`` (square root of inverse frequency) or ``none``.
 
         Raises:
-            CustosError: If a declared label has no training example (named).
+            CustosError: If a declared label has no training example; the message names it.
         """
         declared = dict.fromkeys(label for row in rows for label in row.tree.labels)
         counts = Counter(row.tree.labels[row.target] for row in rows)
@@ -65,11 +65,11 @@ class FocalObjective(Objective):
         return cls(FocalLoss(alpha, gamma), {label: i for i, label in enumerate(declared)})
 
     def denominator(self, rows: Sequence[Row]) -> float:
-        """Weighted number of scoring tokens."""
+        """Return the weighted number of scoring tokens."""
         return sum(row.example.weight * len(row.tree.paths[row.target]) for row in rows)
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Weighted sum over scoring tokens; the step does not matter."""
+        """Return the weighted sum over scoring tokens; the step does not matter."""
         logits = outputs
         tokens = [
             (i, slot, token, self.classes[row.tree.labels[row.target]], row.example.weight)

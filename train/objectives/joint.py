@@ -1,4 +1,4 @@
-"""Stage 2's objective: likelihood of the label and unlikelihood of other types, from one tree."""
+"""Stage 2's objective: likelihood of the label and unlikelihood of other error types."""
 
 from __future__ import annotations
 
@@ -8,16 +8,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
 from train.loop.batches import Row
-from train.objectives.focal import Objective
+from train.objectives.base import Objective
+from train.setup.recipe import Section
 
 Negatives = Literal["sampled", "hardest", "all"]
 Span = Literal["whole", "suffix"]
+
+
+class JointSection(Section):
+    """``L_MLE + lambda * 1[error] * L_UL`` (HiEval section 3.2)."""
+
+    unlikelihood: float = Field(default=0.3, ge=0)
+    """The paper's lambda; 0 trains on the likelihood only."""
+    negatives: Negatives = "sampled"
+    """``sampled``: one other error type at random (the paper's choice); ``hardest``: the likeliest
+    other type; ``all``: every other type, weighted by the posterior."""
+    span: Span = "whole"
+    """``whole``: mean over all tokens of the wrong label (the paper's choice); ``suffix``: mean
+    over the tokens in which it differs from the right one."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +56,16 @@ class JointObjective(Objective):
     seed: int
 
     def denominator(self, rows: Sequence[Row]) -> float:
-        """Weighted number of rows."""
+        """Return the weighted number of rows."""
         return sum(row.example.weight for row in rows)
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
+        """Return the weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
         logits, device = outputs, outputs.device
         weights = torch.tensor([row.example.weight for row in rows], device=device)
         logprobs, mask = _path_logprobs(logits, rows, [[row.target] for row in rows])
         loss = -(normalised_logprob(logprobs, mask) * weights).sum()
-        wrong = [self._candidates(row, step) for row in rows]
+        wrong = [self.candidates(row, step) for row in rows]
         if not self.unlikelihood or not any(wrong):
             return loss
         logprobs, whole = _path_logprobs(logits, rows, wrong)
@@ -62,8 +77,11 @@ class JointObjective(Objective):
         shares = self._shares(likelihood, owner, len(rows))
         return loss + self.unlikelihood * (penalties * shares * weights[owner]).sum()
 
-    def _candidates(self, row: Row, step: int) -> list[int]:
-        """Labels with the target's score and another error type; one of them if ``sampled``."""
+    def candidates(self, row: Row, step: int) -> list[int]:
+        """Return the labels to push down, as indices in the row's tree.
+
+        They have the target's score and another error type; with ``sampled`` it is one of them.
+        """
         target = row.tree.labels[row.target]
         if not type_of(target):
             return []
@@ -78,7 +96,16 @@ class JointObjective(Objective):
         return others
 
     def _shares(self, likelihood: Tensor, owner: Tensor, num_rows: int) -> Tensor:
-        """Weight of each candidate among its row's, ``[candidates]``, summing to one per row."""
+        """Return each candidate's weight among its row's; they sum to one per row.
+
+        Args:
+            likelihood: Log-probability of each candidate, ``[candidates]``.
+            owner: Index of each candidate's row, ``[candidates]``.
+            num_rows: Number of rows.
+
+        Returns:
+            ``[candidates]``.
+        """
         if self.negatives == "sampled":
             return torch.ones_like(likelihood)
         table = likelihood.new_full((num_rows, len(owner)), float("-inf"))
@@ -89,23 +116,35 @@ class JointObjective(Objective):
         return table[owner].softmax(-1)[columns, columns]
 
     def _differing(self, rows: Sequence[Row], wrong: list[list[int]], whole: Tensor) -> Tensor:
-        """True from the first token in which a candidate leaves its row's target."""
+        """Return a mask, true from the first token in which a candidate leaves its row's target.
+
+        Args:
+            rows: Rows of the micro-batch.
+            wrong: Candidates of each row.
+            whole: Mask of real tokens, ``[candidates, tokens]``.
+        """
         starts = []
         for row, labels in zip(rows, wrong, strict=True):
             target = row.tree.paths[row.target]
             for label in labels:
                 pairs = enumerate(zip(target, row.tree.paths[label], strict=False))
-                starts.append(next(place for place, (own, other) in pairs if own != other))
-        places = torch.arange(whole.shape[1], device=whole.device)
-        return places >= torch.tensor(starts, device=whole.device).unsqueeze(1)
+                starts.append(next(depth for depth, (wanted, other) in pairs if wanted != other))
+        depths = torch.arange(whole.shape[1], device=whole.device)
+        return depths >= torch.tensor(starts, device=whole.device).unsqueeze(1)
 
 
 def _path_logprobs(
     logits: Tensor, rows: Sequence[Row], labels: Sequence[Sequence[int]]
 ) -> tuple[Tensor, Tensor]:
-    """Token log-probabilities of some labels of each row, in order: ``[sequences, tokens]``.
+    """Return the token log-probabilities of the given labels, and the mask of real tokens.
 
-    Also the mask of real tokens.
+    Args:
+        logits: ``[rows, slots, vocabulary]``.
+        rows: Rows of the micro-batch.
+        labels: Labels of each row, as indices in its tree.
+
+    Returns:
+        Both ``[sequences, tokens]``, the sequences in the order of ``labels``.
     """
     paths = [
         torch.tensor([(i, slot, token) for slot, token in row.tree.paths[label]])

@@ -1,30 +1,62 @@
-"""Scalar rewards trained on pairs."""
+"""Scalar rewards of single responses, trained on pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import label_logprobs
-from judging.tasks import JudgeTask, get_task
+from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from losses import BradleyTerryLoss
 from train.loop.batches import Row, Rows
-from train.loop.trainer import Trainer
-from train.objectives.focal import Objective
+from train.loop.model_runner import ModelRunner
+from train.objectives.base import Objective
+from train.setup.recipe import Section
 
 REWARD = "truthful-reward"
 FIRST, SECOND = "A", "B"
 
 
+class PairSection(Section):
+    """Pairwise logistic loss."""
+
+    margin: float = Field(default=0.0, ge=0)
+    """How much higher the chosen response should score."""
+
+
+class PairSupervision:
+    """Reads both responses of a pair, each alone, and learns which one people preferred.
+
+    Args:
+        encoder: Encoder of the backbone to train.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._tree = encoder.tree(get_task(REWARD).labels("plain"))
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return one request of the reward task for each response."""
+        return each_response(example)
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return the reward task's tree, and the index of the pair's label among A, B and None."""
+        task = get_task(example.task)
+        task.check(example)
+        return self._tree, task.labels(task.rubric(example)).index(task.target(example))
+
+
 def each_response(example: LabelledExample) -> tuple[JudgeRequest, JudgeRequest]:
-    """The two responses of a pair, each to be rewarded alone."""
+    """Return the two responses of a pair as requests for a reward."""
     shared = example.request().model_copy(update={"task": REWARD, "mode": "score"})
     first, second = (
         shared.model_copy(update={"responses": (response,)}) for response in example.responses
@@ -32,25 +64,8 @@ def each_response(example: LabelledExample) -> tuple[JudgeRequest, JudgeRequest]
     return first, second
 
 
-class RewardLayout:
-    """The reward task's tree; the target is the pair's label among A, B and None."""
-
-    def __init__(self) -> None:
-        self._tree: LabelTree | None = None
-
-    def __call__(
-        self, task: JudgeTask, example: LabelledExample, encoder: Encoder
-    ) -> tuple[LabelTree, int]:
-        """Tree of one response, and the index of what people preferred."""
-        task.check(example)
-        preference = task.labels(task.rubric(example)).index(task.target(example))
-        if self._tree is None:
-            self._tree = encoder.tree(get_task(REWARD).labels("plain"))
-        return self._tree, preference
-
-
 def rewards(logits: Tensor, tree: LabelTree) -> Tensor:
-    """Log-odds of Good over Bad, ``[N]``, from logits at the tree's slots."""
+    """Return the log-odds of Good over Bad, ``[N]``, from logits at the tree's slots."""
     good, bad = label_logprobs(logits, tree).unbind(1)
     return good - bad
 
@@ -58,7 +73,7 @@ def rewards(logits: Tensor, tree: LabelTree) -> Tensor:
 def pair_losses(
     loss: BradleyTerryLoss, first: Tensor, second: Tensor, rows: Sequence[Row]
 ) -> Tensor:
-    """Loss of each pair, ``[rows]``, given the rewards of its first and second response."""
+    """Return the loss of each pair, ``[rows]``, given the rewards of its two responses."""
     labels = [row.example.label for row in rows]
     won = torch.tensor([label != SECOND for label in labels], device=first.device)
     ties = torch.tensor([label not in (FIRST, SECOND) for label in labels], device=first.device)
@@ -73,26 +88,21 @@ class RewardObjective(Objective):
     loss: BradleyTerryLoss
 
     def denominator(self, rows: Sequence[Row]) -> float:
-        """Weighted number of pairs."""
+        """Return the weighted number of pairs."""
         return sum(row.example.weight for row in rows)
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Weighted sum over pairs, given the logits of both responses of each, in order."""
+        """Return the weighted sum over pairs, given the logits of both responses of each."""
         first, second = rewards(outputs, rows[0].tree).view(-1, 2).unbind(1)
         weights = torch.tensor([row.example.weight for row in rows], device=outputs.device)
         return (pair_losses(self.loss, first, second, rows) * weights).sum()
 
+    def measure(self, runner: ModelRunner, rows: Rows) -> dict[str, float]:
+        """Return the accuracy over decided pairs, and the mean pairwise loss without a margin.
 
-class RewardTrainer(Trainer):
-    """Watches how often the preferred response gets the higher reward."""
-
-    def describe_target(self, row: Row) -> str:
-        """Which response people preferred; no token is supervised."""
-        return f"preferred: {row.example.label}"
-
-    def measure(self, rows: Rows) -> dict[str, float]:
-        """Accuracy over decided pairs, and the mean pairwise loss."""
-        scores = torch.tensor(np.array(self.score(rows)))
+        A pair is right where the preferred response has the higher reward.
+        """
+        scores = torch.tensor(np.array(runner.label_logprobs(rows)))
         first, second = (scores[..., 0] - scores[..., 1]).unbind(1)
         right = [
             (a > b) == (row.example.label == FIRST)
@@ -103,3 +113,7 @@ class RewardTrainer(Trainer):
             "accuracy": float(np.mean(right)) if right else float("nan"),
             "nll": pair_losses(BradleyTerryLoss(), first, second, rows.rows).mean().item(),
         }
+
+    def describe_target(self, row: Row, tokenizer: Any) -> str:
+        """Return which response people preferred; no token is supervised."""
+        return f"preferred: {row.example.label}"

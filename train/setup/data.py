@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError, FieldError, Missing
 from judging.records import read_records
 from judging.scoring.prompts import read_image
 from judging.tasks import get_task
@@ -13,63 +14,110 @@ from judging.types import LabelledExample
 from train.setup.recipe import DataSection
 
 
-def load_splits(data: DataSection) -> dict[str, list[LabelledExample]]:
-    """Read ``train``, ``val`` and, where given, ``cal`` and ``test``.
+@dataclass(frozen=True)
+class Splits:
+    """Labelled rows of a run, by what they are used for."""
 
-    Rows a task decides without the model (empty responses) are not trained on.
+    train: list[LabelledExample]
+    val: list[LabelledExample]
+    """Scored during training; selects the best adapter."""
+    cal: list[LabelledExample] | None = None
+    """Fits the calibration."""
+    test: list[LabelledExample] | None = None
+    """Reported on once, at the end."""
+    watched: dict[str, list[LabelledExample]] = field(default_factory=dict)
+    """Rows of earlier stages, by name: scored with every validation, never used to select."""
+
+    def map(self, change: Callable[[list[LabelledExample]], list[LabelledExample]]) -> Splits:
+        """Return the splits with every list of rows changed."""
+        return Splits(
+            change(self.train),
+            change(self.val),
+            None if self.cal is None else change(self.cal),
+            None if self.test is None else change(self.test),
+            {name: change(rows) for name, rows in self.watched.items()},
+        )
+
+
+def read_splits(data: DataSection) -> Splits:
+    """Read ``train``, ``val`` and, where the recipe names them, ``cal`` and ``test``.
+
+    Rows that a task decides without the model (empty responses) are not trained on.
 
     Raises:
         CustosError: If a file is missing, a row is bad (the message names file, row and field), or
             the answerer to exclude is in no split or leaves one empty.
     """
-    splits = {
-        "train": [row for path in data.train for row in _read(path, data.limit)],
-        "val": _read(data.val, data.val_limit),
-    }
-    for name, path in (("cal", data.cal), ("test", data.test)):
-        if path:
-            splits[name] = _read(path, None)
+    splits = Splits(
+        [row for path in data.train for row in _read(path, data.limit)],
+        _read(data.val, data.val_limit),
+        _read(data.cal) if data.cal else None,
+        _read(data.test) if data.test else None,
+    )
     if data.exclude_answerer:
-        splits = _hold_out(splits, data.exclude_answerer)
-    for name in ("train", "val"):
-        splits[name] = list(_needing_a_model(splits[name]))
-        if not splits[name]:
-            raise CustosError(f"data.{name}: no rows to use")
+        splits = _without_answerer(splits, data.exclude_answerer)
+    splits = replace(splits, train=_for_the_model(splits.train), val=_for_the_model(splits.val))
+    for name, rows in (("train", splits.train), ("val", splits.val)):
+        if not rows:
+            raise FieldError(f"data.{name}", "no rows to use")
     return splits
 
 
 def read_split(
     path: Path, limit: int | None = None, exclude_answerer: str | None = None
 ) -> list[LabelledExample]:
-    """Rows of a split that need a model and are not of an answerer.
+    """Read the rows of a split that need a model and are not by one answerer.
 
-    At most ``limit`` before any are left out.
+    Args:
+        path: File of the split.
+        limit: Most rows to read, before any are left out.
+        exclude_answerer: The answerer (``metadata.answerer``) whose rows to leave out.
 
     Raises:
         CustosError: If the file is missing or a row is bad.
     """
-    rows = _needing_a_model(_read(path, limit))
+    rows = _for_the_model(_read(path, limit))
     return [row for row in rows if exclude_answerer is None or _answerer(row) != exclude_answerer]
 
 
-def _hold_out(
-    splits: dict[str, list[LabelledExample]], answerer: str
-) -> dict[str, list[LabelledExample]]:
-    """Every split without the answerer; the test with nothing else."""
-    known = sorted({str(_answerer(row)) for rows in splits.values() for row in rows})
-    if answerer not in known:
-        raise CustosError(f"data.exclude_answerer: '{answerer}' is none of {', '.join(known)}")
-    kept = {
-        name: [row for row in rows if (_answerer(row) == answerer) == (name == "test")]
-        for name, rows in splits.items()
-    }
-    for name in ("cal", "test"):
-        if kept.get(name) == []:
-            raise CustosError(f"data.{name}: no rows are left with exclude_answerer={answerer}")
-    return kept
+def check_graded_splits(splits: Splits, data: DataSection) -> None:
+    """Check the rows of ``cal`` and ``test`` before training, not after it.
+
+    Raises:
+        CustosError: If a task cannot judge a row, does not declare its label, or a picture cannot
+            be read; the message names file and row.
+    """
+    for path, rows in ((data.cal, splits.cal), (data.test, splits.test)):
+        readable: set[str] = set()
+        for row in rows or ():
+            try:
+                task = get_task(row.task)
+                task.check(row)
+                task.target(row)
+                for source in set(row.images) - readable:
+                    read_image(source)
+                    readable.add(source)
+            except FieldError as error:
+                raise error.at(f"{path}: row '{row.id}'") from None
+            except CustosError as error:
+                raise CustosError(f"{path}: row '{row.id}': {error}") from None
 
 
-def _read(path: Path, limit: int | None) -> list[LabelledExample]:
+def _without_answerer(splits: Splits, answerer: str) -> Splits:
+    """Leave the answerer out of every split; leave everybody else out of the test."""
+    every = [*splits.train, *splits.val, *(splits.cal or ()), *(splits.test or ())]
+    answerers = sorted({str(_answerer(row)) for row in every})
+    if answerer not in answerers:
+        raise FieldError("data.exclude_answerer", f"'{answerer}' is none of {', '.join(answerers)}")
+    others = splits.map(lambda rows: [row for row in rows if _answerer(row) != answerer])
+    test = splits.test and [row for row in splits.test if _answerer(row) == answerer]
+    for name, rows in (("cal", others.cal), ("test", test)):
+        if rows == []:
+            raise FieldError(f"data.{name}", f"no rows are left with exclude_answerer={answerer}")
+    return replace(others, test=test)
+
+
+def _read(path: Path, limit: int | None = None) -> list[LabelledExample]:
     if not path.is_file():
         raise Missing(f"{path}: no such split; make it with 'custos prep'")
     rows = [
@@ -79,28 +127,9 @@ def _read(path: Path, limit: int | None) -> list[LabelledExample]:
     return rows[:limit]
 
 
-def check_rows(rows: Iterable[LabelledExample]) -> None:
-    """Check rows of ``cal`` and ``test`` before training, not after it.
-
-    Raises:
-        CustosError: If a task cannot judge a row, does not declare its label, or a picture cannot
-            be read; the message names the row.
-    """
-    readable: set[str] = set()
-    for row in rows:
-        try:
-            task = get_task(row.task)
-            task.check(row)
-            task.target(row)
-            for source in set(row.images) - readable:
-                read_image(source)
-                readable.add(source)
-        except CustosError as error:
-            raise CustosError(f"row '{row.id}': {error}") from None
-
-
-def _needing_a_model(rows: Iterable[LabelledExample]) -> Iterable[LabelledExample]:
-    return (row for row in rows if get_task(row.task).rule(row) is None)
+def _for_the_model(rows: Sequence[LabelledExample]) -> list[LabelledExample]:
+    """Return the rows that no rule of their task decides."""
+    return [row for row in rows if get_task(row.task).rule(row) is None]
 
 
 def _answerer(row: LabelledExample) -> object:

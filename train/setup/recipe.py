@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -11,9 +10,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from judging.card import run_folder
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
-from train.setup.recipe_files import RECIPES, find_recipe
+from judging.models.backbones import Dtype
 
 
 class Section(BaseModel):
@@ -28,13 +27,13 @@ class DataSection(Section):
     train: tuple[Path, ...] = Field(min_length=1)
     """One or more files, trained on together."""
     val: Path
-    """Watched during training; picks the best adapter."""
+    """Scored during training; selects the best adapter."""
     cal: Path | None = None
     """Fits the calibration; never used for selection."""
     test: Path | None = None
     """Reported on once, at the end."""
     limit: int | None = Field(default=None, gt=0)
-    """Train on the first so many rows of each file."""
+    """Train on only the first ``limit`` rows of each file."""
     val_limit: int | None = Field(default=None, gt=0)
     exclude_answerer: str | None = None
     """Leave this ``metadata.answerer`` out of train, val and cal, and test on it alone."""
@@ -68,14 +67,14 @@ class OptimSection(Section):
     max_grad_norm: float = Field(default=1.0, gt=0)
     epochs: int = Field(default=1, gt=0)
     max_steps: int | None = Field(default=None, gt=0)
-    """Stop after so many optimizer steps, whatever ``epochs`` says."""
+    """Stop after this many optimizer steps, even if ``epochs`` would take more."""
     batch_size: int = Field(default=16, gt=0)
     """Rows per optimizer step over all processes."""
     micro_batch_size: int = Field(default=16, gt=0)
-    """Rows per forward pass of one process; the rest is accumulated."""
+    """Rows per forward pass of one process; gradients of several passes are added up."""
     whole_questions: bool = False
-    """Shuffle questions, not rows, so that a batch reads a question once for all its responses;
-    rows with pictures go by their group."""
+    """Shuffle questions, not rows, so that a batch reads a question once for all its responses.
+    Rows with pictures are kept together by their group instead."""
 
     @model_validator(mode="after")
     def _divisible(self) -> OptimSection:
@@ -88,23 +87,33 @@ class OptimSection(Section):
 
 
 class RunSection(Section):
-    """Where and how it runs."""
+    """Where and how a run trains."""
 
     output: Path
+    """Run folder: checkpoints, log and, at the end, the judge."""
     seed: int = 0
     precision: Literal["bf16", "fp32"] = "bf16"
-    """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast (on a CPU without
-    bfloat16 instructions everything is computed in float32)."""
+    """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast. A CPU without bfloat16
+    instructions computes everything in float32."""
     gradient_checkpointing: bool = False
     """Saves memory on long prompts; the instruction is then not shared between rows."""
     response_budget: int = Field(default=1024, gt=0)
+    """Most tokens of one response; longer ones lose their middle."""
     log_every: int = Field(default=10, gt=0)
+    """Steps between two lines of loss and speed."""
     eval_every: int = Field(default=100, gt=0)
+    """Steps between two validations."""
     save_every: int = Field(default=100, gt=0)
+    """Steps between two checkpoints."""
+
+    @property
+    def dtype(self) -> Dtype:
+        """Return what the backbone's weights are rounded to."""
+        return "bfloat16" if self.precision == "bf16" else "float32"
 
 
 class Recipe(Section):
-    """What every recipe has; each script adds its loss."""
+    """The sections of every recipe; each script adds its own."""
 
     backbone: str
     data: DataSection
@@ -112,7 +121,7 @@ class Recipe(Section):
     optim: OptimSection
     run: RunSection
     provenance: dict[str, Any] | None = None
-    """File hashes and versions that a finished run writes into its ``recipe.yaml``; not read."""
+    """File hashes and versions; a finished run writes them and no run reads them."""
 
     @property
     def files(self) -> dict[str, Path]:
@@ -128,41 +137,18 @@ class Recipe(Section):
 R = TypeVar("R", bound=Section)
 
 
-def load_recipe(
-    kind: type[R],
-    script: Path,
-    argv: Sequence[str] | None = None,
-    folder: Path = RECIPES,
-) -> R:
-    """Read a recipe from the command line of a training script.
+def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
+    """Read and validate a recipe file.
 
     Args:
         kind: Recipe model of the script.
-        script: The script's path; without ``--config`` the recipe of the same name is used.
-        argv: Arguments; default those of the process.
-        folder: Where the recipe of the same name lies.
+        path: YAML file.
+        overrides: ``key.path=value``, applied in order; values are YAML.
 
     Raises:
-        CustosError: If the file is missing, or a key is unknown or out of range (named).
+        CustosError: If the file is missing or not a recipe.
+        FieldError: If a key is unknown, missing or out of range.
     """
-    parser = argparse.ArgumentParser(
-        prog=f"accelerate launch train/{script.name}",
-        description=f"Train with a recipe. Example: accelerate launch train/{script.name} "
-        f"--config embedded/demo optim.lr=1e-4 run.output=runs/try",
-    )
-    parser.add_argument(
-        "--config",
-        type=find_recipe,
-        default=folder / f"{script.stem}.yaml",
-        help="A file, or the name of a recipe that came with custos: custos recipe list.",
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key.path=value")
-    arguments = parser.parse_args(argv)
-    return parse_recipe(kind, arguments.config, arguments.overrides)
-
-
-def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
-    """Read and validate a recipe file with dotted overrides (values are YAML)."""
     if not path.is_file():
         raise CustosError(f"{path}: no such recipe")
     try:
@@ -175,12 +161,16 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
     except yaml.YAMLError as error:
         raise CustosError(f"{path}: not valid YAML: {error}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "value_error":  # of a section or the whole: it names the keys itself
-            section = f"{key}: " if key else ""
-            raise CustosError(f"{path}: {section}{first['ctx']['error']}") from None
-        raise CustosError(f"{path}: key '{key}': {first['msg']} (got {first['input']!r})") from None
+        raise _with_value(error, str(path)) from None
+
+
+def _with_value(error: ValidationError, location: str) -> FieldError:
+    """Return the first error, with the value that the recipe gives if it is a single one."""
+    mistake = FieldError.from_validation(error, location, whole="recipe")
+    value = error.errors(include_url=False)[0]["input"]
+    if isinstance(value, dict | list | tuple | BaseModel):
+        return mistake
+    return FieldError(mistake.field, f"{mistake.message} (got {value!r})", location)
 
 
 def _apply(values: dict[str, Any], override: str) -> None:

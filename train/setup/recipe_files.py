@@ -34,15 +34,15 @@ def find_recipe(name: str) -> Path:
     """Return the file of a recipe.
 
     Args:
-        name: A file, or the name of a recipe that came with custos.
+        name: A file, or the name of a recipe that came with custos, with or without ``.yaml``.
 
     Raises:
         CustosError: If it is neither; the error names the nearest recipe.
     """
     if Path(name).is_file():
         return Path(name)
-    if name in recipe_names():
-        return RECIPES / f"{name}{SUFFIX}"
+    if (shipped := name.removesuffix(SUFFIX)) in recipe_names():
+        return RECIPES / f"{shipped}{SUFFIX}"
     raise CustosError(f"{name}: no such recipe; {_advice(name)}")
 
 

@@ -1,16 +1,18 @@
-"""Experience replay: earlier tasks' rows mixed into a later stage."""
+"""Experience replay: rows of an earlier task mixed into a later stage."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from judging.errors import CustosError
+from judging.errors import FieldError
 from judging.types import LabelledExample
+from train.setup.data import Splits, read_split
 from train.setup.recipe import Section
 
 
@@ -20,11 +22,29 @@ class ReplaySection(Section):
     train: tuple[Path, ...] = ()
     """Training splits of the earlier stage; empty: no replay."""
     val: Path | None = None
-    """Validation split of the earlier stage, watched for forgetting."""
+    """Validation split of the earlier stage, scored to see what the judge forgets."""
     rho: float = Field(default=1.0, ge=0)
     of: Literal["task2", "task1"] = "task2"
     """What ``rho`` is a share of; the paper leaves it open."""
     val_limit: int | None = Field(default=None, gt=0)
+
+
+def with_replay(
+    splits: Splits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
+) -> Splits:
+    """Add sampled earlier rows to the training split, and the earlier validation to the watched.
+
+    Raises:
+        CustosError: If a file is missing, a row is bad, or there are too few earlier rows.
+    """
+    train, watched = splits.train, splits.watched
+    if replay.train:
+        earlier = [row for path in replay.train for row in read_split(path, None, exclude_answerer)]
+        train = train + replay_sample(earlier, len(train), replay.rho, replay.of, seed)
+    if replay.val:
+        rows = read_split(replay.val, replay.val_limit, exclude_answerer)
+        watched = {**watched, "stage1": rows}
+    return replace(splits, train=train, watched=watched)
 
 
 def replay_sample(
@@ -40,27 +60,28 @@ def replay_sample(
 
     Args:
         earlier: Rows of the earlier stage.
-        num_task2: Rows of the new stage.
+        num_task2: Number of rows of the new stage.
         rho: Replay ratio.
-        of: Whether ``rho`` counts in new rows or in earlier rows.
+        of: Whether ``rho`` is a share of the new rows or of the earlier rows.
         seed: Any integer.
 
     Raises:
-        CustosError: If more rows are asked for than there are.
+        FieldError: If ``rho`` asks for more rows than there are.
     """
-    wanted = round(rho * (num_task2 if of == "task2" else len(earlier)))
-    if wanted > len(earlier):
-        raise CustosError(
-            f"replay.rho={rho} of {of} asks for {wanted} earlier rows, but there are {len(earlier)}"
+    count = round(rho * (num_task2 if of == "task2" else len(earlier)))
+    if count > len(earlier):
+        raise FieldError(
+            "replay.rho",
+            f"{rho} of {of} asks for {count} earlier rows, but there are {len(earlier)}",
         )
     rng = random.Random(f"replay/{seed}")
     strata: dict[tuple[str, str], list[LabelledExample]] = {}
     for row in rng.sample(earlier, len(earlier)):
         strata.setdefault((row.task, row.label), []).append(row)
-    # Largest remainders: the shares add up to what is wanted.
-    shares = {key: wanted * len(rows) / max(1, len(earlier)) for key, rows in strata.items()}
+    # Largest remainders: the counts of the strata add up to the count asked for.
+    shares = {key: count * len(rows) / max(1, len(earlier)) for key, rows in strata.items()}
     counts = {key: int(share) for key, share in shares.items()}
-    rest = sorted(shares, key=lambda key: (counts[key] - shares[key], key))
-    for key in rest[: wanted - sum(counts.values())]:
+    by_remainder = sorted(shares, key=lambda key: (counts[key] - shares[key], key))
+    for key in by_remainder[: count - sum(counts.values())]:
         counts[key] += 1
     return [row for key, rows in sorted(strata.items()) for row in rows[: counts[key]]]

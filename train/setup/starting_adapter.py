@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from safetensors import safe_open
 from torch import nn
 
 from judging.card import CARD_FILE, JudgeCard, shipped_judges
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError, FieldError, Missing
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
 from judging.models.backbones import Backbone
 from judging.models.embedded import text_version
 from train.setup.recipe import Recipe
 
+AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
-def with_shape_of_init(recipe: Recipe) -> Recipe:
-    """The recipe with rank, alpha and modules of the adapter that it starts from, if of one.
+
+def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
+    """Return the recipe with rank, alpha and modules of the adapter that ``adapter.init`` names.
 
     Raises:
-        CustosError: If there is none, or the recipe asks for another shape.
+        CustosError: If there is no such adapter.
+        FieldError: If the recipe asks for another shape.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder is None:
@@ -43,48 +47,54 @@ def with_shape_of_init(recipe: Recipe) -> Recipe:
         "modules": tuple(m for m in ALL_MODULES if any(f".{m}_proj." in name for name in names)),
     }
     for key, value in shape.items():
-        asked = getattr(adapter, key)
-        differs = set(asked) != set(value) if key == "modules" else asked != value
+        given = getattr(adapter, key)
+        differs = set(given) != set(value) if key == "modules" else given != value
         if key in adapter.model_fields_set and differs:
-            raise CustosError(
-                f"adapter.{key}={asked}: the adapter of adapter.init={adapter.init} has {value}"
+            raise FieldError(
+                f"adapter.{key}", f"{given}: the adapter of adapter.init={adapter.init} has {value}"
             )
     return recipe.model_copy(update={"adapter": adapter.model_copy(update=shape)})
 
 
-def adapted_model(recipe: Recipe, backbone: Backbone) -> Any:
-    """The backbone's model with the recipe's trainable adapter, fresh or from an earlier run.
+def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
+    """Return the backbone with the recipe's trainable adapter, fresh or from an earlier run.
 
-    Adapters change the text tower alone, so an earlier run may have had another vision tower.
+    Adapters change only the text tower, so an earlier run may have had another vision tower.
 
     Raises:
         CustosError: If the earlier run's adapter was trained on other text weights.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder:
-        card = folder / CARD_FILE
-        if card.is_file():
-            trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
-            if text_version(trained_on) != text_version(backbone.version):
-                raise CustosError(
-                    f"adapter.init={adapter.init}: trained on version {trained_on}, which has "
-                    f"other text weights than version {backbone.version} of {backbone.name}"
-                )
+        _check_text_weights(recipe, folder, backbone)
         adapted = load_adapter(backbone.model, folder, trainable=True)
         _set_dropout(adapted, adapter.dropout)
-        return adapted
-    return add_adapter(
-        backbone.model,
-        r=adapter.r,
-        alpha=adapter.alpha,
-        dropout=adapter.dropout,
-        modules=adapter.modules,
-        seed=recipe.run.seed,
-    )
+    else:
+        adapted = add_adapter(
+            backbone.model,
+            r=adapter.r,
+            alpha=adapter.alpha,
+            dropout=adapter.dropout,
+            modules=adapter.modules,
+            seed=recipe.run.seed,
+        )
+    return backbone.with_model(adapted)
+
+
+def _check_text_weights(recipe: Recipe, folder: Path, backbone: Backbone) -> None:
+    card = folder / CARD_FILE
+    if not card.is_file():
+        return
+    trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
+    if text_version(trained_on) != text_version(backbone.version):
+        raise CustosError(
+            f"adapter.init={recipe.adapter.init}: trained on version {trained_on}, which has "
+            f"other text weights than version {backbone.version} of {backbone.name}"
+        )
 
 
 def _set_dropout(adapted: Any, dropout: float) -> None:
-    """Put the recipe's dropout in place of what the adapter was saved with."""
+    """Replace the dropout that the adapter was saved with by the recipe's."""
     from peft.tuners.lora import LoraLayer
 
     for module in adapted.modules():

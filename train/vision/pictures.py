@@ -1,4 +1,4 @@
-"""Drawn pictures with what is to be read from them, and where."""
+"""Drawn pictures, each with what it shows and where."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from rich.console import Console
 from rich.progress import track
-from torch import Tensor, nn
 
 from data_prep.synthetic.charts.generate import CaptionedPicture, draw_captioned
 from data_prep.synthetic.charts.scenes import NAME, VALUES
@@ -25,136 +24,111 @@ from judging.models.backbones import Backbone
 SHIFT_PIXELS = 6
 TOKEN_PIXELS = 28
 FACTS = (NAME, "number", *VALUES, "to be written")
-UNSEEN = -100  # what cross-entropy leaves out
-POOL_FROM = 1000  # pictures; starting processes takes seconds
+"""What is to be read: the last at a token of the caption, the others at an item's points."""
+POOL_FROM = 1000
+"""Pictures from which on several processes draw; to start them takes seconds."""
+
+Shift = tuple[int, int]
+"""Pixels to the right and down."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, the tokens its first visual tokens are to become, and what is to be read where."""
+    """A picture, the tokens that its visual tokens learn, and what is to be read where."""
 
     pixels: NDArray[np.uint8]
     """``[H, W, 3]``"""
     kind: str
+    """Kind of chart."""
     targets: tuple[int, ...]
-    places: tuple[tuple[float, float], ...]
-    """In pixels."""
+    """Tokens of the caption; the first visual tokens learn to be their embeddings."""
+    points: tuple[tuple[float, float], ...]
+    """Where facts are drawn, in pixels from the left and from above."""
     facts: tuple[tuple[str | None, ...], ...]
-    """At each place, in the order of ``FACTS``; ``None`` for what is not to be seen there."""
+    """At each point, in the order of ``FACTS``; ``None`` for what is not shown there."""
     roles: tuple[tuple[str | None, ...], ...]
-    """For every target, what it is to say of which item; ``FACTS``, all but the last ``None``."""
+    """For every target, which fact of which item it writes; in the order of ``FACTS``, all ``None``
+    except the last."""
     sources: tuple[tuple[int, ...], ...]
-    """For every target, the places that show it."""
-
-
-class Reader(nn.Module):
-    """Tells facts from the patches of a visual token; used in training only.
-
-    Args:
-        width: Features of a token's patches side by side.
-        pictures: Where the possible facts are taken from.
-    """
-
-    def __init__(self, width: int, pictures: Sequence[Picture]) -> None:
-        super().__init__()
-        found = [fact for picture in pictures for fact in (*picture.facts, *picture.roles)]
-        self.known = [sorted(set(column) - {None}) for column in zip(*found, strict=True)]
-        self.linear = nn.Linear(width, sum(map(len, self.known)))
-
-    def forward(self, features: Tensor) -> tuple[Tensor, ...]:
-        """Logits ``[N, facts]`` for each of ``FACTS`` from features ``[N, width]``."""
-        logits: Tensor = self.linear(features)
-        return torch.split(logits, [len(known) for known in self.known], dim=-1)
-
-    def targets(self, facts: Sequence[Sequence[str | None]]) -> Tensor:
-        """Class of each fact, ``[N, FACTS]`` int64; ``UNSEEN`` for none or one never met."""
-        return torch.tensor(
-            [
-                [known.index(fact) if fact in known else UNSEEN for known, fact in pairs]
-                for pairs in (zip(self.known, row, strict=True) for row in facts)
-            ]
-        )
-
-
-def tokens_at(picture: Picture, shift: tuple[int, int]) -> list[int]:
-    """The visual token over each place of a picture that was shifted to the right and down."""
-    down, across = (size // TOKEN_PIXELS for size in picture.pixels.shape[:2])
-    found = []
-    for x, y in picture.places:
-        column = min(max(int(x + shift[0]) // TOKEN_PIXELS, 0), across - 1)
-        row = min(max(int(y + shift[1]) // TOKEN_PIXELS, 0), down - 1)
-        found.append(row * across + column)
-    return found
-
-
-def by_size(pictures: Sequence[Picture]) -> list[list[Picture]]:
-    """The pictures of each size together."""
-    sizes = sorted({picture.pixels.shape for picture in pictures})
-    return [[p for p in pictures if p.pixels.shape == size] for size in sizes]
+    """For every target, the indices of the points that show what it writes."""
 
 
 def draw(backbone: Backbone, count: int, seed: int) -> list[Picture]:
     """Draw pictures, on all cores where there are many.
 
     Args:
-        backbone: Whose tokens the captions are made of.
-        count: How many.
+        backbone: Its tokenizer splits the captions into tokens.
+        count: Number of pictures.
         seed: Other seeds give other pictures.
     """
-    return [picture_of(backbone, one) for one in track(_drawn(count, seed), "drawing", total=count)]
+    console = Console()
+    drawings = track(
+        _captioned(count, seed),
+        "drawing",
+        total=count,
+        console=console,
+        disable=not console.is_terminal,
+    )
+    return [make_picture(backbone, drawing) for drawing in drawings]
 
 
-def _drawn(count: int, seed: int) -> Iterator[CaptionedPicture]:
-    if count < POOL_FROM:
-        yield from map(partial(draw_captioned, seed), range(count))
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
-        yield from pool.map(partial(draw_captioned, seed), range(count), chunksize=50)
-
-
-def picture_of(backbone: Backbone, drawn: CaptionedPicture) -> Picture:
-    """What of a drawn picture the tower learns."""
+def make_picture(backbone: Backbone, drawing: CaptionedPicture) -> Picture:
+    """Return what the tower learns of a drawing."""
     from PIL import Image
 
-    scene = drawn.scene
-    with Image.open(io.BytesIO(drawn.png)) as picture:
-        pixels = np.asarray(picture.convert("RGB"))
-    facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
-    places = [
-        {"number": position.item, **{fact: facts[fact][position.item] for fact in position.facts}}
-        for position in drawn.positions
+    scene = drawing.scene
+    with Image.open(io.BytesIO(drawing.png)) as image:
+        pixels = np.asarray(image.convert("RGB"))
+    values = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
+    points = [
+        {"number": point.item, **{fact: values[fact][point.item] for fact in point.facts}}
+        for point in drawing.positions
     ]
     encoded = backbone.tokenizer(scene.describe(), return_offsets_mapping=True)
-    told = [(item, fact) for text, item, fact in scene.caption() for _ in text]  # by character
-    said = [told[end - 1] for _, end in encoded["offset_mapping"]]
+    roles_by_character = [(item, fact) for text, item, fact in scene.caption() for _ in text]
+    roles = [roles_by_character[end - 1] for _, end in encoded["offset_mapping"]]
     return Picture(
         pixels,
         scene.kind,
-        tuple(encoded["input_ids"]),
-        tuple((position.x, position.y) for position in drawn.positions),
-        tuple(
-            tuple(str(shown[fact]) if fact in shown else None for fact in FACTS) for shown in places
+        targets=tuple(encoded["input_ids"]),
+        points=tuple((point.x, point.y) for point in drawing.positions),
+        facts=tuple(
+            tuple(str(point[fact]) if fact in point else None for fact in FACTS) for point in points
         ),
-        tuple((*[None] * (len(FACTS) - 1), f"{item} {fact}") for item, fact in said),
-        tuple(
+        roles=tuple((*[None] * (len(FACTS) - 1), f"{item} {fact}") for item, fact in roles),
+        sources=tuple(
             tuple(
                 number
-                for number, position in enumerate(drawn.positions)
-                if position.item == item and fact in position.facts
+                for number, point in enumerate(drawing.positions)
+                if point.item == item and fact in point.facts
             )
-            for item, fact in said
+            for item, fact in roles
         ),
     )
 
 
-def vary(
-    pixels: NDArray[np.uint8], rng: random.Random
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """Shift by a few pixels (edges repeat), change brightness and contrast; say how far it moved.
+def by_size(pictures: Sequence[Picture]) -> list[list[Picture]]:
+    """Return the pictures grouped by size."""
+    sizes = sorted({picture.pixels.shape for picture in pictures})
+    return [[p for p in pictures if p.pixels.shape == size] for size in sizes]
+
+
+def tokens_at(picture: Picture, shift: Shift) -> list[int]:
+    """Return the visual token over each point of a picture that was shifted."""
+    rows, columns = (size // TOKEN_PIXELS for size in picture.pixels.shape[:2])
+    tokens = []
+    for x, y in picture.points:
+        column = min(max(int(x + shift[0]) // TOKEN_PIXELS, 0), columns - 1)
+        row = min(max(int(y + shift[1]) // TOKEN_PIXELS, 0), rows - 1)
+        tokens.append(row * columns + column)
+    return tokens
+
+
+def vary(pixels: NDArray[np.uint8], rng: random.Random) -> tuple[NDArray[np.uint8], Shift]:
+    """Shift a picture by a few pixels (edges repeat) and change its brightness and contrast.
 
     Returns:
-        The picture, and by how many pixels to the right and down its contents are moved.
+        The picture, and how far its contents have moved.
     """
     down, right = (rng.randint(0, 2 * SHIFT_PIXELS) for _ in range(2))
     height, width = pixels.shape[:2]
@@ -163,3 +137,12 @@ def vary(
     contrast, brightness = math.exp(rng.gauss(0, 0.1)), rng.gauss(0, 8)
     changed = np.clip((moved - 128.0) * contrast + 128 + brightness, 0, 255)
     return np.asarray(changed, dtype=np.uint8), (SHIFT_PIXELS - right, SHIFT_PIXELS - down)
+
+
+def _captioned(count: int, seed: int) -> Iterator[CaptionedPicture]:
+    if count < POOL_FROM:
+        yield from map(partial(draw_captioned, seed), range(count))
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
+        yield from pool.map(partial(draw_captioned, seed), range(count), chunksize=50)

@@ -25,8 +25,7 @@ from experiments.findings.ablation import (
 )
 from judging import CustosError, Judge, LabelledExample
 from judging.records import read_records
-from tests.train.made_up import examples, write_split
-from tests.train.test_hieval_stage2 import _analysed as analysed
+from tests.train.made_up import analysed, examples, write_split
 
 
 def _results(**shifts: float) -> dict[str, list[dict[str, Any]]]:

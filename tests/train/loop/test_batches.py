@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,8 @@ from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
-from train.loop.batches import Row, Rows
+from train.loop.batches import LabelSupervision, MicroBatch, Rows, StepPlan
+from train.setup.recipe import OptimSection
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +29,24 @@ def rows(backbone: Backbone) -> Rows:
     return encoded(backbone, [example(i, **more) for i, more in enumerate(fields)])
 
 
-def _ids(steps: list[list[list[Row]]]) -> list[list[list[str]]]:
+def _plan(
+    rows: Rows, batch_size: int, micro_batch_size: int, seed: int = 0, **optim: Any
+) -> StepPlan:
+    sizes = {"batch_size": batch_size, "micro_batch_size": micro_batch_size}
+    return StepPlan(rows, OptimSection.model_validate({"lr": 1.0, **sizes, **optim}), seed)
+
+
+def _ids(steps: list[list[MicroBatch]]) -> list[list[list[str]]]:
     return [[[row.example.id for row in micro] for micro in step] for step in steps]
 
 
 def test_the_order_is_a_function_of_seed_and_epoch(backbone: Backbone, rows: Rows) -> None:
-    first = _ids(rows.steps(8, 4, seed=3, epoch=1))
-    assert first == _ids(rows.steps(8, 4, seed=3, epoch=1))
+    first = _ids(_plan(rows, 8, 4, 3).epoch(1))
+    assert first == _ids(_plan(rows, 8, 4, 3).epoch(1))
     again = encoded(backbone, [row.example for row in rows.rows])
-    assert first == _ids(again.steps(8, 4, seed=3, epoch=1))
-    assert first != _ids(rows.steps(8, 4, seed=3, epoch=2))
-    assert first != _ids(rows.steps(8, 4, seed=4, epoch=1))
+    assert first == _ids(_plan(again, 8, 4, 3).epoch(1))
+    assert first != _ids(_plan(rows, 8, 4, 3).epoch(2))
+    assert first != _ids(_plan(rows, 8, 4, 4).epoch(1))
 
 
 @settings(max_examples=40)
@@ -45,13 +54,9 @@ def test_the_order_is_a_function_of_seed_and_epoch(backbone: Backbone, rows: Row
 def test_every_row_at_most_once_per_epoch(
     rows: Rows, per_step: int, micro_batch_size: int, epoch: int, whole_questions: bool
 ) -> None:
-    steps = rows.steps(
-        per_step * micro_batch_size,
-        micro_batch_size,
-        seed=0,
-        epoch=epoch,
-        whole_questions=whole_questions,
-    )
+    batch_size = per_step * micro_batch_size
+    plan = _plan(rows, batch_size, micro_batch_size, whole_questions=whole_questions)
+    steps = plan.epoch(epoch)
     counts = Counter(row.example.id for step in steps for micro in step for row in micro)
     assert set(counts.values()) <= {1}
     left_out = len(rows) - sum(counts.values())
@@ -68,7 +73,7 @@ def test_all_rows_take_part_over_the_epochs(rows: Rows) -> None:
     seen = {
         row.example.id
         for epoch in range(6)
-        for step in rows.steps(16, 4, seed=0, epoch=epoch)
+        for step in _plan(rows, 16, 4).epoch(epoch)
         for micro in step
         for row in micro
     }
@@ -77,7 +82,7 @@ def test_all_rows_take_part_over_the_epochs(rows: Rows) -> None:
 
 def test_rows_of_a_micro_batch_have_like_lengths(backbone: Backbone) -> None:
     rows = encoded(backbone, [example(i, responses=("green " * (i % 40),)) for i in range(64)])
-    micros = [micro for step in rows.steps(8, 8, 0, 0) for micro in step]
+    micros = [micro for step in _plan(rows, 8, 8).epoch(0) for micro in step]
     padding = sum(max(r.length for r in m) * len(m) - sum(r.length for r in m) for m in micros)
     # Eight neighbours of 64 rows between 0 and 39 words; in random order it would be a third.
     assert padding < 0.1 * sum(row.length for row in rows.rows)
@@ -85,11 +90,13 @@ def test_rows_of_a_micro_batch_have_like_lengths(backbone: Backbone) -> None:
 
 def test_whole_questions_stay_together(backbone: Backbone) -> None:
     rows = encoded(backbone, [example(i, question=f"What is {i % 20}?") for i in range(80)])
-    micros = [micro for step in rows.steps(16, 16, 0, 0, whole_questions=True) for micro in step]
+    micros = [
+        micro for step in _plan(rows, 16, 16, whole_questions=True).epoch(0) for micro in step
+    ]
     assert len(micros) == 5
     for micro in micros:
         assert sorted(Counter(row.example.question for row in micro).values()) == [4, 4, 4, 4]
-    scattered = [micro for step in rows.steps(16, 16, 0, 0) for micro in step]
+    scattered = [micro for step in _plan(rows, 16, 16).epoch(0) for micro in step]
     assert any(len({row.example.question for row in micro}) > 4 for micro in scattered)
 
 
@@ -98,7 +105,7 @@ def test_rows_with_pictures_stay_with_their_group(backbone: Backbone, tmp_path: 
     made = [example(i, question=f"{i}?", group=f"g{i % 5}", images=(picture,)) for i in range(20)]
     micros = [
         micro
-        for step in encoded(backbone, made).steps(4, 4, 0, 0, whole_questions=True)
+        for step in _plan(encoded(backbone, made), 4, 4, whole_questions=True).epoch(0)
         for micro in step
     ]
     assert [len({row.example.group for row in micro}) for micro in micros] == [1] * 5
@@ -132,5 +139,5 @@ def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> N
 )
 def test_bad_rows_are_named(backbone: Backbone, fields: dict[str, object], message: str) -> None:
     bad = [*examples(2), example(7, **fields)]
-    with pytest.raises(CustosError, match=rf"^row '7': .*{message}"):
-        Rows(bad, Encoder(backbone))
+    with pytest.raises(CustosError, match=rf"^split 'val': row '7': .*{message}"):
+        Rows(bad, LabelSupervision(Encoder(backbone)), "val")

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +11,8 @@ from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, recipe, trainer
-from train.loop import trainer as loop
-from train.loop.batches import Row, Rows
 from train.loop.checkpoint import best_folder, trainable
-from train.loop.trainer import Trainer, accelerator_for, dropout_seed
+from train.loop.trainer import Trainer, dropout_seed
 
 
 def _losses(trained: Trainer) -> list[float]:
@@ -38,7 +34,7 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
     progress = learner.fit()
     losses = _losses(learner)
     assert np.mean(losses[-3:]) < 0.5 * losses[0]
-    assert progress.step == learner.total_steps == 18
+    assert progress.step == learner.plan.total_steps == 18
     validated = [entry for entry in progress.history if "val_nll" in entry]
     assert [entry["step"] for entry in validated] == [0, 9, 18]
     assert validated[0]["val_accuracy"] < 0.9
@@ -53,15 +49,19 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
 
 def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path, optim__epochs=1), small, examples(16))
-    before = {name: p.detach().clone() for name, p in learner.unwrapped.named_parameters()}
+    before = {name: p.detach().clone() for name, p in learner.runner.unwrapped.named_parameters()}
     learner.fit()
     moved = {
         name
-        for name, p in learner.unwrapped.named_parameters()
+        for name, p in learner.runner.unwrapped.named_parameters()
         if not torch.equal(p.detach(), before[name])
     }
-    assert moved == set(trainable(learner.unwrapped))
+    assert moved == set(_adapter(learner))
     assert all("lora_" in name and "language_model" in name for name in moved)
+
+
+def _adapter(learner: Trainer) -> dict[str, torch.nn.Parameter]:
+    return trainable(learner.runner.unwrapped)
 
 
 def _step_with_sgd(learner: Trainer, micro_batches: list[list[int]]) -> dict[str, torch.Tensor]:
@@ -69,13 +69,13 @@ def _step_with_sgd(learner: Trainer, micro_batches: list[list[int]]) -> dict[str
     sgd = torch.optim.SGD(learner.parameters, lr=1.0)
     learner.optimizer = learner.accelerator.prepare(sgd)
     with torch.no_grad():
-        for name, parameter in trainable(learner.unwrapped).items():
+        for name, parameter in _adapter(learner).items():
             if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
                 parameter.fill_(0.03)
-    before = {name: p.detach().clone() for name, p in trainable(learner.unwrapped).items()}
-    rows = learner.rows.rows
-    learner._step([[rows[i] for i in micro] for micro in micro_batches])
-    return {name: before[name] - p.detach() for name, p in trainable(learner.unwrapped).items()}
+    before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
+    rows = learner.rows.train.rows
+    learner.train_step([[rows[i] for i in micro] for micro in micro_batches])
+    return {name: before[name] - p.detach() for name, p in _adapter(learner).items()}
 
 
 def test_accumulation_equals_one_large_batch(tiny_folder: str, tmp_path: Path) -> None:
@@ -127,12 +127,14 @@ def test_gradient_checkpointing_leaves_the_vision_tower_out(small: str, tmp_path
     picture = save_picture(tmp_path / "a.png", 60, 60)
     settings = recipe(tmp_path, run__gradient_checkpointing=True)
     learner = trainer(settings, small, [example(i, images=(picture,)) for i in range(8)])
-    [patches] = [m for n, m in learner.unwrapped.named_modules() if n.endswith("patch_embed")]
-    found: list[bool] = []
-    patches.register_forward_hook(lambda *given: found.append(given[-1].requires_grad))
-    learner._step([learner.rows.rows[:4], learner.rows.rows[4:]])
-    assert found
-    assert not any(found)
+    [patches] = [
+        m for n, m in learner.runner.unwrapped.named_modules() if n.endswith("patch_embed")
+    ]
+    needs_gradient: list[bool] = []
+    patches.register_forward_hook(lambda *given: needs_gradient.append(given[-1].requires_grad))
+    learner.train_step([learner.rows.train.rows[:4], learner.rows.train.rows[4:]])
+    assert needs_gradient
+    assert not any(needs_gradient)
 
 
 def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) -> None:
@@ -141,73 +143,28 @@ def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) 
     assert all(0 <= seed < 2**32 for seed in seeds)
     for seed in (4295, -1, 2**40):
         learner = trainer(recipe(tmp_path / str(seed), run__seed=seed), small, examples(16))
-        learner._step(learner._epoch(0)[0])
+        learner.train_step(learner.plan.epoch(0)[0])
 
 
 def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> None:
     data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
     learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
-    before = {name: p.detach().clone() for name, p in trainable(learner.unwrapped).items()}
-    rows = learner.rows.rows
-    assert learner._step([rows[:4], rows[4:8]]) == 0
-    assert all(torch.equal(p, before[n]) for n, p in trainable(learner.unwrapped).items())
-    assert learner._step([rows[:4], rows[8:12]]) > 0
-    assert not all(torch.equal(p, before[n]) for n, p in trainable(learner.unwrapped).items())
+    before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
+    rows = learner.rows.train.rows
+    assert learner.train_step([rows[:4], rows[4:8]]) == 0
+    assert all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
+    assert learner.train_step([rows[:4], rows[8:12]]) > 0
+    assert not all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path), small, examples(16))
-    for name, parameter in trainable(learner.unwrapped).items():
+    for name, parameter in _adapter(learner).items():
         if "lora_B" in name:
             parameter.data.fill_(float("inf"))
     learner.progress.step = 6
     with pytest.raises(CustosError, match=r"^step 7: loss nan and gradient norm nan are not"):
-        learner._step(learner._epoch(0)[0])
-
-
-def test_pictures_are_scored_some_at_a_time(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    data = [example(i, images=(picture,) if i % 2 else ()) for i in range(7)]
-    learner = trainer(recipe(tmp_path), small, examples(16), data)
-    expected = learner.score(learner.val)
-    held: list[int] = []
-    prompts = Rows.prompts
-
-    def count(self: Rows, rows: list[Row]) -> Any:
-        held.append(len(rows))
-        return prompts(self, rows)
-
-    monkeypatch.setattr(Rows, "prompts", count)
-    monkeypatch.setattr(loop, "PICTURED_AT_ONCE", 3)
-    np.testing.assert_allclose(learner.score(learner.val), expected, rtol=1e-5, atol=1e-5)
-    assert held == [3, 3, 1]
-
-
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        # Two of ten steps warm up; then 8 steps of decay from 1.
-        ("linear", [0.5, 1.0, 1.0, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
-        ("constant", [0.5] + [1.0] * 9),
-        (
-            "cosine",
-            [0.5, 1.0, *(0.5 * (1 + math.cos(math.pi * done / 8)) for done in range(8))],
-        ),
-    ],
-)
-def test_learning_rate(small: str, tmp_path: Path, schedule: str, expected: list[float]) -> None:
-    settings = recipe(
-        tmp_path,
-        optim__lr=1.0,
-        optim__schedule=schedule,
-        optim__warmup_ratio=0.2,
-        optim__max_steps=10,
-        optim__epochs=5,
-    )
-    learner = trainer(settings, small, examples(16))
-    assert [learner._lr(step) for step in range(10)] == pytest.approx(expected)
+        learner.train_step(learner.plan.epoch(0)[0])
 
 
 def test_too_few_rows_for_a_step(small: str, tmp_path: Path) -> None:
@@ -220,22 +177,17 @@ def test_more_processes_than_micro_batches(
 ) -> None:
     """A process without a micro-batch would leave the others waiting for its gradients."""
     monkeypatch.setattr(Accelerator, "num_processes", 3)
-    with pytest.raises(CustosError, match="holds 2 micro-batches .* fewer than the 3 processes"):
+    with pytest.raises(
+        CustosError,
+        match="field 'optim.batch_size': 8 holds 2 micro-batches .* fewer than the 3 processes",
+    ):
         trainer(recipe(tmp_path), small, examples(16))
 
 
-@pytest.mark.parametrize(
-    ("precision", "has_bfloat16", "mixed_precision"),
-    [("bf16", True, "bf16"), ("bf16", False, "no"), ("fp32", True, "no")],
-)
-def test_autocast_follows_the_cpu(
-    precision: str,
-    has_bfloat16: bool,
-    mixed_precision: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_bfloat16})
-    accelerator = accelerator_for(recipe(tmp_path, run__precision=precision))
-    assert accelerator.mixed_precision == mixed_precision
+def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16))
+    backbone = learner.rows.train.encoder.backbone.model
+    learner.fit()
+    learner.free_memory()
+    assert {parameter.device.type for parameter in backbone.parameters()} == {"meta"}
+    assert learner.accelerator.is_main_process, "the accelerator still tells the processes apart"

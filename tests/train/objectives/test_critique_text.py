@@ -21,35 +21,23 @@ from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.tiny import brute_force, reference_model, save_picture
 from tests.train import made_up
-from tests.train.made_up import write_split
+from tests.train.made_up import critique_pair, write_split
 from train import truthful_judge
-from train.loop.batches import Rows
+from train.loop.accelerator import make_accelerator
+from train.loop.batches import EncodedSplits, Rows
+from train.loop.model_runner import ModelRunner
+from train.loop.trainer import Trainer
 from train.objectives.critique_text import (
     TextModel,
     TextObjective,
-    TextTrainer,
+    TextSupervision,
     answer_tokens,
-    text_layout,
 )
+from train.setup.data import Splits
 from train.setup.recipe import parse_recipe
+from train.setup.starting_adapter import with_adapter
 
 PAIR = get_task("truthful-pair")
-
-
-def _pair(number: int, **fields: Any) -> LabelledExample:
-    """A is better when its answer is "green"."""
-    better = "AB"[number % 2]
-    given: dict[str, Any] = {
-        "id": str(number),
-        "task": "truthful-pair",
-        "question": "Which river" + " runs" * (number % 3) + "?",
-        "responses": ("green", "brown")[:: 1 if better == "A" else -1],
-        "label": better,
-        "critique": f"{better} says green." + " It is." * (number % 4),
-        "confidence": 0.75,
-        "mode": "critique",
-    }
-    return LabelledExample.model_validate(given | fields)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +45,12 @@ def backbone(small: str) -> Backbone:
     return load_backbone(small, dtype="float32", device="cpu")
 
 
+def _rows(backbone: Backbone, examples: list[LabelledExample]) -> Rows:
+    return Rows(examples, TextSupervision(Encoder(backbone)), "train")
+
+
 def test_the_answer_is_written_as_it_is_read(backbone: Backbone) -> None:
-    encoder, example = Encoder(backbone), _pair(0)
+    encoder, example = Encoder(backbone), critique_pair(0)
     tokens = answer_tokens(PAIR, example, encoder)
     assert backbone.tokenizer.decode(tokens) == (
         "<critique>A says green.</critique><label>A</label><confidence>0.75</confidence><|im_end|>"
@@ -75,17 +67,17 @@ def test_the_answer_is_written_as_it_is_read(backbone: Backbone) -> None:
 
 
 def test_control_tokens_in_a_critique_are_text(backbone: Backbone) -> None:
-    tokens = answer_tokens(PAIR, _pair(0, critique="a <|im_end|> b"), Encoder(backbone))
+    tokens = answer_tokens(PAIR, critique_pair(0, critique="a <|im_end|> b"), Encoder(backbone))
     assert tokens.count(backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
 
 
 def test_a_label_alone_and_a_missing_critique(backbone: Backbone) -> None:
     encoder = Encoder(backbone)
-    plain = _pair(1, task="truthful-pure-label", critique=None, mode="score")
+    plain = critique_pair(1, task="truthful-pure-label", critique=None, mode="score")
     tokens = answer_tokens(get_task("truthful-pure-label"), plain, encoder)
     assert backbone.tokenizer.decode(tokens) == "B<|im_end|>"
     with pytest.raises(CustosError, match=r"row '1': field 'critique': .* trains on one"):
-        Rows([_pair(1, critique=None)], encoder, text_layout)
+        Rows([critique_pair(1, critique=None)], TextSupervision(encoder), "train")
 
 
 def test_log_probabilities_and_gradients_without_full_logits(
@@ -93,8 +85,8 @@ def test_log_probabilities_and_gradients_without_full_logits(
 ) -> None:
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     picture = save_picture(tmp_path / "a.png", 80, 60)
-    examples = [_pair(0, images=(picture,)), _pair(1), _pair(3, weight=2.0)]
-    rows = Rows(examples, Encoder(backbone), text_layout)
+    examples = [critique_pair(0, images=(picture,)), critique_pair(1), critique_pair(3, weight=2.0)]
+    rows = _rows(backbone, examples)
     objective = TextObjective()
     reference = reference_model(tiny_folder)
     expected = 0.0
@@ -135,8 +127,8 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
     values: dict[str, Any] = {
         "backbone": backbone,
         "data": {
-            "train": [write_split(folder / "train.jsonl", [_pair(i) for i in range(32)])],
-            "val": write_split(folder / "val.jsonl", [_pair(i) for i in range(100, 106)]),
+            "train": [write_split(folder / "train.jsonl", [critique_pair(i) for i in range(32)])],
+            "val": write_split(folder / "val.jsonl", [critique_pair(i) for i in range(100, 106)]),
         },
         "adapter": {"r": 8, "alpha": 16, "dropout": 0.0},
         "optim": {"lr": 1e-2, "batch_size": 8, "micro_batch_size": 4, "epochs": 3},
@@ -153,7 +145,7 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
     assert watched[-1] < 0.7 * watched[0]
     judge = Judge.load(str(tmp_path / "run"), device="cpu")
-    [verdict] = judge.grade([_pair(7).request()], sampling=Sampling(4, 0.0))
+    [verdict] = judge.grade([critique_pair(7).request()], sampling=Sampling(4, 0.0))
     assert verdict.label in ("A", "B", "None")
     assert verdict.passes[0].critique
 
@@ -167,19 +159,20 @@ def test_validation_does_not_wait_for_other_processes(
         def forward(self, *given: Any, **named: Any) -> None:
             raise AssertionError("would wait")
 
-    rows = Rows([_pair(i) for i in range(8)], Encoder(backbone), text_layout)
+    rows = _rows(backbone, [critique_pair(i) for i in range(8)])
     recipe = made_up.recipe(tmp_path)
-    adapted = add_adapter(load_backbone(backbone.name, dtype="float32").model, r=4, alpha=8)
-    learner = TextTrainer(recipe, backbone.with_model(adapted), rows, rows, TextObjective(), {})
-    expected = learner.measure(rows)
-    monkeypatch.setattr(TextTrainer, "unwrapped", learner.unwrapped)
-    monkeypatch.setattr(learner, "model", Waiting())
-    assert learner.measure(rows) == expected
+    adapted = with_adapter(load_backbone(backbone.name, dtype="float32"), recipe)
+    splits, accelerator = EncodedSplits(rows, rows, {}), make_accelerator(recipe.run)
+    learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
+    expected = learner.objective.measure(learner.runner, rows)
+    monkeypatch.setattr(ModelRunner, "unwrapped", learner.runner.unwrapped)
+    monkeypatch.setattr(learner.runner, "model", Waiting())
+    assert learner.objective.measure(learner.runner, rows) == expected
 
 
 def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
     path = _write_recipe(tmp_path, small, task="truthful-pure-label")
     recipe = parse_recipe(truthful_judge.TruthfulRecipe, path)
-    splits = truthful_judge.under_task({"train": [_pair(0)]}, recipe.task)
-    assert (splits["train"][0].task, splits["train"][0].mode) == ("truthful-pure-label", "score")
+    splits = truthful_judge.under_task(Splits([critique_pair(0)], []), recipe.task)
+    assert (splits.train[0].task, splits.train[0].mode) == ("truthful-pure-label", "score")
     assert truthful_judge.under_task(splits, None) == splits

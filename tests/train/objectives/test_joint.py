@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from judging.models.adapters import add_adapter
-from judging.models.backbones import load_backbone
+from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.packing import shared_rows
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel, make_tree_batch
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
-from train.loop.batches import Row, Rows
+from train.loop.batches import LabelSupervision, Row, Rows
 from train.objectives.joint import JointObjective, Negatives, Span
 
 LAMBDA = 0.3
@@ -51,6 +51,10 @@ def _examples(folder: Path) -> list[LabelledExample]:
     return [*rows, replayed]
 
 
+def _rows(examples: list[LabelledExample], backbone: Backbone) -> Rows:
+    return Rows(examples, LabelSupervision(Encoder(backbone)), "train")
+
+
 def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:
     """Token log-probabilities of a label from one plain row of its own, ``[tokens]``."""
     prompt = rows.prompts([row])[0]
@@ -76,7 +80,7 @@ def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) ->
         if kind:
             assert len(others) == 4
             if objective.negatives == "sampled":
-                others = objective._candidates(row, step)
+                others = objective.candidates(row, step)
             tokens = [_logprobs(model, row, rows, i) for i in others]
             likelihood = torch.stack([t.sum() for t in tokens]).detach()
             if objective.negatives == "hardest":
@@ -102,7 +106,7 @@ def test_one_tree_equals_separate_passes(
     tiny_folder: str, tmp_path: Path, negatives: Negatives, span: Span
 ) -> None:
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
-    rows = Rows(_examples(tmp_path), Encoder(backbone))
+    rows = _rows(_examples(tmp_path), backbone)
     objective = JointObjective(LAMBDA, negatives, span, seed=3)
     gradients, losses = [], []
     for model in (backbone.model, reference_model(tiny_folder)):
@@ -142,29 +146,29 @@ def _row(rows: Rows, label: str) -> Row:
 def test_negatives_have_the_targets_score_and_another_type(
     tiny_folder: str, tmp_path: Path
 ) -> None:
-    rows = Rows(_examples(tmp_path), Encoder(load_backbone(tiny_folder, dtype="float32")))
+    rows = _rows(_examples(tmp_path), load_backbone(tiny_folder, dtype="float32"))
     every = JointObjective(LAMBDA, "all", "whole", seed=0)
     row = _row(rows, "Wrong; Reasoning Error")
-    assert sorted(row.tree.labels[i] for i in every._candidates(row, 0)) == [
+    assert sorted(row.tree.labels[i] for i in every.candidates(row, 0)) == [
         "Wrong; Image Misunderstanding",
         "Wrong; Other",
         "Wrong; Overthinking",
         "Wrong; Unanswerable",
     ]
-    assert every._candidates(_row(rows, "Correct"), 0) == []
-    assert every._candidates(_row(rows, "Wrong"), 0) == [], "a replayed row has no error type"
+    assert every.candidates(_row(rows, "Correct"), 0) == []
+    assert every.candidates(_row(rows, "Wrong"), 0) == [], "a replayed row has no error type"
     sampled = JointObjective(LAMBDA, "sampled", "whole", seed=0)
-    drawn = [sampled._candidates(row, step) for step in range(200)]
+    drawn = [sampled.candidates(row, step) for step in range(200)]
     assert all(len(one) == 1 for one in drawn)
-    counts = {index: drawn.count([index]) for index in every._candidates(row, 0)}
+    counts = {index: drawn.count([index]) for index in every.candidates(row, 0)}
     assert all(30 <= count <= 70 for count in counts.values()), counts
-    assert drawn == [sampled._candidates(row, step) for step in range(200)]
-    assert drawn != [JointObjective(LAMBDA, "sampled", "whole", 1)._candidates(row, s)
+    assert drawn == [sampled.candidates(row, step) for step in range(200)]
+    assert drawn != [JointObjective(LAMBDA, "sampled", "whole", 1).candidates(row, s)
                      for s in range(200)]  # fmt: skip
 
 
 def test_without_lambda_it_is_the_likelihood(tiny_folder: str, tmp_path: Path) -> None:
-    rows = Rows(_examples(tmp_path), Encoder(load_backbone(tiny_folder, dtype="float32"))).rows[:4]
+    rows = _rows(_examples(tmp_path), load_backbone(tiny_folder, dtype="float32")).rows[:4]
     slots = max(row.tree.num_slots for row in rows)
     logits = torch.randn(4, slots, 420, generator=torch.Generator().manual_seed(1))
     expected = 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from judging.errors import CustosError
 from tests.train.made_up import example, examples, write_split
-from train.setup.data import check_rows, load_splits
+from train.setup.data import Splits, check_graded_splits, read_splits
 from train.setup.recipe import DataSection
 
 
@@ -22,21 +22,22 @@ def _section(folder: Path, **fields: Any) -> DataSection:
 def test_splits_are_read_in_order(tmp_path: Path) -> None:
     more = write_split(tmp_path / "more.jsonl", examples(3, 50))
     section = _section(tmp_path)
-    splits = load_splits(section.model_copy(update={"train": (*section.train, Path(more))}))
-    assert splits.keys() == {"train", "val"}
-    assert [row.id for row in splits["train"]] == ["0", "1", "2", "3", "4", "5", "50", "51", "52"]
+    splits = read_splits(section.model_copy(update={"train": (*section.train, Path(more))}))
+    assert splits.cal is None and splits.test is None and not splits.watched
+    assert [row.id for row in splits.train] == ["0", "1", "2", "3", "4", "5", "50", "51", "52"]
 
 
 def test_limits(tmp_path: Path) -> None:
-    splits = load_splits(_section(tmp_path, limit=2, val_limit=3))
-    assert (len(splits["train"]), len(splits["val"])) == (2, 3)
+    splits = read_splits(_section(tmp_path, limit=2, val_limit=3))
+    assert (len(splits.train), len(splits.val)) == (2, 3)
 
 
 def test_rows_decided_by_rule_are_not_trained_on_but_tested(tmp_path: Path) -> None:
     rows = [example(0), example(1, responses=("  ",)), example(2)]
     path = write_split(tmp_path / "holes.jsonl", rows)
-    splits = load_splits(_section(tmp_path, train=[path], val=path, test=path))
-    assert [len(splits[name]) for name in ("train", "val", "test")] == [2, 2, 3]
+    splits = read_splits(_section(tmp_path, train=[path], val=path, test=path))
+    assert splits.test is not None
+    assert [len(rows) for rows in (splits.train, splits.val, splits.test)] == [2, 2, 3]
 
 
 def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
@@ -45,18 +46,20 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     section = _section(
         tmp_path, train=[path], val=path, cal=path, test=path, exclude_answerer="ant"
     )
-    splits = load_splits(section)
-    for name in ("train", "val", "cal"):
-        assert {row.metadata["answerer"] for row in splits[name]} == {"bee"}
-    assert {row.metadata["answerer"] for row in splits["test"]} == {"ant"}
+    splits = read_splits(section)
+    for split in (splits.train, splits.val, splits.cal):
+        assert {row.metadata["answerer"] for row in split or ()} == {"bee"}
+    assert {row.metadata["answerer"] for row in splits.test or ()} == {"ant"}
 
 
 def test_an_answerer_nobody_knows_is_refused(tmp_path: Path) -> None:
     rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
     path = write_split(tmp_path / "both.jsonl", rows)
     section = _section(tmp_path, train=[path], val=path, exclude_answerer="ants")
-    with pytest.raises(CustosError, match=r"data\.exclude_answerer: 'ants' is none of ant, bee"):
-        load_splits(section)
+    with pytest.raises(
+        CustosError, match=r"field 'data\.exclude_answerer': 'ants' is none of ant, bee"
+    ):
+        read_splits(section)
 
 
 @pytest.mark.parametrize(("split", "only"), [("cal", "ant"), ("test", "bee")])
@@ -67,35 +70,35 @@ def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: 
         tmp_path / "one.jsonl", [row for row in rows if row.metadata["answerer"] == only]
     )
     section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: one})
-    with pytest.raises(CustosError, match=rf"data\.{split}: no rows are left with .*=ant"):
-        load_splits(section)
+    with pytest.raises(CustosError, match=rf"field 'data\.{split}': no rows are left with .*=ant"):
+        read_splits(section)
 
 
 def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
     section = _section(tmp_path, cal=tmp_path / "none.jsonl")
     with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):
-        load_splits(section)
+        read_splits(section)
 
 
 def test_an_empty_split_is_refused(tmp_path: Path) -> None:
     path = write_split(tmp_path / "empty.jsonl", [example(0, responses=("",))])
-    with pytest.raises(CustosError, match=r"data\.val: no rows to use"):
-        load_splits(_section(tmp_path, val=path))
+    with pytest.raises(CustosError, match=r"field 'data\.val': no rows to use"):
+        read_splits(_section(tmp_path, val=path))
 
 
 def test_a_bad_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
     with pytest.raises(CustosError, match=r"bad\.jsonl row 1: field 'label': Field required"):
-        load_splits(_section(tmp_path, train=[str(path)]))
+        read_splits(_section(tmp_path, train=[str(path)]))
 
 
 def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
     path = tmp_path / "bare.jsonl"
     lines = [example(i, id="").model_dump_json(exclude={"id"}) for i in range(2)]
     path.write_text("\n\n".join(lines), encoding="utf-8")
-    splits = load_splits(_section(tmp_path, val=path))
-    assert [row.id for row in splits["val"]] == [f"{path} row 1", f"{path} row 3"]
+    splits = read_splits(_section(tmp_path, val=path))
+    assert [row.id for row in splits.val] == [f"{path} row 1", f"{path} row 3"]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,12 @@ def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
         ({"images": ("none.png",)}, "'none.png' is not a readable picture"),
     ],
 )
-def test_rows_that_a_judge_cannot_take(fields: dict[str, Any], message: str) -> None:
-    check_rows(examples(3))
-    with pytest.raises(CustosError, match=rf"^row '7': .*{message}"):
-        check_rows([*examples(3), example(7, **fields)])
+def test_rows_that_a_judge_cannot_take(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    bad = [*examples(3), example(7, **fields)]
+    section = _section(tmp_path, cal="cal.jsonl", test="test.jsonl")
+    check_graded_splits(Splits([], [], test=examples(3)), section)
+    for splits, name in ((Splits([], [], cal=bad), "cal"), (Splits([], [], test=bad), "test")):
+        with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
+            check_graded_splits(splits, section)

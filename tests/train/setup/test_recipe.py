@@ -10,7 +10,7 @@ import yaml
 
 from judging.errors import CustosError
 from train.hieval_stage1 import Stage1Recipe
-from train.setup.recipe import Section, load_recipe, parse_recipe
+from train.setup.recipe import Section, parse_recipe
 from train.setup.recipe_files import RECIPES
 
 MINIMAL: dict[str, Any] = {
@@ -72,15 +72,15 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("optim.learning_rate=1", r"key 'optim\.learning_rate': Extra inputs are not permitted"),
-        ("colour=red", r"key 'colour': Extra inputs"),
-        ("optim.lr=0", r"key 'optim\.lr': .*greater than 0 \(got 0\)"),
-        ("optim.lr=fast", r"key 'optim\.lr': .*valid number.*\(got 'fast'\)"),
-        ("adapter.dropout=1", r"key 'adapter\.dropout': .*less than 1"),
-        ("loss.gamma=-1", r"key 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
-        ("optim.schedule=step", r"key 'optim\.schedule': "),
-        ("adapter.modules=[x]", r"key 'adapter\.modules\.0': "),
-        ("data.train=[]", r"key 'data\.train': .*at least 1 item"),
+        ("optim.learning_rate=1", r"field 'optim\.learning_rate': Extra inputs are not permitted"),
+        ("colour=red", r"field 'colour': Extra inputs"),
+        ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
+        ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
+        ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),
+        ("loss.gamma=-1", r"field 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
+        ("optim.schedule=step", r"field 'optim\.schedule': "),
+        ("adapter.modules=[x]", r"field 'adapter\.modules\.0': "),
+        ("data.train=[]", r"field 'data\.train': .*at least 1 item"),
         ("optim.micro_batch_size=5", "batch_size 16 is not a multiple of micro_batch_size 5"),
         ("optim.lr", r"'optim\.lr' is not of the form key\.path=value"),
         ("backbone.size=3", "override 'backbone.size=3': 'backbone' is not a section"),
@@ -97,7 +97,7 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
         parse_recipe(Stage1Recipe, tmp_path / "none.yaml")
     path = tmp_path / "x.yaml"
     path.write_text("backbone: embedded\n", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"x\.yaml: key 'data': Field required"):
+    with pytest.raises(CustosError, match=r"x\.yaml: field 'data': Field required"):
         parse_recipe(Stage1Recipe, path)
     path.write_text("a: [1", encoding="utf-8")
     with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML"):
@@ -111,13 +111,6 @@ def test_a_file_that_is_no_mapping(tmp_path: Path, content: str) -> None:
     for overrides in ([], ["optim.lr=1"]):
         with pytest.raises(CustosError, match=r"x\.yaml"):
             parse_recipe(Stage1Recipe, path, overrides)
-
-
-def test_command_line(path: Path) -> None:
-    arguments = ["--config", str(path), "optim.lr=1e-3"]
-    assert load_recipe(Stage1Recipe, Path("train/hieval_stage1.py"), arguments).optim.lr == 1e-3
-    with pytest.raises(CustosError, match=r"recipes/nothing_yet\.yaml: no such recipe"):
-        load_recipe(Stage1Recipe, Path("train/nothing_yet.py"), [])
 
 
 def _recipe_class(path: Path) -> type[Section]:

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from judging.errors import CustosError
 from tests.train.made_up import examples, write_split
-from train.hieval_stage2 import with_replay
-from train.setup.replay import ReplaySection, replay_sample
+from train.setup.data import Splits
+from train.setup.replay import ReplaySection, replay_sample, with_replay
 
 EARLIER = examples(90)  # every third Correct
 
 
 @given(st.integers(0, 90), st.integers(0, 9))
 def test_labels_keep_their_shares(num_task2: int, seed: int) -> None:
-    drawn = replay_sample(EARLIER, num_task2, 1.0, "task2", seed)
-    assert len(drawn) == num_task2
-    assert len({row.id for row in drawn}) == num_task2, "drawn without replacement"
-    counts = Counter(row.label for row in drawn)
+    sampled = replay_sample(EARLIER, num_task2, 1.0, "task2", seed)
+    assert len(sampled) == num_task2
+    assert len({row.id for row in sampled}) == num_task2, "drawn without replacement"
+    counts = Counter(row.label for row in sampled)
     assert abs(counts["Correct"] - num_task2 / 3) < 1
     assert abs(counts["Wrong"] - 2 * num_task2 / 3) < 1
 
@@ -38,7 +38,10 @@ def test_the_draw_is_the_seeds_alone() -> None:
 
 
 def test_more_than_there_is_is_refused() -> None:
-    with pytest.raises(CustosError, match="asks for 180 earlier rows, but there are 90"):
+    with pytest.raises(
+        CustosError,
+        match="field 'replay.rho': 2.0 of task2 asks for 180 earlier rows, but there are 90",
+    ):
         replay_sample(EARLIER, 90, 2.0, "task2", 0)
 
 
@@ -47,13 +50,13 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
     new = examples(20, 500)
     splits = with_replay(
-        {"train": new, "val": new[:3]}, ReplaySection(train=(earlier,), val=val, val_limit=6), 0
+        Splits(new, new[:3]), ReplaySection(train=(earlier,), val=val, val_limit=6), 0
     )
-    assert splits["train"][:20] == new
-    assert len(splits["train"]) == 40
-    assert [row.id for row in splits["watch:stage1"]] == [str(i) for i in range(200, 206)]
-    assert splits["val"] == new[:3]
-    assert with_replay({"train": new}, ReplaySection(), 0) == {"train": new}
+    assert splits.train[:20] == new
+    assert len(splits.train) == 40
+    assert [row.id for row in splits.watched["stage1"]] == [str(i) for i in range(200, 206)]
+    assert splits.val == new[:3]
+    assert with_replay(Splits(new, []), ReplaySection(), 0) == Splits(new, [])
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
@@ -63,6 +66,6 @@ def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
     ]
     earlier = Path(write_split(tmp_path / "earlier.jsonl", rows))
     new = examples(20, 500)
-    splits = with_replay({"train": new}, ReplaySection(train=(earlier,), val=earlier), 0, "ant")
-    for replayed in (splits["train"][20:], splits["watch:stage1"]):
+    splits = with_replay(Splits(new, []), ReplaySection(train=(earlier,), val=earlier), 0, "ant")
+    for replayed in (splits.train[20:], splits.watched["stage1"]):
         assert {row.metadata["answerer"] for row in replayed} == {"bee"}

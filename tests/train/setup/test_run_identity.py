@@ -65,14 +65,14 @@ def test_data_made_anew_is_other_data(
     """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
     path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)
     arguments = ["--config", str(path)]
-    save = Trainer._save
+    save = Trainer.save
 
     def save_and_die(self: Trainer) -> None:
         save(self)
         raise _KilledError
 
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        patch.setattr(Trainer, "_save", save_and_die)
+        patch.setattr(Trainer, "save", save_and_die)
         hieval_stage1.main(arguments)
     data = tmp_path / "train.jsonl"
     kept, hashed = data.read_text(encoding="utf-8"), file_sha256(data)

@@ -19,7 +19,7 @@ from tests.train.made_up import recipe, write_recipe
 from train import hieval_stage1
 from train.hieval_stage1 import Stage1Recipe
 from train.setup.recipe import AdapterSection
-from train.setup.starting_adapter import adapted_model, with_shape_of_init
+from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,9 @@ def test_its_shape_is_recorded(tmp_path: Path, init: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"r": 4}, "adapter.r=4: the adapter of adapter.init=.*init has 2"),
-        ({"alpha": 64}, "adapter.alpha=64: .* has 6"),
-        ({"modules": ("q",)}, r"adapter.modules=\('q',\): .* has \('q', 'down'\)"),
+        ({"r": 4}, "field 'adapter.r': 4: the adapter of adapter.init=.*init has 2"),
+        ({"alpha": 64}, "field 'adapter.alpha': 64: .* has 6"),
+        ({"modules": ("q",)}, r"field 'adapter.modules': \('q',\): .* has \('q', 'down'\)"),
     ],
 )
 def test_another_shape_is_refused(
@@ -60,7 +60,7 @@ def test_another_shape_is_refused(
 def test_dropout_is_the_recipes(small: str, tmp_path: Path, init: Path, dropout: float) -> None:
     backbone = load_backbone(small, dtype="float32")
     asked = with_shape_of_init(_from(tmp_path, init, dropout=dropout))
-    adapted = adapted_model(asked, backbone)
+    adapted = with_adapter(backbone, asked).model
     layers = [module for module in adapted.modules() if isinstance(module, LoraLayer)]
     found = {getattr(layer.lora_dropout["default"], "p", 0.0) for layer in layers}
     assert found == {dropout}
@@ -96,8 +96,8 @@ def test_a_missing_folder_is_named_before_the_backbone_loads(
     path = write_recipe(tmp_path, "/no/such/backbone")
     with pytest.raises(SystemExit):
         hieval_stage1.main(["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
+    error_text = capsys.readouterr().err
+    assert error_text.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
 
 
 def test_a_run_records_what_it_started_from(small: str, tmp_path: Path, init: Path) -> None:

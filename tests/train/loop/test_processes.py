@@ -9,7 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from tests.train import two_processes
+from tests.train.loop import two_processes
 
 
 def test_two_processes_equal_one_with_twice_the_accumulation(small: str, tmp_path: Path) -> None:
@@ -20,13 +20,13 @@ def test_two_processes_equal_one_with_twice_the_accumulation(small: str, tmp_pat
     two_processes.run(small, one)
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-        *("-m", "tests.train.two_processes", small, str(two)),
+        *("-m", "tests.train.loop.two_processes", small, str(two)),
     ]
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command,
         env=environment,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         timeout=600,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from judging.errors import CustosError
 from tests.train.made_up import example, examples, recipe, trainer
 from train.loop import batches
 from train.loop.batches import Row
-from train.loop.checkpoint import best_folder, load_checkpoint, save_checkpoint, whole_folder
+from train.loop.checkpoint import best_folder, load_checkpoint
 from train.loop.trainer import Trainer
+from train.objectives.focal import FocalObjective
 
 
 class _KilledError(Exception):
@@ -22,14 +23,14 @@ class _KilledError(Exception):
 
 
 def _kill_after_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    save = Trainer._save
+    save = Trainer.save
 
     def save_and_die(self: Trainer) -> None:
         save(self)
         if self.progress.step == step:
             raise _KilledError
 
-    monkeypatch.setattr(Trainer, "_save", save_and_die)
+    monkeypatch.setattr(Trainer, "save", save_and_die)
 
 
 @pytest.mark.parametrize("killed_at", [4, 8])
@@ -90,7 +91,7 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every step of every epoch once, also when the run is killed in a late epoch."""
-    monkeypatch.setattr(batches, "_WINDOW", 1)
+    monkeypatch.setattr(batches, "WINDOW", 1)
     data = [example(i, question="Which" + "?" * (int(i**0.5) % 7)) for i in range(60)]
     settings = recipe(
         tmp_path,
@@ -103,9 +104,9 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
 
     def train(killed_at: int | None) -> None:
         learner = trainer(settings, small, data)
-        lengths = [len(learner._epoch(epoch)) for epoch in range(5)]
+        lengths = [len(learner.plan.epoch(epoch)) for epoch in range(5)]
         assert len(set(lengths)) > 1, "or this proves nothing"
-        assert learner.total_steps == sum(lengths)
+        assert learner.plan.total_steps == sum(lengths)
 
         def step(micro_batches: list[list[Row]]) -> float:
             if learner.progress.step == killed_at:
@@ -113,11 +114,11 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
             seen.append([row.example.id for rows in micro_batches for row in rows])
             return 1.0
 
-        monkeypatch.setattr(learner, "_step", step)
-        monkeypatch.setattr(learner, "measure", lambda rows: {"nll": 1.0})
+        monkeypatch.setattr(learner, "train_step", step)
+        monkeypatch.setattr(FocalObjective, "measure", lambda self, runner, rows: {"nll": 1.0})
         if killed_at is None:
             learner.fit()
-            plan = [step for epoch in range(5) for step in learner._epoch(epoch)]
+            plan = [step for epoch in range(5) for step in learner.plan.epoch(epoch)]
             wanted = [[row.example.id for rows in step for row in rows] for step in plan]
             assert seen == wanted
         else:
@@ -136,20 +137,23 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     settings = recipe(
         tmp_path, optim__epochs=4, optim__max_steps=8, run__eval_every=3, run__save_every=4
     )
-    validate = Trainer._validate
+    validate = Trainer.validate
 
-    def validate_and_die(self: Trainer, board: Any) -> None:
-        validate(self, board)
+    def validate_and_die(self: Trainer) -> None:
+        validate(self)
         if self.progress.step == 6:
             raise _KilledError
 
-    monkeypatch.setattr(Trainer, "measure", lambda self, rows: {"nll": -self.progress.step})
+    likelihoods = count(0, -1)
+    monkeypatch.setattr(
+        FocalObjective, "measure", lambda self, runner, rows: {"nll": next(likelihoods)}
+    )
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        patch.setattr(Trainer, "_validate", validate_and_die)
+        patch.setattr(Trainer, "validate", validate_and_die)
         trainer(settings, small, examples(16)).fit()
     resumed = trainer(settings, small, examples(16))
     state = load_checkpoint(
-        tmp_path, resumed.unwrapped, resumed.optimizer.optimizer, resumed.identity
+        tmp_path, resumed.runner.unwrapped, resumed.optimizer.optimizer, resumed.identity
     )
     assert state is not None
     assert (state["step"], state["best"]["step"]) == (4, 3)
@@ -158,52 +162,3 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     assert any(not torch.equal(at_three[name], at_six[name]) for name in at_three)
     resumed.fit()
     assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
-
-
-def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    for text in ("old", "new"):
-        with whole_folder(tmp_path / "best-1") as folder:
-            (folder / "a").write_text(text)
-        assert (tmp_path / "best-1" / "a").read_text() == text
-    with pytest.raises(_KilledError), whole_folder(tmp_path / "best-1") as folder:
-        (folder / "a").write_text("trunc")
-        raise _KilledError
-    assert (tmp_path / "best-1" / "a").read_text() == "new"
-
-
-def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.AdamW(model.parameters())
-    model(torch.ones(1, 3)).sum().backward()
-    optimizer.step()
-    for step in (1, 2, 30):
-        save_checkpoint(tmp_path, step, model, optimizer, {"best": {}}, {})
-    (tmp_path / ".checkpoint-000031.partial").mkdir()  # as a kill would leave it
-    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == [
-        "checkpoint-000002",
-        "checkpoint-000030",
-    ]
-    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".pt", ".bin", ".pkl")]
-    other = torch.nn.Linear(3, 2)
-    fresh = torch.optim.AdamW(other.parameters())
-    assert load_checkpoint(tmp_path, other, fresh, {}) == {"step": 30, "best": {}}
-    assert torch.equal(other.weight, model.weight)
-    assert torch.equal(fresh.state[other.weight]["exp_avg"],
-                       optimizer.state[model.weight]["exp_avg"])  # fmt: skip
-
-
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    save_checkpoint(tmp_path, 1, model, torch.optim.AdamW(model.parameters()), {}, {})
-    other = torch.nn.Linear(3, 2, bias=False)
-    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
-        load_checkpoint(tmp_path, other, torch.optim.AdamW(other.parameters()), {})
-    wider = torch.nn.Linear(4, 2)
-    with pytest.raises(CustosError, match="holds other parameters than this recipe trains"):
-        load_checkpoint(tmp_path, wider, torch.optim.AdamW(wider.parameters()), {})
-
-
-def test_no_checkpoint(tmp_path: Path) -> None:
-    model = torch.nn.Linear(3, 2)
-    optimizer = torch.optim.AdamW(model.parameters())
-    assert load_checkpoint(tmp_path / "none", model, optimizer, {}) is None

@@ -1,6 +1,6 @@
 """Run by ``torchrun``: a few steps on every process, parameters saved by the first.
 
-``python -m torch.distributed.run ... -m tests.train.two_processes BACKBONE OUT``
+``python -m torch.distributed.run ... -m tests.train.loop.two_processes BACKBONE OUT``
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ def run(backbone: str, out: Path) -> None:
     )
     learner = trainer(settings, backbone, rows)
     learner.optimizer = learner.accelerator.prepare(torch.optim.SGD(learner.parameters, lr=1.0))
-    for step in learner._epoch(0):
-        learner._step(step)
+    for step in learner.plan.epoch(0):
+        learner.train_step(step)
         learner.progress.step += 1
-    scores = learner.score(learner.val)
+    scores = learner.runner.label_logprobs(learner.rows.val)
     if learner.accelerator.is_main_process:
-        tensors = {name: p.detach().clone() for name, p in trainable(learner.unwrapped).items()}
+        tensors = {
+            name: p.detach().clone() for name, p in trainable(learner.runner.unwrapped).items()
+        }
         tensors["scores"] = torch.tensor(np.array(scores))
         processes = learner.accelerator.num_processes
         save_file(tensors, out / "after.safetensors", metadata={"processes": str(processes)})

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.train.made_up import recipe
+from train.loop.accelerator import make_accelerator, threads_are_the_launchers
+
+
+@pytest.mark.parametrize(
+    ("precision", "has_bfloat16", "mixed_precision"),
+    [("bf16", True, "bf16"), ("bf16", False, "no"), ("fp32", True, "no")],
+)
+def test_autocast_follows_the_cpu(
+    precision: str,
+    has_bfloat16: bool,
+    mixed_precision: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_bfloat16})
+    accelerator = make_accelerator(recipe(tmp_path, run__precision=precision).run)
+    assert accelerator.mixed_precision == mixed_precision
+
+
+THREADS = """
+from train.loop.accelerator import make_accelerator
+from train.setup.recipe import RunSection
+import torch
+make_accelerator(RunSection(output="unused"))
+print(torch.get_num_threads())
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.parametrize(
+    ("environment", "options", "every_core"),
+    [
+        ({}, [], True),
+        ({"OMP_NUM_THREADS": "1"}, [], False),
+        ({}, ["--num_cpu_threads_per_process", "1"], False),
+        ({}, ["--num-cpu-threads-per-process=1"], False),
+    ],
+)
+def test_one_process_takes_every_core_unless_told_otherwise(
+    environment: dict[str, str], options: list[str], every_core: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "threads.py"
+    script.write_text(THREADS, encoding="utf-8")
+    root = str(Path(__file__).parents[3])
+    inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", *options, str(script)],
+        env={**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    cores = len(os.sched_getaffinity(0))
+    assert int(done.stdout) == (cores if every_core else 1)
+
+
+def test_two_processes_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert not threads_are_the_launchers()
+
+
+def test_without_a_launcher_the_user_set_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert not threads_are_the_launchers()

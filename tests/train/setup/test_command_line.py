@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+
+import pytest
+
+from judging.errors import CustosError, Missing
+from train.hieval_stage1 import Stage1Recipe
+from train.setup.command_line import command_line, launch_command, load_recipe
+from train.setup.run_log import LOG_FILE, RUN_LOG
+from train.vision_warmup import WarmupRecipe
+
+STAGE1, WARMUP = Path("train/hieval_stage1.py"), Path("train/vision_warmup.py")
+
+
+def test_a_script_takes_the_recipe_of_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the names of shipped recipes hold in any folder
+    recipe = load_recipe(Stage1Recipe, STAGE1, ["optim.lr=1e-3"])
+    assert (recipe.optim.lr, recipe.run.output) == (1e-3, Path("runs/hieval_stage1"))
+    warmup = load_recipe(WarmupRecipe, WARMUP, [], default="embedded/vision_warmup")
+    assert warmup.backbone == "embedded@1"
+    with pytest.raises(CustosError, match="nothing_yet: no such recipe"):
+        load_recipe(Stage1Recipe, Path("train/nothing_yet.py"), [])
+
+
+@pytest.mark.parametrize("name", ["embedded/demo", "embedded/demo.yaml"])
+def test_another_recipe_by_name_or_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe(Stage1Recipe, STAGE1, ["--config", name]).backbone == "embedded"
+    text = "backbone: mine\ndata: {train: [a], val: b}\noptim: {lr: 1}\nrun: {output: c}\n"
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    assert load_recipe(Stage1Recipe, STAGE1, ["--config", "mine.yaml"]).backbone == "mine"
+
+
+def test_the_command_is_what_was_typed() -> None:
+    command = "accelerate launch train/hieval_stage1.py"
+    assert launch_command(STAGE1, []) == command
+    assert launch_command(STAGE1, ["--config", "a"]) == f"{command} --config a"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (CustosError("no [such] row"), "error: no [such] row\n"),
+        (Missing("no backbone"), "error: no backbone; without it: custos prep\n"),
+    ],
+)
+def test_a_known_error_is_one_line(
+    error: CustosError, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught, command_line("custos prep"):
+        warnings.warn("a library's notice", stacklevel=1)
+        raise error
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == line
+
+
+def test_notices_of_libraries_go_to_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with command_line():
+        logging.getLogger("some.library").warning("before the folder exists")
+        assert RUN_LOG.open_file(tmp_path / "run") == tmp_path / "run" / LOG_FILE
+        logging.getLogger("transformers.models").warning("after it")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("deprecated", FutureWarning, stacklevel=1)
+    assert capsys.readouterr() == ("", "")
+    log = (tmp_path / "run" / LOG_FILE).read_text(encoding="utf-8")
+    first, second, third = log.splitlines()[:3]
+    assert first == "WARNING some.library: before the folder exists"
+    assert second == "WARNING transformers.models: after it"
+    assert "FutureWarning: deprecated" in third
+
+
+def test_notices_are_shown_beside_an_unexpected_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError), command_line():
+        logging.getLogger("some.library").warning("a hint at the cause")
+        raise ZeroDivisionError
+    assert capsys.readouterr().err == "WARNING some.library: a hint at the cause\n"

@@ -1,0 +1,167 @@
+"""Every stage's loss, step by step, on both tiny backbones against committed values.
+
+After an intended change of the numbers, print the table again:
+``python -m tests.train.test_trajectories``.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from judging.fingerprint import file_sha256
+from judging.models.adapters import add_adapter
+from judging.models.backbones import load_backbone
+from judging.types import LabelledExample
+from tests.tiny import Family, save_picture, save_tiny
+from tests.train.made_up import examples, write_split
+from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+
+TYPES = ("", "Reasoning Error", "Image Misunderstanding", "Unanswerable", "Overthinking", "Other")
+SCRIPTS: dict[str, Any] = {
+    "hieval_stage1": hieval_stage1,
+    "hieval_stage2": hieval_stage2,
+    "truthful_judge": truthful_judge,
+    "pure_label": truthful_judge,
+    "bradley_terry": bradley_terry,
+}
+LOSSES: dict[str, dict[str, list[float]]] = {
+    "hieval_stage1": {
+        "qwen2_5_vl": [7.71638, 7.33401, 6.8374, 6.93472, 5.67451, 5.49441],
+        "qwen3_vl": [7.14208, 6.97618, 6.27132, 6.51656, 5.41145, 4.99309],
+    },
+    "hieval_stage2": {
+        "qwen2_5_vl": [7.62799, 7.5914, 7.72369, 7.33875, 7.29388, 6.62275],
+        "qwen3_vl": [7.42907, 7.04803, 7.03923, 6.55054, 6.40698, 6.27499],
+    },
+    "truthful_judge": {
+        "qwen2_5_vl": [6.65254, 6.52261, 6.31991, 6.07995, 5.98904, 5.84616],
+        "qwen3_vl": [7.08325, 6.90436, 6.7149, 6.56476, 6.37463, 6.36921],
+    },
+    "pure_label": {
+        "qwen2_5_vl": [7.68914, 7.51749, 7.04243, 6.51208, 6.17131, 6.30166],
+        "qwen3_vl": [7.09727, 7.28098, 6.40415, 6.37712, 5.95152, 5.6267],
+    },
+    "bradley_terry": {
+        "qwen2_5_vl": [1.60191, 0.848522, 0.64971, 0.50161, 0.267274, 0.219],
+        "qwen3_vl": [0.672071, 0.546992, 0.563318, 0.524005, 0.384179, 0.309286],
+    },
+}
+
+
+def _analysed(folder: Path) -> list[LabelledExample]:
+    """Rows of every error type, two in three with a picture."""
+    picture = save_picture(folder / "picture.png", 60, 60)
+    return [
+        LabelledExample(
+            id=f"ea{number}",
+            task="hieval-ea",
+            question=f"Which bar {number // 4}?",
+            references=("7",),
+            reference_mode="any",
+            responses=("green " * (number % 6 + 1),),
+            label=f"Wrong; {kind}" if (kind := TYPES[number % 6]) else "Correct",
+            error_type=kind or None,
+            images=(picture,) if number % 3 else (),
+        )
+        for number in range(24)
+    ]
+
+
+def _pairs() -> list[LabelledExample]:
+    """Pairs with critiques; every fifth is a tie."""
+    return [
+        LabelledExample(
+            id=f"pair{number}",
+            task="truthful-pair",
+            question="Which river" + " runs" * (number % 3) + "?",
+            responses=("green", "brown") if number % 2 else ("brown", "green"),
+            label=(label := "None" if number % 5 == 4 else "BA"[number % 2]),
+            critique=f"{label} says green." + " It is." * (number % 4),
+            confidence=0.75,
+            mode="critique",
+        )
+        for number in range(24)
+    ]
+
+
+def _stage(name: str, folder: Path, backbone: str) -> dict[str, Any]:
+    """Return what a stage's recipe has beside the shared sections."""
+    if name == "hieval_stage1":
+        rows = examples(24)
+    elif name == "hieval_stage2":
+        rows = _analysed(folder)
+    else:
+        rows = _pairs()
+    split = write_split(folder / "rows.jsonl", rows)
+    recipe: dict[str, Any] = {"data": {"train": [split], "val": split, "val_limit": 6}}
+    if name == "hieval_stage2":
+        earlier = write_split(folder / "earlier.jsonl", examples(30))
+        recipe["replay"] = {"train": [earlier], "val": earlier, "rho": 0.5, "val_limit": 6}
+        adapted = add_adapter(load_backbone(backbone, dtype="float32").model, r=4, alpha=8)
+        adapted.save_pretrained(str(folder / "first"))
+        recipe["adapter"] = {"init": str(folder / "first"), "dropout": 0.1}
+    if name == "pure_label":
+        recipe["task"] = "truthful-pure-label"
+    return recipe
+
+
+def run_stage(name: str, folder: Path, backbone: str) -> dict[str, Any]:
+    """Train six steps of a stage; return losses, validations and the adapter's hash."""
+    recipe = {
+        "backbone": backbone,
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.1},
+        "optim": {"lr": 5e-3, "batch_size": 8, "micro_batch_size": 4, "epochs": 3, "max_steps": 6},
+        "run": {
+            "output": str(folder / "run"),
+            "precision": "fp32",
+            "seed": 3,
+            "log_every": 1,
+            "eval_every": 3,
+        },
+    } | _stage(name, folder, backbone)
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    SCRIPTS[name].main(["--config", str(path)])
+    history = json.loads((folder / "run" / "history.json").read_text(encoding="utf-8"))
+    return {
+        "losses": [entry["train_loss"] for entry in history if "train_loss" in entry],
+        "validations": [entry for entry in history if "val_nll" in entry],
+        "adapter": file_sha256(folder / "run" / "adapter_model.safetensors"),
+    }
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_losses_are_those_of_before(
+    name: str, family: Family, tiny_folders: Callable[[Family], str], tmp_path: Path
+) -> None:
+    run = run_stage(name, tmp_path, tiny_folders(family))
+    assert len(run["losses"]) == 6
+    # Kernels of other processors sum in another order.
+    assert run["losses"] == pytest.approx(LOSSES[name][family], rel=1e-3)
+    assert [entry["step"] for entry in run["validations"]] == [0, 3, 6]
+
+
+def _record() -> dict[str, Any]:
+    """Run every stage on every family."""
+    from accelerate.state import AcceleratorState
+
+    runs: dict[str, Any] = {}
+    for family in ("qwen2_5_vl", "qwen3_vl"):
+        with tempfile.TemporaryDirectory() as folder:
+            backbone = str(save_tiny(Path(folder), family))
+            for name in SCRIPTS:
+                with tempfile.TemporaryDirectory() as run:
+                    AcceleratorState._reset_state(reset_partial_state=True)
+                    runs.setdefault(name, {})[family] = run_stage(name, Path(run), backbone)
+    return runs
+
+
+if __name__ == "__main__":
+    print(json.dumps(_record(), indent=1))  # noqa: T201

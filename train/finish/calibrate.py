@@ -1,0 +1,71 @@
+"""Calibration of a finished judge on a split that nothing else has used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from judging.calibration import Calibration, CalibrationSet, calibration_key
+from judging.calibration_fit import fit_score_calibration, fit_type_calibration
+from judging.errors import CustosError
+from judging.judge import CALIBRATION_FILE, Judge
+from judging.records import write_json
+from judging.tasks import get_task
+from judging.types import LabelledExample
+
+
+def calibrate(folder: Path, examples: Sequence[LabelledExample] | None) -> CalibrationSet | None:
+    """Fit ``calibration.json`` for every rubric of which the split has all labels.
+
+    The judge is loaded as it will be served, so rounding and merging are calibrated too.
+
+    Args:
+        folder: Run folder.
+        examples: Calibration split; ``None`` if the recipe has none.
+
+    Returns:
+        What was fitted, or ``None`` if nothing was.
+    """
+    if examples is None:
+        return None
+    (folder / CALIBRATION_FILE).unlink(missing_ok=True)
+    judge = Judge.load(str(folder))
+    scores: dict[str, Calibration] = {}
+    types: dict[str, Calibration] = {}
+    for key, group in _by_key(examples).items():
+        task = get_task(group[0].task)
+        labels = task.labels(task.rubric(group[0]))
+        targets = np.array([labels.index(example.label) for example in group])
+        logprobs = judge.logprobs(group)
+        try:
+            scores[key] = fit_score_calibration(logprobs, targets, labels)
+        except CustosError as error:
+            _warn(f"{key} stays uncalibrated: {error}")
+            continue
+        try:
+            if calibration := fit_type_calibration(logprobs, targets, labels):
+                types[key] = calibration
+        except CustosError as error:
+            _warn(f"{key}: error types stay uncalibrated: {error}")
+    if not scores:
+        return None
+    fitted = CalibrationSet(judge=judge.identity, rubrics=scores, error_types=types)
+    write_json(folder / CALIBRATION_FILE, fitted.model_dump())
+    return fitted
+
+
+def _by_key(examples: Sequence[LabelledExample]) -> dict[str, list[LabelledExample]]:
+    """Group the examples that need the model by what their calibration is filed under."""
+    groups: dict[str, list[LabelledExample]] = {}
+    for example in examples:
+        task = get_task(example.task)
+        if task.rule(example) is None:
+            groups.setdefault(calibration_key(task, example), []).append(example)
+    return groups
+
+
+def _warn(text: str) -> None:
+    Console(stderr=True).print(text, markup=False, soft_wrap=True)

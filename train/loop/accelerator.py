@@ -1,0 +1,63 @@
+"""Device, precision and CPU threads of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+
+from judging.models.device_dtype import computes_bfloat16
+from train.setup.recipe import RunSection
+
+_THREADS = "OMP_NUM_THREADS"
+_THREADS_OPTION = "--num-cpu"  # -threads-per-process, also with underscores or cut short
+
+
+def make_accelerator(run: RunSection) -> Accelerator:
+    """Return the accelerator of a run: its precision, on the CPU when there is no CUDA device.
+
+    On the CPU, one process takes all cores unless the user asked for another number of threads.
+    """
+    on_cpu = not torch.cuda.is_available()
+    if on_cpu and threads_are_the_launchers():
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+    autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
+    return Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)
+
+
+def uses_autocast(run: RunSection, device: torch.device) -> bool:
+    """Return True if a run asks for ``bf16`` and the device computes in bfloat16."""
+    return run.precision == "bf16" and computes_bfloat16(device)
+
+
+def threads_are_the_launchers() -> bool:
+    """Return True if ``accelerate launch`` set one CPU thread for this process, not the user.
+
+    The launcher sets ``OMP_NUM_THREADS=1`` where the user set nothing. Which of the two did is seen
+    in the launcher's own environment and command line; where these cannot be read (no ``/proc``),
+    the user may have, and the answer is False.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get(_THREADS) != "1":
+        return False
+    launcher = Path("/proc") / str(os.getppid())
+    try:
+        arguments = (launcher / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        environment = (launcher / "environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return False
+    return (
+        any("accelerate" in Path(argument).name for argument in arguments[:3])
+        and not any(a.replace("_", "-").startswith(_THREADS_OPTION) for a in arguments)
+        and not any(variable.startswith(f"{_THREADS}=") for variable in environment)
+    )
+
+
+def thread_hint(accelerator: Accelerator) -> str | None:
+    """Return advice where training runs on one CPU thread and there are cores to spare."""
+    if accelerator.device.type != "cpu" or torch.get_num_threads() > 1:
+        return None
+    if (os.cpu_count() or 1) <= accelerator.num_processes:
+        return None
+    return "training on one CPU thread; set OMP_NUM_THREADS to the number of cores to use them all"

@@ -1,0 +1,89 @@
+"""``train.log`` in the run folder: the details of a run, and what libraries warn about."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from judging.errors import CustosError
+
+LOG_FILE = "train.log"
+
+
+class RunLog(logging.Handler):
+    """Collects lines until the run folder exists, then appends them to ``train.log`` there.
+
+    Use :data:`RUN_LOG`: logging and warnings are set for a whole process, and so is this.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        self._waiting: list[str] = []
+        self._file: TextIO | None = None
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Keep warnings and log records of libraries off the screen while the block runs.
+
+        What has reached no file when the block fails unexpectedly is printed to standard error.
+        """
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_default_handler()  # it writes to standard error
+        transformers_logging.enable_propagation()
+        logging.captureWarnings(True)
+        logging.getLogger().addHandler(self)
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, CustosError):
+                sys.stderr.writelines(f"{line}\n" for line in self._waiting)
+            raise
+        finally:
+            logging.getLogger().removeHandler(self)
+            logging.captureWarnings(False)
+            transformers_logging.disable_propagation()
+            transformers_logging.enable_default_handler()
+            self.close_file()
+
+    def open_file(self, folder: Path) -> Path:
+        """Append everything collected so far, and from now on, to the log of a run folder.
+
+        Returns:
+            The log file.
+        """
+        self.close_file(keep=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = (folder / LOG_FILE).open("a", encoding="utf-8")
+        waiting, self._waiting = self._waiting, []
+        for line in waiting:
+            self.write(line)
+        return folder / LOG_FILE
+
+    def close_file(self, *, keep: bool = False) -> None:
+        """Close the file; forget lines that reached none unless they are to be kept."""
+        if self._file:
+            self._file.close()
+            self._file = None
+        if not keep:
+            self._waiting = []
+
+    def write(self, line: str) -> None:
+        """Append a line, or keep it until there is a file."""
+        if self._file:
+            self._file.write(f"{line}\n")
+            self._file.flush()
+        else:
+            self._waiting.append(line)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append a record of a library's logger."""
+        self.write(self.format(record).strip())
+
+
+RUN_LOG = RunLog()

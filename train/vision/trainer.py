@@ -1,0 +1,132 @@
+"""The training loop of the vision tower's warm-up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from judging.errors import FieldError
+from train.loop.accelerator import uses_autocast
+from train.loop.checkpoint import load_checkpoint, save_checkpoint
+from train.loop.learning_rate import learning_rate
+from train.loop.trackers import Tracker
+from train.setup.recipe import OptimSection, RunSection
+from train.vision.model import WarmupModel
+from train.vision.pictures import Picture, by_size, vary
+
+
+class WarmupTrainer:
+    """Trains the tower and its reader on pictures, and measures them on others.
+
+    Args:
+        optim: Optimizer settings.
+        run: Run settings.
+        model: Tower and reader.
+        pictures: Pictures to train on.
+        held_out: Pictures to measure on.
+        identity: What the result depends on; a folder that holds another run is not resumed.
+
+    Raises:
+        FieldError: If no size of picture fills a batch.
+    """
+
+    def __init__(
+        self,
+        optim: OptimSection,
+        run: RunSection,
+        model: WarmupModel,
+        pictures: Sequence[Picture],
+        held_out: Sequence[Picture],
+        identity: Mapping[str, Any],
+    ) -> None:
+        self.optim, self.run, self.model, self.identity = optim, run, model, identity
+        self.held_out, self.by_size = held_out, by_size(pictures)
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=optim.lr, weight_decay=optim.weight_decay
+        )
+        self.steps_per_epoch = sum(len(group) // optim.batch_size for group in self.by_size)
+        if not self.steps_per_epoch:
+            raise FieldError(
+                "pictures.train",
+                f"{len(pictures)} pictures do not fill a batch of {optim.batch_size} of one size",
+            )
+        steps = self.steps_per_epoch * optim.epochs
+        self.total_steps = min(steps, optim.max_steps or steps)
+
+    def fit(self) -> list[dict[str, Any]]:
+        """Train to the end, resuming from the newest checkpoint if there is one.
+
+        Returns:
+            The measurements (:meth:`~train.vision.model.WarmupModel.measure`) with their steps.
+        """
+        run, folder = self.run, self.run.output
+        state = load_checkpoint(folder, self.model, self.optimizer, self.identity)
+        history: list[dict[str, Any]] = state["history"] if state else []
+        step = int(state["step"]) if state else 0
+        losses: list[Tensor] = []
+        tracker = Tracker(folder, self.total_steps, self.optim.batch_size, unit="pictures")
+        with tracker.running(step):
+            while step < self.total_steps:
+                losses.append(self.train_step(step))
+                step += 1
+                last = step == self.total_steps
+                tracker.advance(step)
+                if step % run.log_every == 0 or last:
+                    loss = torch.stack(losses).mean().item()
+                    tracker.log_loss(step, loss, self.learning_rate(step - 1))
+                    losses = []
+                if step % run.eval_every == 0 or last:
+                    with tracker.validating():
+                        history.append({"step": step, **self.model.measure(self.held_out)})
+                        self._report(tracker, history[-1])
+                if step % run.save_every == 0 or last:
+                    progress = {"history": history}
+                    save_checkpoint(
+                        folder, step, self.model, self.optimizer, progress, self.identity
+                    )
+        return history
+
+    def train_step(self, step: int) -> Tensor:
+        """Make one optimizer step and return its loss."""
+        rng = random.Random(f"{self.run.seed}/{step}")
+        pictures = self.batch(step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(step)
+        pixels, shifts = zip(*(vary(picture.pixels, rng) for picture in pictures), strict=True)
+        autocast = uses_autocast(self.run, torch.device("cpu"))
+        loss = self.model.loss(pictures, pixels, shifts, autocast=autocast)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.optim.max_grad_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.detach()
+
+    def batch(self, step: int) -> list[Picture]:
+        """Return the pictures of a step, all of one size.
+
+        They are shuffled by epoch; pictures that do not fill a batch are left out.
+        """
+        epoch, number = divmod(step, self.steps_per_epoch)
+        order = random.Random(f"{self.run.seed}/epoch {epoch}")
+        size = self.optim.batch_size
+        batches = [
+            shuffled[start : start + size]
+            for group in self.by_size
+            for shuffled in [order.sample(group, len(group))]
+            for start in range(0, len(group) - size + 1, size)
+        ]
+        order.shuffle(batches)
+        return batches[number]
+
+    def learning_rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        return learning_rate(self.optim, step, self.total_steps)
+
+    def _report(self, tracker: Tracker, measured: Mapping[str, Any]) -> None:
+        scores = {name: measured[name] for name in ("caption_accuracy", "token_accuracy")}
+        tracker.log_scores(measured["step"], scores, measured["n"])
+        tracker.detail(str(dict(measured)))
