@@ -6,22 +6,24 @@ FROM python:3.11-slim-bookworm AS build
 ARG TORCH=cpu
 ARG BAKE_BACKBONE=yes
 ENV CUSTOS_CACHE=/opt/custos/cache PIP_NO_CACHE_DIR=1
-WORKDIR /opt/custos/app
+WORKDIR /src
 COPY . .
 RUN PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/$TORCH \
-    docker/steps.sh install /opt/custos/venv "$TORCH"
+    docker/steps.sh install /opt/custos/venv "$TORCH" && \
+    cp docker/steps.sh /opt/custos/steps.sh
 RUN mkdir -p "$CUSTOS_CACHE" && \
     if [ "$BAKE_BACKBONE" = yes ]; then docker/steps.sh bake /opt/custos/venv; fi
 
+# The installed wheel holds everything that runs, so the sources stay behind.
 FROM python:3.11-slim-bookworm
 RUN useradd --uid 10001 --create-home custos
 COPY --from=build --chown=custos:custos /opt/custos /opt/custos
 ENV CUSTOS_CACHE=/opt/custos/cache PATH=/opt/custos/venv/bin:$PATH
-WORKDIR /opt/custos/app
+WORKDIR /home/custos
 USER custos
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-    CMD ["docker/steps.sh", "healthy", "/opt/custos/venv", "http://127.0.0.1:8000"]
-# Reachable from outside the container, so it will not start without CUSTOS_API_KEYS.
+    CMD ["/opt/custos/steps.sh", "healthy", "/opt/custos/venv", "http://127.0.0.1:8000"]
+# Other machines can reach it, so it does not start without CUSTOS_API_KEYS.
 ENTRYPOINT ["custos"]
 CMD ["serve", "--host", "0.0.0.0"]

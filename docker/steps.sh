@@ -1,20 +1,20 @@
 #!/bin/sh
-# What the image is made of, step by step: the Dockerfile runs these, and so does its test.
+# The steps that make the image: the Dockerfile runs them, and so does its test.
 #
-#   docker/steps.sh install VENV TORCH   custos and its pinned packages; TORCH is cpu, cu126, ...
+#   docker/steps.sh install VENV TORCH   install custos and its pinned packages; TORCH: cpu, cu126, ...
 #   docker/steps.sh bake VENV            fetch the embedded backbone into $CUSTOS_CACHE
-#   docker/steps.sh healthy VENV URL     exit 0 if the service there takes requests
+#   docker/steps.sh healthy VENV URL     exit with 0 if the service at URL takes requests
 set -eu
-cd "$(dirname "$0")/.."
 step=$1 venv=$2
 
 case $step in
 install)
+    cd "$(dirname "$0")/.."
     python3 -m venv "$venv"
     torch=$(grep '^torch==' constraints.txt)
-    # The local version says which build: without it the package index gives the CUDA one.
+    # The version's last part names the build: without it the package index gives the CUDA one.
     "$venv/bin/pip" install --quiet --constraint constraints.txt "$torch+$3"
-    "$venv/bin/pip" install --quiet --constraint constraints.txt --editable .
+    "$venv/bin/pip" install --quiet --constraint constraints.txt .
     ;;
 bake)
     "$venv/bin/custos" backbone embedded

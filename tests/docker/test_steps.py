@@ -1,10 +1,11 @@
-"""The image, without an engine to build it: its steps in a clean environment, and its promises."""
+"""The image without an engine that builds it: its steps in a clean environment, its settings."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -39,7 +40,8 @@ def test_every_package_is_in_the_build(tmp_path: Path) -> None:
 def test_the_image_runs_as_nobody_and_is_watched() -> None:
     last_stage = DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.search(r"^USER custos$", last_stage, re.MULTILINE)
-    assert "HEALTHCHECK" in last_stage and '"docker/steps.sh", "healthy"' in last_stage
+    assert "HEALTHCHECK" in last_stage and '"/opt/custos/steps.sh", "healthy"' in last_stage
+    assert "cp docker/steps.sh /opt/custos/steps.sh" in DOCKERFILE
     assert "docker/steps.sh install" in DOCKERFILE and "docker/steps.sh bake" in DOCKERFILE
     assert "ARG TORCH=cpu" in DOCKERFILE
 
@@ -55,17 +57,19 @@ def test_compose_asks_the_back_end_for_the_judges_it_serves() -> None:
 
 @pytest.mark.slow
 def test_the_steps_make_a_service_that_judges(tmp_path: Path) -> None:
-    app, venv = build_context(tmp_path / "app"), tmp_path / "venv"
-    steps = str(app / "docker" / "steps.sh")
+    sources, venv = build_context(tmp_path / "src"), tmp_path / "venv"
+    steps = tmp_path / "steps.sh"
     environment = {**os.environ, "CUSTOS_API_KEYS": KEY}
     environment.setdefault("CUSTOS_CACHE", str(Path.home() / ".cache" / "custos"))
     environment.pop("PYTHONPATH", None)
 
-    def step(*arguments: str) -> None:
-        subprocess.run([steps, *arguments], check=True, env=environment, cwd=tmp_path)
+    def step(script: Path, *arguments: str) -> None:
+        subprocess.run([str(script), *arguments], check=True, env=environment, cwd=tmp_path)
 
-    step("install", str(venv), "cpu")
-    step("bake", str(venv))
+    step(sources / "docker" / "steps.sh", "install", str(venv), "cpu")
+    shutil.copy(sources / "docker" / "steps.sh", steps)
+    shutil.rmtree(sources)  # as in the image, which has no sources
+    step(steps, "bake", str(venv))
     command = [str(venv / "bin" / "custos"), "serve", "--port", "0"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
@@ -74,11 +78,12 @@ def test_the_steps_make_a_service_that_judges(tmp_path: Path) -> None:
             assert service.stdout
             url = next(re.finditer(r"http://\S+", service.stdout.readline()))[0]
             for _ in range(120):
-                found = subprocess.run([steps, "healthy", str(venv), url], capture_output=True)
-                if found.returncode == 0:
+                check = [str(steps), "healthy", str(venv), url]
+                health = subprocess.run(check, capture_output=True)
+                if health.returncode == 0:
                     break
                 time.sleep(1)
-            assert found.returncode == 0, found.stderr
+            assert health.returncode == 0, health.stderr
             verdict = ask(url)
         finally:
             service.terminate()
