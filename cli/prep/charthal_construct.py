@@ -76,7 +76,8 @@ def generate(
     from clients.chat import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.charthal.charts import load_charts, sample_charts
-    from data_prep.construction.charthal.generation import generate_questions
+    from data_prep.construction.charthal.questions import generate_questions
+    from data_prep.construction.model_writer import ModelWriter
     from data_prep.splits.manifest import describe_file
 
     server = ModelServer(
@@ -87,8 +88,7 @@ def generate(
     show_skipped(bad_rows)
     price = prices(prompt_price, completion_price)
     with job_bar(price) as show:
-        manifest = generate_questions(
-            sample_charts(pool, count, seed),
+        writer = ModelWriter(
             server,
             Decoding(temperature=temperature, max_tokens=max_tokens),
             price,
@@ -97,6 +97,7 @@ def generate(
             command=command_line(),
             on_progress=show,
         )
+        manifest = generate_questions(sample_charts(pool, count, seed), writer)
     _show_cells(manifest["counts"])
     rejected = sum(manifest["rejected"].values())
     written = sum(manifest["counts"].values())
@@ -114,8 +115,8 @@ def sheet(
 
     Example: custos prep charthal-construct sheet data/mine --out anna.csv
     """
-    from data_prep.construction.charthal.checks import write_sheet
-    from data_prep.construction.charthal.generation import load_questions
+    from data_prep.construction.charthal.questions import load_questions
+    from data_prep.construction.charthal.sheets import write_sheet
 
     questions = load_questions(folder)
     write_sheet(out, questions)
@@ -140,12 +141,9 @@ def collect(
 
     Example: custos prep charthal-construct collect data/mine --sheet anna.csv --sheet ben.csv
     """
-    from data_prep.construction.charthal.checks import read_sheet, settle
-    from data_prep.construction.charthal.generation import (
-        count_cells,
-        load_questions,
-        write_benchmark,
-    )
+    from data_prep.construction.charthal.questions import count_cells, load_questions
+    from data_prep.construction.charthal.rulings import settle, write_benchmark
+    from data_prep.construction.charthal.sheets import read_sheet
 
     if len({path.stem for path in sheets}) < len(sheets):
         raise CustosError("--sheet: two sheets have the same name; annotators are told by it")

@@ -64,6 +64,7 @@ def critiques(
     from clients.chat import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.critiques import write_critiques
+    from data_prep.construction.model_writer import ModelWriter
 
     server = ModelServer(
         base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
@@ -75,8 +76,7 @@ def critiques(
         raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
     price = prices(prompt_price, completion_price)
     with job_bar(price) as show:
-        manifest = write_critiques(
-            pairs,
+        writer = ModelWriter(
             server,
             Decoding(temperature=temperature, max_tokens=max_tokens),
             price,
@@ -85,6 +85,7 @@ def critiques(
             command=command_line(),
             on_progress=show,
         )
+        manifest = write_critiques(pairs, writer)
     for line in _report(manifest):
         typer.echo(line)
     typer.echo(f"{out}")

@@ -1,45 +1,30 @@
 """Critiques that lead to what people preferred, written by a strong model (TruthfulJudge, F.1).
 
-The model is told the label that people gave. A critique is kept only if the label at its end is
-theirs; the stated confidence is what it would have been without knowing.
+The model knows the label that people gave. A critique is used only if it ends in that label. Its
+confidence is the one that the model would have stated without knowing the label.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from clients.chat import ModelServer, Prices
-from clients.jobs import JobResult, OnProgress, Reject, run_job
-from clients.messages import ChatItem, Decoding
+from clients.chat import Reply
+from clients.messages import ChatItem
+from data_prep.construction.model_writer import ModelWriter, Request, UnusableReply
 from data_prep.sources.conversations import to_conversation
 from data_prep.sources.judgement_text import PAIR_TASK, UnusableJudgement, parse_judgement
-from data_prep.splits.manifest import MANIFEST_NAME
-from judging.fingerprint import file_sha256
+from data_prep.truthfulness_tags import MEANINGS
 from judging.messages import Message
-from judging.records import atomic_write, write_json, write_records
 from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B
 from judging.types import LabelledExample
 
-ANSWERS, ROWS, CONVERSATIONS, REJECTS = (
-    *("answers.jsonl", "rows.jsonl"),
-    *("conversations.jsonl", "rejects.jsonl"),
-)
+ROWS, CONVERSATIONS = "rows.jsonl", "conversations.jsonl"
 
 LABEL_DIFFERS = "label differs"
-
-TAGS: Mapping[str, str] = {
-    "visual misinterpretation": "something in the image is misread, overlooked or made up",
-    "wrong physical reasoning": "space, size, light, motion or cause is reasoned about wrongly",
-    "off-topic or vague": "the question is passed by, or nothing is said that could be checked",
-    "speculative or fictional": "a guess or an invention is told as if it were known",
-    "distracting additions": "what nobody asked for draws the reader away from the answer",
-}
-"""The paper's five tags of untruthfulness, and what each means."""
 
 _BRIEF = """\
 You write training material for a judge. The judge compares two responses to a question about an \
@@ -77,51 +62,15 @@ the responses are close or the case is ambiguous. .4 to .6: moderately sure. .7 
 .9 to 1: very sure. Use fine steps of .01, and give low and medium values wherever they are due."""
 
 
-def critique_item(example: LabelledExample) -> ChatItem:
-    """What the model is asked for one pair: all that the judge sees, then what people said."""
-    task = get_task(PAIR_TASK)
-    tags = "; ".join(f"{name} ({meaning})" for name, meaning in TAGS.items())
-    brief = _BRIEF.format(instruction=task.instruction(task.rubric(example)), tags=tags)
-    shown = [f"{field.heading}: {field.text.strip()}" for field in task.item(example)]
-    meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
-    shown.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")
-    if example.tags:
-        shown.append(f"Faults people marked: {'; '.join(example.tags)}")
-    if rationale := example.metadata.get("rationale"):
-        shown.append(f"Reasons people gave: {rationale}")
-    messages = (
-        Message(role="system", text=brief),
-        Message(role="user", text="\n\n".join(shown), images=example.images),
-    )
-    return ChatItem(id=example.id, messages=messages)
-
-
-def write_critiques(
-    examples: Sequence[LabelledExample],
-    server: ModelServer,
-    decoding: Decoding,
-    prices: Prices | None,
-    out: Path,
-    *,
-    source: Mapping[str, Any],
-    command: str,
-    on_progress: OnProgress | None = None,
-) -> dict[str, Any]:
+def write_critiques(examples: Sequence[LabelledExample], writer: ModelWriter) -> dict[str, Any]:
     """Ask for a critique of every pair and write those that lead to people's label.
 
-    A folder holds ``answers.jsonl`` (all answers; what a later run starts from), ``rows.jsonl``
-    (training rows, in the order of the examples), ``conversations.jsonl`` (the same in the public
-    format), ``rejects.jsonl`` and, last, ``manifest.json``.
+    The folder gets ``rows.jsonl`` (training rows, in the order of the examples) and
+    ``conversations.jsonl`` (the same rows in the public format).
 
     Args:
         examples: Pairs of task ``truthful-pair`` with their labels, under different ids.
-        server: Who writes.
-        decoding: How critiques are drawn.
-        prices: Of the model's tokens, if known.
-        out: Folder to write to; made if it is missing.
-        source: What the examples were read from.
-        command: Command line that can repeat this.
-        on_progress: Called as requests are done, to show a progress bar.
+        writer: Model to ask, and folder to write to.
 
     Returns:
         The manifest.
@@ -129,59 +78,52 @@ def write_critiques(
     Raises:
         CustosError: As ``run_job``.
     """
-    result = run_job(
-        [critique_item(example) for example in examples],
-        server,
-        decoding,
-        answers=out / ANSWERS,
-        rejects=out / REJECTS,
-        on_progress=on_progress,
+    outcome = writer.ask(
+        [Request(critique_item(example), partial(_read_critique, example)) for example in examples]
     )
-    rows, rejects = sort_out(examples, result)
-    (out / MANIFEST_NAME).unlink(missing_ok=True)
-    write_records(out / ROWS, rows)
-    with atomic_write(out / CONVERSATIONS) as file:
-        file.writelines(to_conversation(row) + "\n" for row in rows)
-    write_records(out / REJECTS, rejects)
-    manifest = {
-        "source": dict(source),
-        "model": server.model,
-        "decoding": decoding.model_dump(exclude_none=True),
-        "outputs": {name: file_sha256(out / name) for name in (ROWS, CONVERSATIONS, REJECTS)},
-        "counts": dict(sorted(Counter(row.label for row in rows).items())),
-        "rejected": dict(sorted(Counter(reject.reason for reject in rejects).items())),
-        **result.account(prices),
-        "version": version("custos"),
-        "command": command,
-    }
-    write_json(out / MANIFEST_NAME, manifest)
-    return manifest
+    rows = outcome.records
+    counts = Counter(row.label for row in rows)
+    return writer.write(
+        outcome,
+        {ROWS: rows, CONVERSATIONS: map(to_conversation, rows)},
+        {"counts": dict(sorted(counts.items()))},
+    )
 
 
-def sort_out(
-    examples: Sequence[LabelledExample], result: JobResult
-) -> tuple[list[LabelledExample], list[Reject]]:
-    """Training rows from the answers that lead to people's label, and all that is not one."""
-    rows, rejects = [], {reject.id: reject for reject in result.rejects}
-    for example in examples:
-        reply = result.replies.get(example.id)
-        if reply is None:
-            continue
-        try:
-            found = parse_judgement(reply.text)
-            if found.label != example.label:
-                raise UnusableJudgement(
-                    LABEL_DIFFERS, f"'{found.label}', but people said '{example.label}'"
-                )
-        except UnusableJudgement as error:
-            ended = f" (finish reason: {reply.finish_reason})" if reply.finish_reason else ""
-            detail = f"{error}{ended}"
-            rejects[example.id] = Reject(id=example.id, reason=error.reason, detail=detail)
-            continue
-        filled = {
+def critique_item(example: LabelledExample) -> ChatItem:
+    """Compose the request for one pair: all that the judge sees, then what people said."""
+    task = get_task(PAIR_TASK)
+    tags = "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())
+    brief = _BRIEF.format(instruction=task.instruction(task.rubric(example)), tags=tags)
+    parts = [f"{field.heading}: {field.text.strip()}" for field in task.item(example)]
+    meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
+    parts.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")
+    if example.tags:
+        parts.append(f"Faults people marked: {'; '.join(example.tags)}")
+    if rationale := example.metadata.get("rationale"):
+        parts.append(f"Reasons people gave: {rationale}")
+    messages = (
+        Message(role="system", text=brief),
+        Message(role="user", text="\n\n".join(parts), images=example.images),
+    )
+    return ChatItem(id=example.id, messages=messages)
+
+
+def _read_critique(example: LabelledExample, reply: Reply) -> LabelledExample:
+    """Make a training row of an example and a reply that leads to people's label."""
+    try:
+        judgement = parse_judgement(reply.text)
+        if judgement.label != example.label:
+            raise UnusableJudgement(
+                LABEL_DIFFERS, f"'{judgement.label}', but people said '{example.label}'"
+            )
+    except UnusableJudgement as error:
+        ended = f" (finish reason: {reply.finish_reason})" if reply.finish_reason else ""
+        raise UnusableReply(error.reason, f"{error}{ended}") from None
+    return example.model_copy(
+        update={
             "mode": "critique",
-            "critique": found.critique,
-            "confidence": found.confidence,
+            "critique": judgement.critique,
+            "confidence": judgement.confidence,
         }
-        rows.append(example.model_copy(update=filled))
-    return rows, [rejects[example.id] for example in examples if example.id in rejects]
+    )

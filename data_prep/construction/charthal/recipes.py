@@ -1,4 +1,4 @@
-"""Twelve recipes, one per cell: what a model is asked to write about a chart, and its reply read.
+"""Twelve recipes, one per cell, for a model to write a question about a chart; and its reply read.
 
 The criteria are those of ChartHal's Tables 3 to 14, in our own words.
 """
@@ -6,13 +6,14 @@ The criteria are those of ChartHal's Tables 3 to 14, in our own words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from clients.messages import ChatItem
 from data_prep.construction.charthal.charts import Chart
-from judging.errors import CustosError
+from data_prep.construction.model_writer import UnusableReply
 from judging.messages import Message
+
+UNREADABLE = "unreadable reply"
 
 QType = Literal["desc", "reason", "open"]
 QRelation = Literal["irrel", "inexist", "contra", "normal"]
@@ -74,7 +75,7 @@ _REPLY = re.compile(
 
 
 class Cell(NamedTuple):
-    """A kind of question and how it stands to its chart, as ChartHal's files spell them."""
+    """A type of question and its relation to the chart, as ChartHal's files spell them."""
 
     q_type: QType
     q_relation: QRelation
@@ -84,7 +85,7 @@ CELLS = tuple(Cell(q_type, relation) for q_type in _TYPES for relation in _RELAT
 
 
 def recipe(cell: Cell) -> str:
-    """What a model is told to write for a cell."""
+    """Write the instruction for a cell."""
     ending = _ENDINGS.get((cell.q_relation, cell.q_type == "open"), "")
     return _BRIEF.format(
         type=_TYPES[cell.q_type],
@@ -93,30 +94,19 @@ def recipe(cell: Cell) -> str:
     )
 
 
-def recipe_items(charts: Iterable[Chart]) -> list[ChatItem]:
-    """One request per chart and cell, under the id that the question will have."""
-    return [
-        ChatItem(
-            id=question_id(chart, number),
-            messages=(Message(role="user", text=recipe(cell), images=chart.images),),
-        )
-        for chart in charts
-        for number, cell in enumerate(CELLS)
-    ]
-
-
-def question_id(chart: Chart, number: int) -> str:
-    """``3_2``: figure 3, cell 2."""
-    return f"{chart.id}_{number}"
+def recipe_item(chart: Chart, number: int) -> ChatItem:
+    """Compose the request for a chart and the cell of that number."""
+    message = Message(role="user", text=recipe(CELLS[number]), images=chart.images)
+    return ChatItem(id=chart.question_id(number), messages=(message,))
 
 
 def parse_question(text: str) -> tuple[str, str]:
     """Read question and reference answer out of a reply.
 
     Raises:
-        CustosError: If the reply does not hold both parts, in this order.
+        UnusableReply: If the reply does not hold both parts, in this order.
     """
-    found = _REPLY.fullmatch(text.strip())
-    if found is None:
-        raise CustosError("expected 'Question:' and, on a line of its own, 'Answer:'")
-    return found["question"].strip(), found["answer"].strip()
+    match = _REPLY.fullmatch(text.strip())
+    if match is None:
+        raise UnusableReply(UNREADABLE, "expected 'Question:' and, on a line of its own, 'Answer:'")
+    return match["question"].strip(), match["answer"].strip()

@@ -32,16 +32,10 @@ from data_prep.synthetic.preference_pairs.responses import (
     with_addition,
     wrong_response,
 )
-from data_prep.synthetic.preference_pairs.wordings import (
-    DESCRIPTIONS,
-    MADE_UP,
-    MISREAD,
-    MISREASONED,
-    OFF_TOPIC,
-    PADDED,
-)
+from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS
 from data_prep.synthetic.seeds import seeded_rng
 from data_prep.synthetic.wording import WordingSplit, wordings_of
+from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.types import LabelledExample
 
 CASES = {

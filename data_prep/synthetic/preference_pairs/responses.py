@@ -17,15 +17,9 @@ from data_prep.synthetic.charts.responses import (
     wordings_for,
 )
 from data_prep.synthetic.charts.scenes import View
-from data_prep.synthetic.preference_pairs.wordings import (
-    MADE_UP,
-    MISREAD,
-    OFF_TOPIC,
-    PADDED,
-    WORDINGS,
-    PairWording,
-)
+from data_prep.synthetic.preference_pairs.wordings import WORDINGS, PairWording
 from data_prep.synthetic.wording import WordingSplit, wordings_of
+from data_prep.truthfulness_tags import MADE_UP, MISREAD, OFF_TOPIC, PADDED
 from judging.tasks.hieval_qs import WRONG
 
 ADDITIONS = {PADDED: "padding", MADE_UP: "guess"}

@@ -6,15 +6,6 @@ from dataclasses import dataclass
 
 from data_prep.synthetic.wording import Wording
 
-MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED = (
-    "visual misinterpretation",
-    "wrong physical reasoning",
-    "off-topic or vague",
-    "speculative or fictional",
-    "distracting additions",
-)
-"""The paper's five tags of untruthfulness."""
-
 
 @dataclass(frozen=True)
 class PairWording(Wording):

@@ -11,8 +11,10 @@ from PIL import Image
 
 from clients.chat import ModelServer, Prices
 from clients.messages import Decoding
-from data_prep.construction.critiques import TAGS, critique_item, write_critiques
+from data_prep.construction.critiques import critique_item, write_critiques
+from data_prep.construction.model_writer import ModelWriter
 from data_prep.sources.conversations import load_conversations
+from data_prep.truthfulness_tags import MEANINGS
 from judging.records import read_records
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -54,8 +56,7 @@ def pair(question: str, **fields: Any) -> LabelledExample:
 
 
 def write(fake: FakeServer, out: Path, pairs: list[LabelledExample]) -> dict[str, Any]:
-    return write_critiques(
-        pairs,
+    writer = ModelWriter(
         ModelServer(fake.url, "writer", first_wait=0.01, tries=2),
         Decoding(temperature=0.5),
         Prices(prompt=1.0, completion=10.0),
@@ -63,6 +64,7 @@ def write(fake: FakeServer, out: Path, pairs: list[LabelledExample]) -> dict[str
         source={"name": "pairs.jsonl"},
         command="custos prep critiques",
     )
+    return write_critiques(pairs, writer)
 
 
 def test_only_critiques_that_lead_to_peoples_label_are_kept(
@@ -137,7 +139,7 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
         "Reasons people gave: The third is a rock.",
     ]
     assert get_task("truthful-pair").instruction("reference") in system["content"]
-    assert all(tag in system["content"] for tag in TAGS)
+    assert all(tag in system["content"] for tag in MEANINGS)
     assert "if you did not know the label" in system["content"]
     assert seen.body["temperature"] == 0.5
 
