@@ -1,6 +1,4 @@
 import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +16,9 @@ from evaluation.baselines import (
 )
 from judging.types import JudgeRequest, LabelledExample
 from tests.evaluation.made_up import example
+from tests.published_files import published
 
-EVOUNA = Path(os.environ.get("CUSTOS_EVOUNA", "/work/shared/data/evouna/NQ.json"))
+EVOUNA = published("evouna/NQ.json")
 ANSWERERS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 
 
@@ -178,7 +177,9 @@ def test_verdicts_of_a_rule_and_of_the_majority() -> None:
     assert [v.label for v in majority_verdicts(examples)] == ["Wrong"] * 3
 
 
-@pytest.mark.skipif(not EVOUNA.is_file(), reason="needs EVOUNA's NQ.json")
+@pytest.mark.skipif(
+    not EVOUNA.is_file(), reason="needs EVOUNA's NQ.json; see tests/published_files.py"
+)
 @pytest.mark.parametrize(("name", "agreement"), [("containment", 0.839), ("exact_match", 0.388)])
 def test_agreement_on_evouna(name: str, agreement: float) -> None:
     examples = evouna()

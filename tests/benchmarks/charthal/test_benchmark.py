@@ -14,9 +14,10 @@ from benchmarks.framework.files import read_file
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
+from tests.published_files import published
 
 CHARTHAL = get_benchmark("charthal")
-REAL = Path("/work/shared/data/charthal")
+REAL = published("charthal")
 
 
 def item(cell: str = "desc_normal", **fields: Any) -> dict[str, Any]:
@@ -145,7 +146,9 @@ def test_published_table() -> None:
     assert table.rows["Qwen2.5-VL-72B"][-1] == 54.24
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real data is not here")
+@pytest.mark.skipif(
+    not REAL.is_dir(), reason="needs the official files; see tests/published_files.py"
+)
 def test_the_published_grades_of_the_real_half_add_up() -> None:
     """Counted here without our code, straight from the file."""
     path = REAL / "gpt-5-mini.dev.eval.json"
@@ -166,7 +169,9 @@ def test_the_published_grades_of_the_real_half_add_up() -> None:
     assert list(table["per_type"]) == list(TYPES)
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the real data is not here")
+@pytest.mark.skipif(
+    not REAL.is_dir(), reason="needs the official files; see tests/published_files.py"
+)
 def test_the_real_items() -> None:
     rows = CHARTHAL.load(str(REAL))  # the folder holds the graded half too
     items = CHARTHAL.load(str(REAL / "charthal.json"))
