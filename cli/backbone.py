@@ -1,4 +1,4 @@
-"""``custos backbone``: is the model that judges are built on there, and what is it."""
+"""``custos backbone``: the model that judges are built on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ MAX_SMOKE_TOKENS = 24
 
 def backbone(
     name: Annotated[
-        str, typer.Argument(help="'embedded', a folder, or a hub id of a Qwen-VL checkpoint.")
+        str,
+        typer.Argument(help="Backbone: embedded, a folder, or the hub id of a Qwen-VL checkpoint."),
     ] = "embedded",
-    smoke: Annotated[bool, typer.Option("--smoke", help="Let it answer one question.")] = False,
+    smoke: Annotated[
+        bool, typer.Option("--smoke", help="Have the backbone answer one question.")
+    ] = False,
 ) -> None:
-    """Fetch a backbone, or check that it loads, and say what it is.
+    """Fetch a backbone if it is missing, load it, and print what it is.
 
-    The embedded backbone is fetched and converted once, then loaded from the cache folder.
+    The embedded backbone is fetched and converted once. After that it is loaded from the cache
+    folder.
 
     Example: custos backbone --smoke
     """
@@ -50,7 +54,7 @@ def backbone(
 
 
 def answer(loaded: Backbone, question: str) -> str:
-    """Answer a question by greedy decoding."""
+    """Return the backbone's answer to a question, decoded greedily."""
     conversation = [{"role": "user", "content": [{"type": "text", "text": question}]}]
     prompt = loaded.processor.apply_chat_template(
         conversation,
@@ -60,8 +64,8 @@ def answer(loaded: Backbone, question: str) -> str:
         processor_kwargs={"return_tensors": "pt"},
     ).to(loaded.model.device)
     tokens = loaded.model.generate(**prompt, max_new_tokens=MAX_SMOKE_TOKENS, do_sample=False)
-    new = tokens[0, prompt["input_ids"].shape[1] :]
-    return str(loaded.tokenizer.decode(new, skip_special_tokens=True)).strip()
+    answer_tokens = tokens[0, prompt["input_ids"].shape[1] :]
+    return str(loaded.tokenizer.decode(answer_tokens, skip_special_tokens=True)).strip()
 
 
 def _folder(name: str) -> Path:

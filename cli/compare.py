@@ -18,14 +18,14 @@ def compare(
         Path | None, typer.Option("--json", help="Write the comparison to this file too.")
     ] = None,
     min_common: Annotated[
-        int, typer.Option(min=1, help="Refuse on fewer shared items than this.")
+        int, typer.Option(min=1, help="Refuse to compare on fewer shared items than this.")
     ] = MIN_COMMON,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
 ) -> None:
-    """Tell which of two judges agrees better with people, and how sure that is.
+    """Say which of two judges agrees better with people, and how sure that is.
 
-    Both folders come from `custos eval --out` on the same data. Differences are B minus A on the
-    items both judges scored; intervals resample questions.
+    Both folders come from custos eval on the same data. Differences are B minus A, on the items
+    that both judges scored. Intervals resample questions.
 
     Example: custos compare runs/plain/eval runs/focal/eval --json comparison.json
     """

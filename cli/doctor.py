@@ -1,17 +1,17 @@
-"""``custos doctor``: does a service answer what benchmark scripts will ask?"""
+"""``custos doctor``: whether a service answers what benchmark scripts will ask."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import httpx
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from cli.shared.tables import wide_console
 from judging import CustosError
 
 if TYPE_CHECKING:
@@ -20,41 +20,60 @@ if TYPE_CHECKING:
 
 PREFIX = "custos/"
 DEADLINE_S = 120.0
-SHOWN_CHARS = 70
-WIDTH_IN_FILES = 160
+REPLY_CHARS = 70
+"""Characters of a reply that are printed."""
 
 Outcome = Literal["ok", "wrong", "refused", "not served"]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What came of one model name."""
+class ChatReply:
+    """A service's answer to one payload."""
+
+    outcome: Outcome
+    text: str = ""
+    """The reply, or the error."""
+    model: str = ""
+    """Name of the model that answered."""
+
+
+@dataclass(frozen=True)
+class ModelCheck:
+    """What came back from one model."""
 
     model: str
     harness: str
-    outcome: Outcome
+    reply: ChatReply
     milliseconds: float | None = None
     """Mean of its calls."""
-    answered_by: str = ""
-    reply: str = ""
 
 
 def doctor(
     url: Annotated[str, typer.Option(help="Address of the service, with or without /v1.")],
     key: Annotated[
-        str, typer.Option(envvar="CUSTOS_KEY", help="Access key; better given as CUSTOS_KEY.")
+        str,
+        typer.Option(
+            envvar="CUSTOS_KEY",
+            help="Access key. Give it in the environment variable, where other users of this "
+            "machine cannot read it. Default: no key.",
+        ),
     ] = "",
     model: Annotated[
-        list[str] | None, typer.Option(help="Only these model names; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Check only this model. May be repeated. Default: all models of the service, and "
+            "all that benchmark scripts may ask for."
+        ),
     ] = None,
 ) -> None:
-    """Send every benchmark script's payload shape to a service and print what came back.
+    """Send every benchmark script's payload to a service and print what came back.
 
-    Each form is sent twice about a question of our own, with a right and with a wrong response.
-    'ok': both verdicts were right and in a form that the script can read. 'wrong': one was not.
-    'refused': an error came back. 'not served': no judge there takes the task.
+    Each payload is sent twice, with a right and with a wrong response to a question of our own. The
+    outcome is 'ok' if both verdicts were right and in a form that the script can read, 'wrong' if
+    one was not, 'refused' if an error came back, and 'not served' if no judge there takes the task.
 
-    Exit status: 0 if all that is served is ok, 1 if not, or if nothing is served.
+    The exit status is 0 if everything that is served is ok. It is 1 if something is not, or if
+    nothing is served.
 
     Example: custos doctor --url http://127.0.0.1:8000
     """
@@ -62,34 +81,25 @@ def doctor(
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with httpx.Client(base_url=base_url, headers=headers, timeout=DEADLINE_S) as http:
         served = served_models(http)
-        wanted = model or sorted(served.keys() | own_models())
-        findings = [examined(http, name, served) for name in wanted]
-    table = Table("model", "harness", "outcome", "ms", "answered by", "reply")
-    for found in findings:
-        shown = "-" if found.milliseconds is None else f"{found.milliseconds:.0f}"
-        table.add_row(
-            found.model, found.harness, found.outcome, shown, found.answered_by, found.reply
-        )
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = WIDTH_IN_FILES
-    console.print(table)
-    outcomes = {found.outcome for found in findings}
-    unserved = {"not served"} if model is None else set()
-    if outcomes - {"ok"} - unserved or "ok" not in outcomes:
+        names = model or sorted(served.keys() | contract_models())
+        checks = [check_model(http, name, served) for name in names]
+    wide_console(markup=False).print(_table(checks))
+    outcomes = {check.reply.outcome for check in checks}
+    allowed = {"ok", "not served"} if model is None else {"ok"}
+    if not outcomes <= allowed or "ok" not in outcomes:
         raise typer.Exit(1)
 
 
 def served_models(http: httpx.Client) -> dict[str, str]:
-    """Every model name of a service, to the name it truly has.
+    """Read the names of a service's models; aliases map to the model that answers for them.
 
     Raises:
         CustosError: If there is no such service, or it refuses the key.
     """
     try:
         answer = http.get("/v1/models")
-        listed = answer.raise_for_status().json()["data"]
-        return {one["id"]: one.get("root") or one["id"] for one in listed}
+        models = answer.raise_for_status().json()["data"]
+        return {model["id"]: model.get("root") or model["id"] for model in models}
     except httpx.HTTPStatusError as error:
         raise CustosError(
             f"--url '{http.base_url}': GET /v1/models answered {error.response.status_code}"
@@ -98,65 +108,73 @@ def served_models(http: httpx.Client) -> dict[str, str]:
         raise CustosError(f"--url '{http.base_url}': no list of models ({error})") from None
 
 
-def own_models() -> set[str]:
-    """Names under which harnesses may ask."""
+def contract_models() -> set[str]:
+    """Return the names of the models that benchmark scripts may ask for."""
     from serve.chat.contract import CHAT_CONTRACTS
 
     return {PREFIX + contract.name for contract in CHAT_CONTRACTS}
 
 
-def examined(http: httpx.Client, name: str, served: Mapping[str, str]) -> Finding:
-    """Send all payloads that fit a model name; the first that fails tells what came back."""
+def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> ModelCheck:
+    """Send all payloads that fit a model; stop at the first that is not answered well."""
     from serve.chat.contract import CHAT_CONTRACTS
 
     short = served.get(name, name).removeprefix(PREFIX).partition("@")[0]
     contract = CHAT_CONTRACTS.get(short) if short in CHAT_CONTRACTS else None
     if name not in served:
-        return Finding(name, contract.harness if contract else "", "not served")
-    start, num_calls, reply = time.perf_counter(), 0, {"content": "", "model": ""}
-    outcome: Outcome = "ok"
-    if contract is None:
-        outcome, reply = _send(http, name, {"max_tokens": 16}, "Say hello.")
-        num_calls = 1
-    else:
-        for layout, right in (
-            (each, right) for each in contract.layouts for right in (True, False)
-        ):
-            outcome, reply = _judged(http, name, contract, layout, right)
-            num_calls += 1
-            if outcome != "ok":
-                break
+        return ModelCheck(name, contract.harness if contract else "", ChatReply("not served"))
+    start, num_calls, reply = time.perf_counter(), 0, ChatReply("ok")
+    for reply in _replies(http, name, contract):
+        num_calls += 1
+        if reply.outcome != "ok":
+            break
     milliseconds = 1000 * (time.perf_counter() - start) / num_calls
-    shown = " ".join(reply["content"].split())[:SHOWN_CHARS]
-    harness = contract.harness if contract else "free text"
-    return Finding(name, harness, outcome, milliseconds, reply["model"], shown)
+    return ModelCheck(name, contract.harness if contract else "free text", reply, milliseconds)
 
 
-def _judged(
+def _replies(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[ChatReply]:
+    if contract is None:
+        yield _ask(http, name, {"max_tokens": 16}, "Say hello.")
+        return
+    for layout in contract.layouts:
+        for right in (True, False):
+            yield _ask_for_verdict(http, name, contract, layout, right)
+
+
+def _ask_for_verdict(
     http: httpx.Client, name: str, contract: Contract, layout: PromptLayout, right: bool
-) -> tuple[Outcome, dict[str, str]]:
-    outcome, reply = _send(http, name, contract.body, layout.payload(right=right))
-    if outcome != "ok":
-        return outcome, reply
-    word = contract.parse(layout, reply["content"])
-    best = next(iter((layout.words or contract.words).values()))
-    return "ok" if word is not None and (word == best) is right else "wrong", reply
+) -> ChatReply:
+    reply = _ask(http, name, contract.body, layout.payload(right=right))
+    if reply.outcome != "ok":
+        return reply
+    word = contract.parse(layout, reply.text)
+    best_word = next(iter((layout.words or contract.words).values()))
+    is_right = word is not None and (word == best_word) is right
+    return reply if is_right else ChatReply("wrong", reply.text, reply.model)
 
 
-def _send(
-    http: httpx.Client, name: str, body: Mapping[str, Any], prompt: str
-) -> tuple[Outcome, dict[str, str]]:
-    """One call: whether there was a reply, and what it or the error said."""
-    asked = {"model": name, "messages": [{"role": "user", "content": prompt}], **body}
+def _ask(http: httpx.Client, name: str, body: Mapping[str, Any], prompt: str) -> ChatReply:
+    """Send one prompt; return the reply, or what is wrong with it."""
+    payload = {"model": name, "messages": [{"role": "user", "content": prompt}], **body}
     try:
-        answer = http.post("/v1/chat/completions", json=asked)
-        said = answer.json()
-        if answer.status_code != 200:
-            message = f"{answer.status_code} {said['error']['message']}"
-            return "refused", {"content": message, "model": ""}
-        content = said["choices"][0]["message"]["content"]
-        return "ok", {"content": str(content), "model": str(said.get("model", ""))}
+        response = http.post("/v1/chat/completions", json=payload)
     except httpx.HTTPError as error:
-        return "refused", {"content": f"{type(error).__name__} {error}", "model": ""}
+        return ChatReply("refused", f"{type(error).__name__} {error}")
+    try:
+        content = response.json()
+        if response.status_code != 200:
+            return ChatReply("refused", f"{response.status_code} {content['error']['message']}")
+        text = str(content["choices"][0]["message"]["content"])
+        return ChatReply("ok", text, str(content.get("model", "")))
     except (ValueError, KeyError, IndexError, TypeError):
-        return "wrong", {"content": f"{answer.status_code} {answer.text}", "model": ""}
+        return ChatReply("wrong", f"{response.status_code} {response.text}")
+
+
+def _table(checks: Sequence[ModelCheck]) -> Table:
+    table = Table("model", "harness", "outcome", "ms", "answered by", "reply")
+    for check in checks:
+        milliseconds = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
+        text = " ".join(check.reply.text.split())[:REPLY_CHARS]
+        outcome, answered_by = check.reply.outcome, check.reply.model
+        table.add_row(check.model, check.harness, outcome, milliseconds, answered_by, text)
+    return table

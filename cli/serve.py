@@ -51,7 +51,7 @@ Aliases = Annotated[
     typer.Option(
         "--alias",
         help="NAME=MODEL: answer chat clients that ask for NAME as MODEL, as in "
-        "gpt-4o=custos/qa. May be repeated.",
+        "gpt-4o=custos/qa. May be repeated. Default: none.",
     ),
 ]
 

@@ -40,15 +40,15 @@ JudgeSource = Annotated[
     typer.Option(
         "--judge",
         help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos "
-        "serve or, with --model, of an OpenAI-compatible server. Not needed where rules decide "
+        "serve or, with --model, of an OpenAI-compatible server. Default: none, where rules decide "
         "everything.",
     ),
 ]
 OfficialItems = Annotated[
     str | None,
     typer.Option(
-        help="Read the official items from this file, folder or hub data set. Needed for responses "
-        "that hold only ids."
+        help="Read the official items from this file, folder or hub data set. Responses that hold "
+        "only ids need it. Default: none."
     ),
 ]
 RubricFile = Annotated[

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 Backbone = Annotated[
     str | None,
-    typer.Option(help="Ask this local backbone instead: a hub id, a folder or embedded."),
+    typer.Option(
+        help="Ask this local backbone: a hub id, a folder or embedded. Default: ask the server."
+    ),
 ]
 Style = Annotated[
     str | None,
@@ -63,7 +65,10 @@ def respond(
     ],
     base_url: Annotated[
         str | None,
-        typer.Option(help="Ask the OpenAI-compatible server at this address: http://host:8000/v1"),
+        typer.Option(
+            help="Ask the OpenAI-compatible server at this address, as in http://host:8000/v1. "
+            "Default: ask the --backbone."
+        ),
     ] = None,
     model: ChatModel = None,
     backbone: Backbone = None,

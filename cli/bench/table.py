@@ -37,7 +37,7 @@ def table(
         Path | None,
         typer.Option(
             help="Read items that people graded, in the same graded shape (ids and grades are "
-            "enough). The score is then corrected by them, and the judge's agreement shown."
+            "enough), to correct the score and to show how far the judge agrees. Default: none."
         ),
     ] = None,
     random_sample: Annotated[

@@ -46,7 +46,8 @@ WithReference = Annotated[
 Against = Annotated[
     Path | None,
     typer.Option(
-        help="Compare the ranking with that of another judge: its --out of the same tournament."
+        help="Compare the ranking with that of another judge. Give its --out of the same "
+        "tournament. Default: no comparison."
     ),
 ]
 

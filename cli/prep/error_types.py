@@ -39,7 +39,8 @@ def error_types(
         list[Path] | None,
         typer.Option(
             help="Split that the quick-scoring stage was trained on or chosen by: train, val or "
-            "cal. Questions in it are not new, and are not used for val or cal. May be repeated."
+            "cal. Questions in it are not new, and are not used for val or cal. May be repeated. "
+            "Default: none."
         ),
     ] = None,
     test_per_type: Annotated[

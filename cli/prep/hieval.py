@@ -44,12 +44,16 @@ def hieval(
     ] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option(help="COLUMN or OURS=COLUMN: keep this column as metadata. May be repeated."),
+        typer.Option(
+            help="COLUMN or OURS=COLUMN: keep this column as metadata. May be repeated. "
+            "Default: none."
+        ),
     ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
-            help="THEIRS=OURS: read their label THEIRS as our label OURS. May be repeated."
+            help="THEIRS=OURS: read their label THEIRS as our label OURS. May be repeated. "
+            "Default: the labels are called Correct, Partial and Wrong."
         ),
     ] = None,
     separator: Annotated[

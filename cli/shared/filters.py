@@ -25,7 +25,7 @@ Verdicts = Annotated[
     Path | None,
     typer.Option(
         help="Keep only contested examples by the verdicts of models in this file: a JSON object "
-        "from example id to a list of labels, one from each model."
+        "from example id to a list of labels, one from each model. Default: keep all."
     ),
 ]
 Disagreeing = Annotated[

@@ -22,8 +22,8 @@ Engine = Annotated[
 BaseUrl = Annotated[
     str | None,
     typer.Option(
-        help="With --engine openai: the server's address with its version, as in "
-        "http://127.0.0.1:8001/v1."
+        help="With --engine openai: address of the server, as in http://127.0.0.1:8001/v1. "
+        "Default: none."
     ),
 ]
 ServerUrl = Annotated[
@@ -54,7 +54,10 @@ CompletionPrice = Annotated[
     float, typer.Option(min=0, help="Price of a million completion tokens.")
 ]
 ChatModel = Annotated[
-    str | None, typer.Option(help="Ask this model on the OpenAI-compatible server.")
+    str | None,
+    typer.Option(
+        help="Ask this model, if the address is that of an OpenAI-compatible server. Default: none."
+    ),
 ]
 
 

@@ -10,13 +10,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.request_rows import read_requests
 from cli.shared.verdict_files import write_verdicts
-from clients.kept_verdicts import request_key
 from clients.kept_work import locked
 from judging import Judge, JudgeRequest, Verdict
 from judging.types import Pass
@@ -89,13 +86,6 @@ def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
 def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
     run([row(label="Wrong", split="test", group="g")])
     assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"
-
-
-def test_pictures_are_named_relative_to_the_file(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", [row(images=["a/b.png", "data:image/png;base64,xx"]), row()])
-    [(_, pictured), (_, plain)] = read_requests(tmp_path / "in.jsonl")
-    assert pictured.images == (str(tmp_path.resolve() / "a/b.png"), "data:image/png;base64,xx")
-    assert plain.images == ()
 
 
 def test_bad_rows_are_reported_by_number_and_listed(run: Run, tmp_path: Path) -> None:
@@ -326,20 +316,6 @@ def test_changed_rows_are_graded_again(run: Run, judge: FakeJudge, tmp_path: Pat
     rows[5] = row("Paris, surely")
     run(rows, "--batch", "4")
     assert judge.batches == [["5", "6", "7", "8"], ["9", "10"]]
-
-
-def test_the_key_is_about_content(judge: FakeJudge, tmp_path: Path) -> None:
-    def key(**fields: Any) -> str:
-        return request_key(judge, JudgeRequest.model_validate(row(**fields)))
-
-    picture = tmp_path / "a.png"
-    missing = key(images=[str(picture)])
-    Image.new("RGB", (4, 4)).save(picture)
-    black = key(images=[str(picture)])
-    Image.new("RGB", (4, 4), "white").save(picture)
-    assert len({missing, black, key(images=[str(picture)]), key(), key(seed=1)}) == 5
-    assert key(metadata={"a": 1, "b": 2}) == key(metadata={"b": 2, "a": 1})
-    assert key(variant="a/b") != key(variant="c")
 
 
 SLOW = """

@@ -13,9 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.judges import default_judges, named_sources
-from judging import CustosError
-from judging.card import CARD_FILE
 from tests.serve.made_up import FakeJudge
 
 SERVER = """
@@ -112,35 +109,3 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
     [(deadline, patience)] = given
     tries = patience["tries"]
     assert tries * deadline + (tries - 1) * patience["longest_wait"] <= 60
-
-
-def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
-    with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
-        default_judges()
-    for name in ("b", "a"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / CARD_FILE).touch()
-    (tmp_path / "notes").mkdir()
-    assert default_judges() == ["a", "b"]
-
-
-def test_names_and_sources() -> None:
-    assert named_sources(["qs=runs/a=b", "runs/hieval", "embedded"]) == {
-        "qs": "runs/a=b",
-        "hieval": "runs/hieval",
-        "embedded": "embedded",
-    }
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["=run"], "--judge '=run': expected NAME=RUN"),
-        (["qs="], "--judge 'qs=': expected NAME=RUN"),
-        (["a=x", "b/a"], "--judge 'b/a': there is already a judge 'a'"),
-    ],
-)
-def test_names_that_are_refused(given: list[str], message: str) -> None:
-    with pytest.raises(CustosError, match=re.escape(message)):
-        named_sources(given)

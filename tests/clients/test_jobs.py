@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cli.shared.progress import job_bar
 from clients.chat import ChatClient, ModelServer, Prices, ServerRefusal
-from clients.jobs import JobResult, run_job
+from clients.jobs import JobProgress, JobResult, OnProgress, run_job
+from clients.kept_work import locked
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
 from judging.messages import Message
@@ -35,34 +35,41 @@ def echo(seen: Seen) -> Say:
     return Say(body=completion(seen.text))
 
 
-def run(fake: FakeServer, folder: Path, asked: list[ChatItem], **options: Any) -> JobResult:
+def run(
+    fake: FakeServer,
+    folder: Path,
+    asked: list[ChatItem],
+    on_progress: OnProgress | None = None,
+    **options: Any,
+) -> JobResult:
     given: dict[str, Any] = {"api_key": KEY, "first_wait": 0.01, "tries": 2, "deadline": 20.0}
-    prices = Prices(prompt=1.0, completion=10.0)
-    with job_bar(prices) as show:
-        return run_job(
-            asked,
-            ModelServer(fake.url, "m", **(given | options)),
-            Decoding(temperature=0),
-            answers=folder / "answers.jsonl",
-            rejects=folder / "rejects.jsonl",
-            on_progress=show,
-        )
+    return run_job(
+        asked,
+        ModelServer(fake.url, "m", **(given | options)),
+        Decoding(temperature=0),
+        answers=folder / "answers.jsonl",
+        rejects=folder / "rejects.jsonl",
+        on_progress=on_progress,
+    )
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_job_and_its_repetition(
-    fake: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_job_and_its_repetition(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = echo
     result = run(fake, tmp_path, items(10))
     assert {id: reply.text for id, reply in result.replies.items()} == {
         f"q{i}": f"say {i}" for i in range(10)
     }
     assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (1000, 100)
-    assert "10/10 1,100 tokens, cost 0.0020" in " ".join(capsys.readouterr().err.split())
+    assert result.account(Prices(prompt=1.0, completion=10.0)) == {
+        "reused": 0,
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100},
+        "uncounted": 0,
+        "cost": pytest.approx(0.002),
+    }
     assert sorted(line["id"] for line in lines(tmp_path / "answers.jsonl")) == sorted(
         result.replies
     )
@@ -72,6 +79,29 @@ def test_a_job_and_its_repetition(
     assert len(fake.seen) == 12
     assert (len(again.replies), again.num_reused) == (12, 10)
     assert again.usage.prompt_tokens == 1200
+
+
+def test_progress_counts_answers_failures_and_tokens(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(400, "no") if seen.text == "say 1" else echo(seen)
+    run(fake, tmp_path, items(2))
+    steps: list[JobProgress] = []
+    run(fake, tmp_path, items(4), steps.append, concurrency=1)
+    assert [(now.num_items, now.num_done, now.num_failed) for now in steps] == [
+        (4, 1, 0),
+        (4, 2, 1),
+        (4, 3, 1),
+        (4, 4, 1),
+    ]
+    assert [now.usage.completion_tokens for now in steps] == [10, 10, 20, 30]
+
+
+def test_two_processes_do_not_share_answers(fake: FakeServer, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    with locked(answers), pytest.raises(CustosError, match="another run is writing it"):
+        run(fake, tmp_path, items(1))
+    assert fake.seen == []
+    run(fake, tmp_path, items(1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl"]
 
 
 def test_a_changed_item_is_asked_anew(fake: FakeServer, tmp_path: Path) -> None:
@@ -138,7 +168,6 @@ def test_ids_must_differ(fake: FakeServer, tmp_path: Path) -> None:
 JOB = """
 import sys
 from pathlib import Path
-from cli.shared.progress import job_bar
 from clients.chat import ModelServer
 from clients.jobs import run_job
 from clients.messages import ChatItem, Decoding

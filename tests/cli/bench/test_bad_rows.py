@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_bench import Grader, charthal_responses, judge, read, run, write
-
-__all__ = ["judge"]
+from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
 
 BAD_TYPE = "row '1_0': field 'q_type'"
+
+
 GRADE = ("grade", "charthal", "--judge", "j", "--out", "new.json", "--responses")
+
+
 PLAY = ("tournament", "truthfulvqa", "--judge", "j", "--out", "m.jsonl", "--items", "good.json")
 
 

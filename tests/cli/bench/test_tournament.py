@@ -1,4 +1,4 @@
-"""``custos bench grade`` and ``tournament`` after failures: what was paid for is kept."""
+"""Tournaments: what is kept, refused and graded again."""
 
 from __future__ import annotations
 
@@ -10,34 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.test_bench import charthal_responses, read, run, write
-from tests.clients.conftest import fake
-from tests.clients.fake_server import FakeServer, Say, Seen, completion
-from tests.clients.test_chat_judge import better
-
-__all__ = ["fake"]
+from tests.cli.bench.made_up import fail_on, read, run, write
+from tests.clients.fake_server import FakeServer
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def fail_on(word: str, fake: FakeServer) -> None:
-    """Answer as a judge of single responses or of pairs, but refuse what holds a word."""
-
-    def answer(seen: Seen) -> Say:
-        if word in seen.text:
-            return Say(400, "busy")
-        is_pair = len(re.findall(r"(?m)^Response", seen.text)) == 2
-        return Say(body=completion(better(seen) if is_pair else "Score: 1"))
-
-    fake.answer = answer
-    fake.seen.clear()
-
-
-@pytest.fixture
-def grade(fake: FakeServer, tmp_path: Path) -> list[str | Path]:
-    source = write(tmp_path / "in.json", charthal_responses("one", "two", "three"))
-    judge = ("--judge", fake.url, "--model", "m", "--responses", source)
-    return ["grade", "charthal", *judge, "--out", tmp_path / "out.json"]
 
 
 @pytest.fixture
@@ -52,35 +28,6 @@ def play(fake: FakeServer, tmp_path: Path) -> list[str | Path]:
         command += ["--responses", f"{model}={file}"]
     command += ["--judge", fake.url, "--model", "m", "--task", "truthful-pure-label"]
     return [*command, "--out", tmp_path / "m.jsonl", "--json", tmp_path / "table.json"]
-
-
-def test_grading_asks_again_only_for_what_failed(
-    fake: FakeServer, grade: list[str | Path], tmp_path: Path
-) -> None:
-    out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
-    fail_on("two", fake)
-    done = run(*grade)
-    assert (done.exit_code, len(fake.seen)) == (0, 3)
-    assert f"1 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
-    first = read(out)
-    fail_on("nothing", fake)
-    assert run(*grade).exit_code == 0
-    assert (fake.seen, read(out)) == ([], first)
-    done = run(*grade, "--retry-failed")
-    assert done.exit_code == 0
-    assert ["two" in seen.text for seen in fake.seen] == [True]
-    assert [row["score"] for row in read(out).values()] == [1, 1, 1]
-    assert not partial.exists()
-
-
-def test_grading_without_a_single_verdict_fails(
-    fake: FakeServer, grade: list[str | Path], tmp_path: Path
-) -> None:
-    fail_on("Who won?", fake)
-    done = run(*grade)
-    assert done.exit_code == 1
-    assert done.stderr.endswith(f"error: {tmp_path / 'in.json'}: no row got a verdict\n")
-    assert (tmp_path / "out.json.partial").exists()
 
 
 def test_a_tournament_asks_again_only_for_what_failed(
@@ -172,14 +119,6 @@ def test_a_tournament_overwrites_none_of_its_files(
     assert fake.seen == []
 
 
-def test_grading_does_not_overwrite_the_items(grade: list[str | Path], tmp_path: Path) -> None:
-    items = write(tmp_path / "items.json", charthal_responses("one"))
-    done = run(*grade, "--items", items, "--out", items)
-    assert done.exit_code == 2
-    assert f"--out '{items}': that is the input file" in done.stderr
-    assert read(items) == charthal_responses("one")
-
-
 def examples(of: str, text: str) -> list[str]:
     """Commands of a verb in a text, each on one line."""
     lines = " ".join(text.replace("\\\n", " ").split())
@@ -189,6 +128,6 @@ def examples(of: str, text: str) -> list[str]:
 def test_the_documented_tournament_reads_the_recipes_judge_as_it_was_trained() -> None:
     recipe: Any = yaml.safe_load((REPOSITORY / "recipes/truthful_judge.yaml").read_text())
     shown = re.sub(r"[│\n]+", " ", run("tournament", "--help").stdout)
-    for text in (shown, (REPOSITORY / "README.md").read_text()):
+    for text in (shown, (REPOSITORY / "docs/benchmarks.md").read_text()):
         [example] = examples("tournament", text)
         assert f"--judge {recipe['run']['output']} --critique" in example

@@ -1,16 +1,18 @@
-"""Verbs whose judge runs on a server."""
+"""Judges by name, by address and on a server."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.judges import load_judge, load_named_judges, named_sources
-from judging.errors import CustosError
+from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
+from judging import CustosError
+from judging.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
@@ -88,3 +90,35 @@ def test_served_models_go_by_their_names_there() -> None:
     }
     with pytest.raises(CustosError, match="there is already a judge 'qs'"):
         named_sources(["qs=a", "qs=b"], "openai")
+
+
+def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
+    with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
+        default_judges()
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / CARD_FILE).touch()
+    (tmp_path / "notes").mkdir()
+    assert default_judges() == ["a", "b"]
+
+
+def test_names_and_sources() -> None:
+    assert named_sources(["qs=runs/a=b", "runs/hieval", "embedded"]) == {
+        "qs": "runs/a=b",
+        "hieval": "runs/hieval",
+        "embedded": "embedded",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["=run"], "--judge '=run': expected NAME=RUN"),
+        (["qs="], "--judge 'qs=': expected NAME=RUN"),
+        (["a=x", "b/a"], "--judge 'b/a': there is already a judge 'a'"),
+    ],
+)
+def test_names_that_are_refused(given: list[str], message: str) -> None:
+    with pytest.raises(CustosError, match=re.escape(message)):
+        named_sources(given)

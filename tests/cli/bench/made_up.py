@@ -1,0 +1,80 @@
+"""Benchmark files, a judge of any task, and the command."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging import CustosError, JudgeRequest, Verdict
+from judging.tasks import get_task, task_names
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.clients.test_chat_judge import better
+from tests.serve.made_up import FakeJudge
+
+
+class Grader(FakeJudge):
+    """Gives the best label of any task if the response says "right", the last one otherwise."""
+
+    def __init__(self, tasks: tuple[str, ...] = task_names()) -> None:
+        super().__init__(tasks=tasks)
+        self.loaded: list[str] = []
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        task = get_task(request.task)
+        try:
+            task.check(request)
+            if task.name not in self.tasks:
+                raise CustosError("field 'task': not trained for it")
+        except CustosError as error:
+            return Verdict(id=request.id, status="judge_error", message=str(error))
+        labels = task.labels(task.rubric(request))
+        label = labels[0] if "right" in request.response else labels[-1]
+        fingerprint = self.fingerprint(request)
+        return Verdict(id=request.id, status="scored", label=label, judge=fingerprint)
+
+
+def run(*arguments: str | Path) -> Any:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], catch_exceptions=False)
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content, ensure_ascii=False))
+    return path
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def charthal_responses(*said: str) -> dict[str, Any]:
+    return {
+        f"{number}_0": {
+            "figure_id": number,
+            "figure_path": f"images/{number}.jpg",
+            "subq_idx": 0,
+            "q_type": "desc" if number % 2 else "open",
+            "q_relation": "irrel",
+            "question": "Who won?",
+            "ref_answer": "Not in the chart.",
+            "response": response,
+        }
+        for number, response in enumerate(said)
+    }
+
+
+def fail_on(word: str, fake: FakeServer) -> None:
+    """Answer as a judge of single responses or of pairs, but refuse what holds a word."""
+
+    def answer(seen: Seen) -> Say:
+        if word in seen.text:
+            return Say(400, "busy")
+        is_pair = len(re.findall(r"(?m)^Response", seen.text)) == 2
+        return Say(body=completion(better(seen) if is_pair else "Score: 1"))
+
+    fake.answer = answer
+    fake.seen.clear()

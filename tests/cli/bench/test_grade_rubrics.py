@@ -1,0 +1,104 @@
+"""A user's own rubrics in place of a benchmark's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from judging.card import JudgeCard
+from judging.tasks import base as tasks
+from judging.tasks import get_task
+from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
+from tests.clients.fake_server import FakeServer, Say, completion
+
+RUBRICS = {name: f"OUR OWN {name}" for name in get_task("charthal").variants}
+
+
+@pytest.fixture
+def rubrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
+    path = tmp_path / "rubrics.yaml"
+    path.write_text(yaml.safe_dump(RUBRICS))
+    return path
+
+
+def test_a_users_wording_reaches_a_server(fake: FakeServer, rubrics: Path, tmp_path: Path) -> None:
+    """The whole way over a socket: own instructions out, digits back, cost kept."""
+    fake.answer = lambda seen: Say(
+        body=completion("Score: 1" if "right" in seen.text else "maybe", 100, 10)
+    )
+    source = write(tmp_path / "in.json", charthal_responses("right", "wrong", ""))
+    out = tmp_path / "out.json"
+    common = ("grade", "charthal", "--responses", source, "--judge", fake.url, "--model", "m")
+    priced = ("--prompt-price", "1", "--completion-price", "10")
+    done = run(*common, "--rubric-file", rubrics, *priced, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    rows = list(read(out).values())
+    assert [row["score"] for row in rows] == [1, -1, 0]
+    assert "in.json row 2: no label in the answer: maybe" in done.stderr
+    for seen in fake.seen:
+        system, user = seen.body["messages"]
+        assert system["content"] == "OUR OWN irrelevant"
+        assert user["content"].startswith("Question: Who won?\nResponse: ")
+        assert seen.body["temperature"] == 0
+    assert read(tmp_path / "out.json.run.json")["cost"] == pytest.approx(2 * (100 + 10 * 10) / 1e6)
+
+    plain = tmp_path / "plain.json"
+    assert run(*common, "--out", plain).exit_code == 0
+    judges = {
+        path: {row["verdicts"]["charthal"]["judge"] for row in read(path).values()}
+        for path in (out, plain)
+    }
+    assert all(len(found) == 1 for found in judges.values())
+    assert judges[out] != judges[plain]
+
+
+def test_a_zero_shot_judge_takes_a_users_wording(
+    tiny_folders: Callable[[str], str], rubrics: Path, tmp_path: Path
+) -> None:
+    source = write(tmp_path / "in.json", charthal_responses("It is unrelated."))
+    folder = tiny_folders("qwen2_5_vl")
+    found = []
+    for name, more in (("own.json", ("--rubric-file", rubrics)), ("ours.json", ())):
+        command = ("grade", "charthal", "--responses", source, "--judge", folder)
+        assert run(*command, *more, "--out", tmp_path / name).exit_code == 0
+        found.append(read(tmp_path / name)["0_0"]["verdicts"]["charthal"])
+    assert found[0]["judge"] != found[1]["judge"]
+    assert found[0]["probabilities"] != found[1]["probabilities"]
+
+
+def test_a_trained_judge_refuses_a_users_wording(
+    judge: Grader, rubrics: Path, tmp_path: Path
+) -> None:
+    judge.card = JudgeCard(
+        backbone="none", backbone_version="none", tasks={"charthal": ("desc",)}, instructions={}
+    )
+    source, out = write(tmp_path / "in.json", charthal_responses("x")), tmp_path / "out.json"
+    command = ("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    done = run(*command, "--rubric-file", rubrics)
+    assert done.exit_code == 2
+    assert "judge 'fake' was trained under other instructions" in done.stderr
+    assert judge.batches == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot be read"),
+        ("- a", "expected every rubric's name"),
+        (yaml.safe_dump({**RUBRICS, "mine": "x"}), "rubric 'mine' is not one of irrelevant"),
+        (yaml.safe_dump({**RUBRICS, "normal-open": " "}), "rubric 'normal-open' has no text"),
+    ],
+)
+def test_rubric_files_that_cannot_be_used(
+    judge: Grader, tmp_path: Path, content: str, message: str
+) -> None:
+    source, out = write(tmp_path / "in.json", charthal_responses("x")), tmp_path / "out.json"
+    (tmp_path / "own.yaml").write_text(content)
+    command = ("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    done = run(*command, "--rubric-file", tmp_path / "own.yaml")
+    assert done.exit_code == 2
+    assert message in done.stderr

@@ -1,0 +1,45 @@
+"""Rows to prepare, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from cli.prep.app import app
+from judging.records import read_records
+from judging.types import LabelledExample
+
+SPLITS = ("train", "val", "cal", "test")
+
+
+def run(*arguments: object) -> Any:
+    """Run the sub-app as ``cli/main.py`` does: mistakes of the user come out as ``CustosError``."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def read(out: Path, split: str) -> list[LabelledExample]:
+    return [row for _, row in read_records(out / f"{split}.jsonl", LabelledExample)]
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def own_rows(number: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": str(i),
+            "question": f"What is item {i}?",
+            "references": ["thing"],
+            "response": "B" if i % 10 == 0 else "It is a thing.",
+            "label": "Wrong" if i % 4 == 0 else "Correct",
+        }
+        for i in range(number)
+    ]

@@ -1,0 +1,42 @@
+"""Made-up examples from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from judging.types import LabelledExample
+from tests.cli.prep.made_up import SPLITS, read, run
+
+
+def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def generate_examples(
+        num_rows: int, seed: int, forms: str, worlds: str
+    ) -> Iterator[LabelledExample]:
+        asked.append((num_rows, seed, forms))
+        for i in range(num_rows):
+            yield LabelledExample(
+                id=f"{forms}-{i}",
+                question=f"{forms} question {i}",
+                responses=("thing",),
+                label="Correct",
+                group="shared" if i == 0 else f"{forms} {i}",
+            )
+
+    fake = ModuleType("data_prep.synthetic.text.generate")
+    vars(fake)["generate_examples"] = generate_examples
+    monkeypatch.setitem(sys.modules, fake.__name__, fake)
+    result = run("synthetic", "--out", tmp_path, "--rows", 100, "--seed", 5, "--test", 0.2)
+    assert sorted(asked) == [(20, 5, "test"), (80, 5, "train")]
+    for split in SPLITS:
+        origins = {e.id.split("-")[0] for e in read(tmp_path, split)}
+        assert origins == {"test" if split == "test" else "train"}
+    assert len(read(tmp_path, "test")) == 20
+    assert sum(len(read(tmp_path, split)) for split in SPLITS) == 99, "one shares a group with test"
+    assert "left out: 1 near duplicates of test" in result.stdout

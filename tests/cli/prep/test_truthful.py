@@ -1,0 +1,47 @@
+"""Judged pairs in the public format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging.records import read_records
+from judging.types import LabelledExample
+
+GOOD = "<critique>A is right.</critique><label>A</label><confidence>.83</confidence>"
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["prep", *map(str, arguments)])
+
+
+def test_truthful(tmp_path: Path) -> None:
+    def row(number: int, heading: str = "[[Question]]") -> dict[str, Any]:
+        asked = f"<image>{heading}\nWhat is item {number}?[[Response A]]\nx[[Response B]]\ny"
+        turns = (("system", "Judge."), ("user", asked), ("assistant", GOOD))
+        messages = [{"role": role, "content": content} for role, content in turns]
+        return {"messages": messages, "images": [f"images/{number}.png"]}
+
+    source = tmp_path / "judge.json"
+    source.write_text(json.dumps([*(row(i) for i in range(40)), row(40, "Ask:")]))
+    result = run("truthful", "--source", source, "--out", tmp_path / "out", "--test", 10)
+    assert result.exit_code == 0, result.output
+    assert "judge.json row 41: heading '[[Question]]' occurs 0 times" in result.stderr
+    assert "40 groups of questions" in result.stdout
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["left_out"] == {"bad_rows": 1, "filtered": 0}
+    assert manifest["outputs"]["test.jsonl"]["rows"] == 10
+    assert sum(output["rows"] for output in manifest["outputs"].values()) == 40
+    [first, *_] = read_records(tmp_path / "out" / "test.jsonl", LabelledExample)
+    assert (first[1].label, first[1].critique) == ("A", "A is right.")
+
+    result = run(
+        *("truthful", "--source", source, "--out", tmp_path / "strict", "--strict"),
+        *("--question", "Ask:"),
+    )
+    assert result.exit_code == 2
+    assert "row 1: heading 'Ask:' occurs 0 times" in result.stderr

@@ -1,0 +1,305 @@
+"""Kept work: what survives a kill, a full disk, a changed input and a second process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clients.kept_work import (
+    KeptFile,
+    KeptLine,
+    KeptResult,
+    Origin,
+    append_lines,
+    in_batches,
+    locked,
+)
+from judging.errors import CustosError
+
+
+class Square(KeptLine):
+    """The square of a number; a negative one stands for a failure."""
+
+    row: int
+    square: int
+
+    @property
+    def origin(self) -> Origin:
+        return self.row, self.key
+
+    @property
+    def failed(self) -> bool:
+        return self.square < 0
+
+
+def origin(number: int) -> Origin:
+    return number, f"square of {number}"
+
+
+def squares(numbers: Sequence[int]) -> list[Square]:
+    return [Square(row=n, key=f"square of {n}", square=n * n) for n in numbers]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> KeptFile[Square]:
+    return KeptFile(tmp_path / "squares.partial", Square)
+
+
+class Worker:
+    """Squares numbers, and remembers in which batches."""
+
+    def __init__(self, stop_after: int = 10**9, failing: Sequence[int] = ()) -> None:
+        self.batches: list[list[int]] = []
+        self.stop_after = stop_after
+        self.failing = failing
+
+    def __call__(self, numbers: Sequence[int]) -> Iterator[Square]:
+        if len(self.batches) == self.stop_after:
+            raise KeyboardInterrupt
+        self.batches.append(list(numbers))
+        for line in squares(numbers):
+            yield line.model_copy(update={"square": -1}) if line.row in self.failing else line
+
+
+def fill(
+    file: KeptFile[Square],
+    worker: Callable[[Sequence[int]], Iterator[Square]],
+    numbers: Sequence[int],
+    key: Callable[[int], Origin] = origin,
+    retry_failed: bool = False,
+) -> list[int]:
+    filling = file.fill(lambda: numbers, key, worker, batch=4, retry_failed=retry_failed)
+    return list(filling)
+
+
+def rows(file: KeptFile[Square]) -> list[int]:
+    return [line.row for line in file.lines()]
+
+
+def test_a_file_grows_batch_by_batch_and_is_kept(file: KeptFile[Square]) -> None:
+    worker = Worker()
+    assert fill(file, worker, range(10)) == [0, 4, 8, 10]
+    assert [line.square for line in file.lines()] == [n * n for n in range(10)]
+    assert fill(file, worker, range(10)) == [10]
+    assert worker.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+def test_a_stopped_run_is_continued_in_the_same_batches(file: KeptFile[Square]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fill(file, Worker(stop_after=2), range(10))
+    worker = Worker()
+    assert fill(file, worker, range(10)) == [8, 10]
+    assert worker.batches == [[8, 9]]
+
+
+@given(cut=st.integers(0, 300), garbage=st.binary(max_size=20))
+def test_whatever_is_cut_off_or_torn_the_result_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, garbage: bytes
+) -> None:
+    file = KeptFile(tmp_path_factory.mktemp("cut") / "squares.partial", Square)
+    fill(file, Worker(), range(10))
+    whole = file.path.read_bytes()
+    file.path.write_bytes(whole[:cut] + garbage)
+    worker = Worker()
+    fill(file, worker, range(10))
+    assert file.path.read_bytes() == whole
+    num_whole = whole[:cut].count(b"\n") // 4 * 4
+    assert worker.batches == list(in_batches(range(num_whole, 10), 4)) or cut >= len(whole)
+
+
+def test_a_damaged_line_ends_what_is_kept(file: KeptFile[Square]) -> None:
+    fill(file, Worker(), range(10))
+    lines = file.path.read_bytes().splitlines(keepends=True)
+    file.path.write_bytes(b"".join([*lines[:5], b'{"row": \xff\n', *lines[6:]]))
+    worker = Worker()
+    fill(file, worker, range(10))
+    assert worker.batches == [[4, 5, 6, 7], [8, 9]]
+
+
+def test_a_changed_row_or_judge_is_done_again(file: KeptFile[Square]) -> None:
+    fill(file, Worker(), range(10))
+    worker = Worker()
+    fill(file, worker, [0, 1, 2, 3, 4, 50, 6, 7, 8, 9])
+    assert worker.batches == [[4, 50, 6, 7], [8, 9]]
+    worker = Worker()
+    fill(file, worker, range(10), key=lambda number: (number, f"another judge on {number}"))
+    assert worker.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+@pytest.mark.parametrize(("count", "again"), [(9, [8]), (11, [8, 9, 10]), (10, None)])
+def test_a_short_last_batch_is_kept_only_if_it_is_still_the_last(
+    file: KeptFile[Square], count: int, again: list[int] | None
+) -> None:
+    fill(file, Worker(), range(10))
+    worker = Worker()
+    fill(file, worker, range(count))
+    assert worker.batches == ([again] if again else [])
+    assert rows(file) == list(range(count))
+
+
+def test_failed_lines_are_done_again_only_when_asked(file: KeptFile[Square]) -> None:
+    fill(file, Worker(failing=(1, 2, 9)), range(10))
+    worker = Worker()
+    fill(file, worker, range(10))
+    assert worker.batches == []
+    file.remove_unless_failed()
+    assert file.path.exists()
+    fill(file, worker, range(10), retry_failed=True)
+    assert worker.batches == [[1, 2, 9]]
+    assert [line.square for line in file.lines()] == [n * n for n in range(10)]
+    file.remove_unless_failed()
+    assert not file.path.exists()
+    file.remove_unless_failed()
+
+
+def test_lines_of_some_origins_are_found_in_any_order(file: KeptFile[Square]) -> None:
+    assert list(file.matching({origin(1)})) == []
+    file.append(squares([3, 1, 2]))
+    with file.path.open("ab") as torn:
+        torn.write(b'{"row": 7, "key": "squ')
+    wanted = {origin(1), origin(3), (2, "another key"), origin(8)}
+    assert [line.row for line in file.matching(wanted)] == [3, 1]
+    file.append(squares([8]))
+    assert rows(file) == [3, 1, 2, 8]
+
+
+def test_a_full_disk_leaves_the_earlier_lines_whole(file: KeptFile[Square]) -> None:
+    """A limit on the size of files stops the write in the middle of a line."""
+    file.append(squares(range(4)))
+    before = file.path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
+        with pytest.raises(OSError, match="File too large") as caught:
+            file.append(squares(range(4, 8)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(file.path))
+    assert file.path.read_bytes() == before
+    file.append(squares(range(4, 8)))
+    assert rows(file) == list(range(8))
+
+
+def test_a_disk_that_loses_what_was_written_is_noticed(
+    file: KeptFile[Square], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.append(squares(range(4)))
+    before = file.path.read_bytes()
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="No space left") as caught:
+            append_lines(file.path, squares([4]))
+    assert caught.value.filename == str(file.path)
+    assert file.path.read_bytes() == before
+
+
+def test_one_process_holds_the_lock_and_nothing_of_it_remains(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "out.partial"
+    with locked(path), pytest.raises(CustosError, match="another run is writing it"), locked(path):
+        pytest.fail("two hold one lock")
+    with locked(path):
+        pass
+    assert list(path.parent.iterdir()) == []
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from clients.kept_work import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_lock_is_free_when_its_process_is_dead(tmp_path: Path) -> None:
+    path = tmp_path / "out.partial"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    with pytest.raises(CustosError, match="another run is writing it"), locked(path):
+        pytest.fail("two hold one lock")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    with locked(path):
+        pass
+
+
+RUN = """
+import sys, time
+from pathlib import Path
+from clients.kept_work import KeptFile, locked
+from tests.clients.test_kept_work import Square, origin, squares
+
+def slowly(numbers):
+    time.sleep(0.01)
+    return squares(numbers)
+
+file = KeptFile(Path(sys.argv[1]), Square)
+with locked(file.path):
+    print("held", flush=True)
+    for _ in file.fill(lambda: range(200), origin, slowly, batch=4):
+        pass
+"""
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RUN, str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square]) -> None:
+    random, num_kept = Random(0), 0
+    for _ in range(4):
+        process = start(file.path)
+        time.sleep(random.uniform(0, 0.15))
+        process.kill()
+        process.communicate()
+        whole = rows(file)
+        assert whole == list(range(len(whole)))
+        assert len(whole) >= num_kept // 4 * 4
+        num_kept = len(whole)
+    _, errors = start(file.path).communicate(timeout=60)
+    assert errors == ""
+    assert [line.square for line in file.lines()] == [n * n for n in range(200)]
+
+
+def test_a_second_process_is_sent_away_while_the_first_works(file: KeptFile[Square]) -> None:
+    process = start(file.path)
+    with pytest.raises(CustosError, match="another run is writing it"), locked(file.path):
+        pytest.fail("two hold one lock")
+    _, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert rows(file) == list(range(200))
+
+
+def test_a_result_is_read_back_only_under_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "cell.json"
+    kept = KeptResult(path, "key 1", key_field="made_from")
+    assert kept.read() is None
+    written = kept.write({"score": 0.5})
+    assert written == {"made_from": "key 1", "score": 0.5}
+    assert kept.read() == written
+    assert KeptResult(path, "key 2", key_field="made_from").read() is None
+    assert KeptResult(path, "key 1").read() is None
