@@ -98,7 +98,8 @@ def demo(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="NQ.json of EVOUNA: also test the trained judge on answers that people judged."
+            help="NQ.json of EVOUNA: also test the trained judge on answers that people judged. "
+            "Default: no such test."
         ),
     ] = None,
 ) -> None:

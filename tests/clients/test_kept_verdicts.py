@@ -12,7 +12,9 @@ from judging import JudgeRequest
 from tests.serve.made_up import FakeJudge, row
 
 
-def test_the_key_is_about_content(judge: FakeJudge, tmp_path: Path) -> None:
+def test_the_key_is_about_content(tmp_path: Path) -> None:
+    judge = FakeJudge()
+
     def key(**fields: Any) -> str:
         return request_key(judge, JudgeRequest.model_validate(row(**fields)))
 

@@ -13,7 +13,7 @@ import yaml
 from tests.cli.bench.made_up import fail_on, read, run, write
 from tests.clients.fake_server import FakeServer
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture
