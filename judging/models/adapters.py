@@ -65,7 +65,7 @@ def save_adapter(adapted: Any, folder: Path) -> None:
 
 
 def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
-    """Put a saved adapter on a backbone.
+    """Put a saved adapter on a backbone, to go on training or only to use it.
 
     Raises:
         CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
@@ -116,7 +116,7 @@ def _without_deprecation_notice() -> Iterator[None]:
 
 
 def _mixed_precision(model: Any) -> Any:
-    """Float32 master weights for the adapter, without casting its input up to float32."""
+    """Keep the adapter's weights in float32 without casting its input to float32."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for module in model.modules():

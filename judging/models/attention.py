@@ -1,8 +1,8 @@
 """Grouped-query attention as plain matrix products, for CPUs.
 
-PyTorch's fused CPU kernel is made for long sequences: with an explicit mask over rows of about a
-hundred tokens its backward pass costs several times two batched products.
-Query heads of a group are folded into rows, so keys and values are never repeated.
+PyTorch's fused CPU kernel is made for long sequences. Rows here have about a hundred tokens and an
+explicit mask, for which two batched products are enough. Query heads of a group are folded into
+rows, so keys and values are never repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def grouped_attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Masked attention, in the signature of transformers' attention functions.
+    """Compute masked attention; arguments and result are those of transformers' functions.
 
     Args:
         module: The attention layer (unused).
@@ -35,7 +35,7 @@ def grouped_attention(
         attention_mask: Additive, ``[batch, 1, queries, keys]``, in ``query``'s dtype.
         scaling: Factor on the scores.
         dropout: Must be zero: Qwen-VL has no attention dropout.
-        kwargs: What other implementations use.
+        kwargs: Arguments of other implementations (unused).
 
     Returns:
         ``[batch, queries, heads, head_dim]`` and no weights.

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 Dtype = Literal["float32", "bfloat16"]
 
+MODEL_CLASSES = {
+    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+    "qwen3_vl": "Qwen3VLForConditionalGeneration",
+}
+"""Classes of transformers, by model type."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LOADING = threading.Lock()
-"""Transformers makes models under process-wide patches: loads at the same time would mix theirs."""
+"""Transformers patches the whole process while it loads a model: two loads would mix patches."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,7 @@ class Backbone:
     """A loaded model with its processor."""
 
     name: str
-    """As given: hub id, folder or ``embedded@N``."""
+    """Hub id, folder or ``embedded@N``, as the user gave it."""
     version: str
     """Commit of a hub checkpoint, ``embedded@N``, or the hash of a folder's weights."""
     model: Any
@@ -38,16 +43,16 @@ class Backbone:
 
     @property
     def tokenizer(self) -> Any:
-        """The processor's tokenizer."""
+        """Return the processor's tokenizer."""
         return self.processor.tokenizer
 
     @property
     def context(self) -> int:
-        """Most tokens of a prompt with its answer."""
+        """Return the most tokens that a prompt and its answer may have together."""
         return int(self.model.config.text_config.max_position_embeddings)
 
     def with_model(self, model: Any) -> Backbone:
-        """The same backbone with its model wrapped (an adapter)."""
+        """Return the same backbone with its model wrapped in an adapter."""
         return replace(self, model=model)
 
     @property
@@ -56,10 +61,10 @@ class Backbone:
         return get_base() if get_base else self.model
 
     def positions(self, token_ids: Sequence[int], image_grid_thw: Tensor | None) -> Tensor:
-        """Rotary positions of a whole prompt, ``[3, T]`` int64.
+        """Compute the rotary positions of a whole prompt, ``[3, T]`` int64.
 
-        Plain counting for text; with images the model's own rule, which needs to be told which
-        tokens are image tokens (left out, Qwen2.5-VL silently counts).
+        Text is counted; prompts with images follow the model's own rule. It must get the image
+        tokens: without them Qwen2.5-VL counts, and reports nothing.
         """
         import torch
 
@@ -89,53 +94,34 @@ def load_backbone(
 
     Args:
         name: ``embedded`` (``embedded@1``), ``embedded@2``, a folder, or a hub id.
-        dtype: What the weights are rounded to (:func:`on_device`).
-        device: Where to put it; default CUDA if there is one, else CPU.
-        weights: Load them; without, the model is an empty shell (on PyTorch's ``meta`` device) that
-            knows its configuration and positions, for prompts that a server answers.
-        version: :attr:`Backbone.version` that is wanted; of a hub checkpoint that commit is loaded,
-            whatever the hub has come to since. Default: the newest.
+        dtype: Format that the weights are rounded to (:func:`on_device`).
+        device: Device for the model; default CUDA if there is one, else the CPU.
+        weights: Load the weights. Without them the model is an empty shell (on PyTorch's ``meta``
+            device) that knows its configuration and positions, for prompts that a server answers.
+        version: :attr:`Backbone.version` to load; default the newest. A commit of a hub checkpoint
+            is loaded even if the hub has newer ones.
 
     Raises:
         CustosError: If it cannot be found or is not of a supported family.
     """
-    import torch
-    from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig
-    from transformers import Qwen2_5_VLForConditionalGeneration as Qwen2_5_VL
-    from transformers import Qwen3VLForConditionalGeneration as Qwen3_VL
-    from transformers.masking_utils import eager_mask
+    from transformers import AutoConfig
     from transformers.utils.logging import disable_progress_bar
 
-    from judging.models.attention import GROUPED, grouped_attention
     from judging.models.processors import load_processor
 
-    classes = {"qwen2_5_vl": Qwen2_5_VL, "qwen3_vl": Qwen3_VL}
+    disable_progress_bar()
     name = EMBEDDED if name == "embedded" else name
     is_embedded = name in (EMBEDDED, EMBEDDED_2)
     source = str(embedded_folder()) if is_embedded else name
     revision = version if version and _COMMIT.fullmatch(version) else "main"
-    AttentionInterface.register(GROUPED, grouped_attention)
-    AttentionMaskInterface.register(GROUPED, eager_mask)
-    disable_progress_bar()
     try:
         config = AutoConfig.from_pretrained(source, revision=revision)
-        if config.model_type not in classes:
+        if config.model_type not in MODEL_CLASSES:
             raise CustosError(
                 f"backbone '{name}': model type '{config.model_type}' is not supported; "
                 f"use a Qwen2.5-VL or Qwen3-VL checkpoint, or 'embedded'"
             )
-        if weights:
-            with _LOADING:
-                model = classes[config.model_type].from_pretrained(
-                    source,
-                    config=config,
-                    revision=revision,
-                    dtype=getattr(torch, dtype),
-                    use_safetensors=True,
-                )
-        else:
-            with torch.device("meta"):
-                model = classes[config.model_type](config)
+        model = _load_model(source, config, revision, dtype if weights else None)
         processor = load_processor(source, config.model_type, revision)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -146,36 +132,66 @@ def load_backbone(
     if name == EMBEDDED_2 and weights:
         load_vision_weights(model)
     if is_embedded:
-        loaded = name
+        loaded_version = name
     elif Path(name).is_dir():
-        loaded = _folder_sha256(Path(name))
+        loaded_version = _folder_sha256(Path(name))
     else:
-        loaded = getattr(config, "_commit_hash", None) or "unknown"
+        loaded_version = getattr(config, "_commit_hash", None) or "unknown"
     model = on_device(model.eval(), device) if weights else model.eval()
-    return Backbone(name, loaded, model, processor)
+    return Backbone(name, loaded_version, model, processor)
+
+
+def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) -> Any:
+    """Load the weights in a format, or none of them if that is ``None``."""
+    import torch
+    import transformers
+
+    _register_attention()
+    model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
+    if dtype is None:
+        with torch.device("meta"):
+            return model_class(config)
+    with _LOADING:
+        return model_class.from_pretrained(
+            source,
+            config=config,
+            revision=revision,
+            dtype=getattr(torch, dtype),
+            use_safetensors=True,
+        )
+
+
+def _register_attention() -> None:
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import eager_mask
+
+    from judging.models.attention import GROUPED, grouped_attention
+
+    AttentionInterface.register(GROUPED, grouped_attention)
+    AttentionMaskInterface.register(GROUPED, eager_mask)
 
 
 def on_device(model: Any, device: str | torch.device | None = None) -> Any:
-    """Move a model to a device (default CUDA if there is one); give it the attention for it.
+    """Move a model to a device (default CUDA if there is one) and choose its attention.
 
-    Weights in bfloat16 become float32 where the device does not compute in bfloat16.
+    Weights in bfloat16 become float32 if the device does not compute in bfloat16.
     """
     import torch
 
     from judging.models.attention import GROUPED
     from judging.models.device_dtype import computes_bfloat16
 
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    if model.dtype == torch.bfloat16 and not computes_bfloat16(where):
+    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
-    attention = GROUPED if where.type == "cpu" else "sdpa"
+    attention = GROUPED if target.type == "cpu" else "sdpa"
     model.set_attn_implementation({"text_config": attention, "vision_config": "sdpa"})
-    return model.to(where)
+    return model.to(target)
 
 
 def _folder_sha256(folder: Path) -> str:
-    """Digest of weights, configuration, tokenizer, chat template and pixel limits."""
+    """Return a digest of weights, configuration, tokenizer, chat template and pixel limits."""
     files = sorted(
-        file for kind in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(kind)
+        file for name in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(name)
     )
     return digest({file.name: file_sha256(file) for file in files})

@@ -1,4 +1,4 @@
-"""What a device computes in, whatever the weights are rounded to."""
+"""The number format that a device computes in, whatever the weights are rounded to."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ _BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, ARM
 
 
 def computed_in(model: Any) -> str:
-    """Name of the dtype that a model computes in."""
+    """Return the name of the dtype that a model computes in."""
     return str(model.dtype).removeprefix("torch.")
 
 
 def computes_bfloat16(device: torch.device) -> bool:
-    """Whether a device multiplies bfloat16 matrices faster than float32 ones.
+    """Return whether a device multiplies bfloat16 matrices faster than float32 ones.
 
-    A CPU without instructions for it is slower by far (``python -m experiments.cost.dtype_speed``).
-    There, weights rounded to bfloat16 are held and multiplied in float32: the same weights, nothing
-    else rounded.
+    A CPU without instructions for it is much slower in bfloat16 (``python -m experiments
+    dtype_speed``). It holds and multiplies rounded weights in float32, so nothing else is rounded.
     """
     import torch
 
     if device.type != "cpu":
         return True
-    known = torch.cpu.get_capabilities()
-    return any(known.get(name) for name in _BFLOAT16_INSTRUCTIONS)
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in _BFLOAT16_INSTRUCTIONS)

