@@ -1,7 +1,8 @@
-"""Our own service from Python: ``POST /judge`` in batches, tried again as it asks.
+"""Clients of ``custos serve``: requests go in batches, and again when the service asks for it.
 
 client = JudgeClient("http://127.0.0.1:8000")
-for verdict in client.grade(requests): ...
+for verdict in client.grade(requests):
+    print(verdict.label)
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from clients.chat import ModelServer, ReplyBody, RequestRefused, ServerConnection, ServerRefusal
 from clients.messages import picture_url
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 
 CALLS = 4
-"""Most calls at once: one is graded while others come and go."""
+"""Most calls at the same time: while one is graded, the others are sent and answered."""
 MAX_BATCH = 256
 """Most requests that the service takes in one call."""
 WINDOW = 1024
@@ -38,18 +38,20 @@ class _Verdicts(ReplyBody):
 
 
 class AsyncJudgeClient:
-    """Grades on a service. Use it as an asynchronous context manager.
+    """Client of a service; an asynchronous context manager.
 
     Args:
-        url: Of the service, as ``custos serve`` prints it.
-        judge: Which judge there; default the one that knows a request's rubric best.
+        url: Address of the service, as ``custos serve`` prints it.
+        judge: Name of the judge that grades. Default: for every request the judge that knows its
+            rubric best.
         api_key: Access key.
-        concurrency: Most requests at once, spread over ``CALLS`` calls.
+        concurrency: Most requests at the same time, in ``CALLS`` calls.
         deadline: Seconds that one try of a call may take.
-        tries: Of one call. Between two it waits as long as the service asks.
+        tries: Most tries of one call. Between two tries the client waits as long as the service
+            asks.
 
     Raises:
-        CustosError: If the address or the key cannot be one.
+        CustosError: If the text is no address, or the key has characters that cannot be sent.
     """
 
     def __init__(
@@ -71,21 +73,17 @@ class AsyncJudgeClient:
         await self._connection.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._connection.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *error: Any) -> None:
+        await self._connection.__aexit__(*error)
 
     async def grade(self, requests: Iterable[JudgeRequest]) -> AsyncGenerator[Verdict]:
-        """Grade requests, in order, a few calls ahead of the caller.
+        """Grade requests in order; up to ``CALLS`` calls are sent before a verdict is taken.
 
         Pictures may be files; they are sent as data URLs.
 
         Yields:
-            One verdict per request; status ``judge_error`` where the service refuses it.
+            One verdict per request. Its status is ``judge_error`` if the service refuses the
+            request.
 
         Raises:
             ServerRefusal: If the service refuses the key, or has no such judge.
@@ -128,7 +126,7 @@ class AsyncJudgeClient:
         return [verdicts[index] for index in range(len(batch))]
 
     async def _post(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
-        """Verdicts of rows, or why the service refuses one; a refused call is halved to find it."""
+        """Return a verdict or a refusal for every row; a refused call is sent again in halves."""
         if not rows:
             return []
         body: dict[str, Any] = {"requests": rows}
@@ -151,13 +149,13 @@ class AsyncJudgeClient:
 
 
 class JudgeClient:
-    """:class:`AsyncJudgeClient` without ``async``, for scripts and ``custos grade``.
+    """Client of a service without ``async``, for scripts and ``custos grade``.
 
     Args:
-        url: As there.
-        judge: As there.
-        api_key: As there.
-        options: ``concurrency``, ``deadline``, ``tries``.
+        url: Address of the service.
+        judge: Name of the judge that grades.
+        api_key: Access key.
+        options: ``concurrency``, ``deadline`` and ``tries``, as in :class:`AsyncJudgeClient`.
     """
 
     def __init__(
@@ -170,17 +168,17 @@ class JudgeClient:
 
     @classmethod
     def connect(cls, url: str, **options: Any) -> JudgeClient:
-        """A client of a service that answers now.
+        """Return a client of a service that answers now.
 
         Raises:
-            ServerRefusal: If it does not.
+            ServerRefusal: If the service does not answer, or refuses the key.
         """
         client = cls(url, **options)
         _ = client.judges
         return client
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """Grade requests, in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
+        """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
         stream = iter(requests)
         while window := list(itertools.islice(stream, WINDOW)):
             yield from asyncio.run(self._grade_window(window))
@@ -191,10 +189,10 @@ class JudgeClient:
 
     @cached_property
     def judges(self) -> list[dict[str, Any]]:
-        """Cards of the judges there, read once.
+        """Return the cards of the service's judges; they are read once.
 
         Raises:
-            ServerRefusal: If the service does not tell.
+            ServerRefusal: If the service does not list its judges.
         """
         key = self._server.api_key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -206,16 +204,16 @@ class JudgeClient:
         return cards
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Digest of the cards of the judges that may take a request.
+        """Return a digest of the cards of the judges that may grade a request.
 
         Raises:
-            CustosError: If there is none.
+            FieldError: If no judge there takes the task.
         """
-        able = [
+        cards = [
             card
             for card in self.judges
             if request.task in card["tasks"] and self._judge in (None, card["name"])
         ]
-        if not able:
-            raise CustosError(f"field 'task': no judge at {self.name} takes '{request.task}'")
-        return digest({"judges": able})
+        if not cards:
+            raise FieldError("task", f"no judge at {self.name} takes '{request.task}'")
+        return digest({"judges": cards})

@@ -10,7 +10,7 @@ import pytest
 import custos
 
 LIGHT = ("AsyncJudgeClient", "JudgeClient", "JudgeRequest", "LabelledExample", "Verdict")
-HEAVY = ("torch", "transformers", "peft", "datasets", "fastapi", "matplotlib", "sklearn")
+HEAVY = ("torch", "transformers", "peft", "datasets", "fastapi", "matplotlib", "sklearn", "pandas")
 MAX_IMPORT_SECONDS = 1.0
 
 

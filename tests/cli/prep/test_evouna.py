@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ import pytest
 
 from judging import CustosError
 from tests.cli.prep.made_up import SPLITS, read, run
-
-PUBLISHED = os.environ.get("CUSTOS_EVOUNA", "")
-"""Path of EVOUNA's NQ.json, where a tester has it."""
+from tests.published_files import needs_published, published
 
 
 def test_evouna(tmp_path: Path) -> None:
@@ -49,9 +46,9 @@ def test_evouna(tmp_path: Path) -> None:
     assert not (tmp_path / "strict").exists()
 
 
-@pytest.mark.skipif(not PUBLISHED, reason="CUSTOS_EVOUNA does not name the published NQ.json")
+@needs_published("evouna/NQ.json")
 def test_evouna_as_published(tmp_path: Path) -> None:
-    run("evouna", "--source", PUBLISHED, "--out", tmp_path)
+    run("evouna", "--source", published("evouna/NQ.json"), "--out", tmp_path)
     splits = {split: read(tmp_path, split) for split in SPLITS}
     assert sum(map(len, splits.values())) == 15_098
     assert len(splits["test"]) >= 1_500
