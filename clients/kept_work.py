@@ -1,9 +1,9 @@
-"""Work that can be stopped at any moment: its results are in a file, and the next run goes on.
+"""Work that can be stopped at any moment and continued by the next run.
 
-A :class:`KeptFile` holds one result on every line, and with it a key: a digest of everything that
-the result depends on. The next run keeps the results whose key is still right and does the others
-again. A :class:`KeptResult` is a whole JSON file with one key. One process at a time may write
-either of them, which :func:`locked` sees to.
+A :class:`KeptFile` holds one result on every line, with its key: a digest of everything that the
+result depends on. The next run keeps the results whose input and judge are the same, and does the
+others again. A :class:`KeptResult` is a JSON file with one result and its key. :func:`locked` lets
+only one process at a time write either of them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from judging.errors import CustosError
 from judging.records import write_json, write_records
 
 Origin = tuple[int | str, str]
-"""Row number or id of an item, and the key of everything that its result depends on."""
+"""Row number or id of the item that a line is a result of, and the line's key."""
 
 
 class KeptLine(BaseModel, ABC):
     """A line of a file of results."""
 
     key: str
+    """Digest of everything that the result depends on."""
 
     @property
     @abstractmethod
     def origin(self) -> Origin:
-        """Return what the line is the result of."""
+        """Return the item that the line is a result of, and the line's key."""
 
     @property
     def failed(self) -> bool:
@@ -43,16 +44,16 @@ class KeptLine(BaseModel, ABC):
         return False
 
 
-I = TypeVar("I")  # noqa: E741
-L = TypeVar("L", bound=KeptLine)
+Item = TypeVar("Item")
+Line = TypeVar("Line", bound=KeptLine)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from a file, until what is made of it is written.
+    """Hold a lock that keeps other processes from a file.
 
-    The lock is a file beside it, ``NAME.lock``; its folder is made if it is missing. The system
-    frees the lock when the process dies.
+    The lock is a file beside it, ``NAME.lock``; its folder is made if it is missing. The operating
+    system frees the lock when the process dies.
 
     Raises:
         CustosError: If another process holds the lock.
@@ -67,28 +68,29 @@ def locked(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Whoever has opened this file meanwhile finds it deleted, and takes no lock on it.
+        # Deleted before it is released: a process that has the file open sees that it is deleted
+        # and takes no lock on it.
         lock_path.unlink(missing_ok=True)
         lock.release()
 
 
-class KeptFile(Generic[L]):
+class KeptFile(Generic[Line]):
     """A JSONL file of results that grows while work is done.
 
-    Every line is on the disk before the next one is begun, so a process that dies loses at most
-    the line that it was writing.
+    Lines are on the disk before the next work is begun, so a process that dies loses only what it
+    was working on.
 
     Args:
         path: The file; need not exist.
         line_type: Type of its lines.
     """
 
-    def __init__(self, path: Path, line_type: type[L]) -> None:
+    def __init__(self, path: Path, line_type: type[Line]) -> None:
         self.path = path
         self._line_type = line_type
 
-    def lines(self) -> Iterator[L]:
-        """Yield the whole lines; damaged ones are left out."""
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines; leave out those that are cut off or damaged."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -96,35 +98,36 @@ class KeptFile(Generic[L]):
                 if (line := self._parsed(text)) is not None:
                     yield line
 
-    def matching(self, origins: Collection[Origin]) -> Iterator[L]:
-        """Yield the lines of these origins, in the order of the file.
+    def matching(self, origins: Collection[Origin]) -> Iterator[Line]:
+        """Return the lines of these origins, in the order of the file.
 
-        A last line that was cut off is deleted, so that the next line begins on its own.
+        A last line that was cut off is deleted first, so that the next one starts a new line.
         """
         self._delete_torn_line()
         return (line for line in self.lines() if line.origin in origins)
 
-    def append(self, lines: Iterable[L]) -> None:
+    def append(self, lines: Iterable[Line]) -> None:
         """Write lines at the end, as :func:`append_lines`."""
         append_lines(self.path, lines)
 
     def fill(
         self,
-        items: Callable[[], Iterable[I]],
-        origin: Callable[[I], Origin],
-        work: Callable[[Sequence[I]], Iterable[L]],
+        items: Callable[[], Iterable[Item]],
+        origin: Callable[[Item], Origin],
+        work: Callable[[Sequence[Item]], Iterable[Line]],
         *,
         batch: int,
         retry_failed: bool = False,
     ) -> Iterator[int]:
         """Bring the file up to one line per item; yield the number of lines as it grows.
 
-        Lines of the same origin are kept in whole batches, so that every batch consists of the
-        same items as in a run that was never stopped: work may depend on what is in a batch.
+        Lines of the same origin are kept in whole batches. So every batch has the same items as in
+        a run that was never stopped, which matters because a judge's last digits depend on the
+        other items of a batch.
 
         Args:
-            items: Starts over each time it is called.
-            origin: Returns what an item's line is the result of.
+            items: Returns the items; called several times.
+            origin: Returns the origin of an item's line.
             work: Returns one line per item of a batch, in order.
             batch: Items between two writes.
             retry_failed: First do the failed lines again.
@@ -141,11 +144,11 @@ class KeptFile(Generic[L]):
     def keep_batches(self, origins: Iterable[Origin], batch: int) -> int:
         """Cut the file after the last whole batch whose lines are of these origins.
 
-        Cut-off or damaged lines, changed input and another judge's verdicts all end what is kept.
-        The last batch of a complete file counts as whole, however short it is.
+        A line that is cut off, damaged or of another origin ends what is kept. The last batch of a
+        complete file counts as whole, however short it is.
 
         Returns:
-            Number of lines that are left.
+            Number of lines in the file.
         """
         number = num_kept = end = 0
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,23 +168,23 @@ class KeptFile(Generic[L]):
 
     def redo_failed(
         self,
-        items: Callable[[], Iterable[I]],
-        work: Callable[[Sequence[I]], Iterable[L]],
+        items: Callable[[], Iterable[Item]],
+        work: Callable[[Sequence[Item]], Iterable[Line]],
         batch: int,
     ) -> None:
-        """Do the failed lines again, and put the new lines in their place.
+        """Do the work of the failed lines again, and replace these lines.
 
         Args:
-            items: The items of the file's lines, in order, and possibly more.
+            items: Returns the items of the file's lines, in order, and possibly more.
             work: Returns one line per item, in order.
-            batch: Items given to ``work`` at once.
+            batch: Number of items that ``work`` is given at once.
         """
         failed = (
             (number, item)
             for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
             if line.failed
         )
-        new_lines: dict[int, L] = {}
+        new_lines: dict[int, Line] = {}
         for numbered in in_batches(failed, batch):
             numbers = (number for number, _ in numbered)
             new_lines.update(zip(numbers, work([item for _, item in numbered]), strict=True))
@@ -192,7 +195,7 @@ class KeptFile(Generic[L]):
             )
 
     def remove_unless_failed(self) -> None:
-        """Delete the file once its results are used, unless some lines can be done again."""
+        """Delete the file, unless it holds failed lines that can be done again."""
         if not any(line.failed for line in self.lines()):
             self.path.unlink(missing_ok=True)
 
@@ -202,7 +205,7 @@ class KeptFile(Generic[L]):
         with self.path.open("rb+") as file:
             file.truncate(file.read().rfind(b"\n") + 1)
 
-    def _parsed(self, text: bytes) -> L | None:
+    def _parsed(self, text: bytes) -> Line | None:
         try:
             return self._line_type.model_validate_json(text) if text.endswith(b"\n") else None
         except ValidationError:
@@ -224,17 +227,17 @@ class KeptResult:
         self._key_field = key_field
 
     def read(self) -> dict[str, Any] | None:
-        """Return the result; ``None`` if there is none, or one of something else."""
+        """Return the result, its key included; ``None`` if there is none with this key."""
         if not self.path.is_file():
             return None
         result: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
         return result if result.get(self._key_field) == self.key else None
 
     def write(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Write a result, with its key, to a file that appears only when it is complete.
+        """Write a result with its key; the file appears only when it is complete.
 
         Returns:
-            The result as it is in the file.
+            The result, its key included.
         """
         with_key = {self._key_field: self.key, **result}
         write_json(self.path, with_key)
@@ -261,7 +264,7 @@ def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
             raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def in_batches(items: Iterable[I], size: int) -> Iterator[list[I]]:
+def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield the items in lists of a size; the last list may be shorter."""
     stream = iter(items)
     while batch := list(itertools.islice(stream, size)):
