@@ -1,8 +1,8 @@
-"""Talking to any server that speaks OpenAI's chat completions.
+"""A client of any server that speaks OpenAI's chat completions.
 
-Faults that may pass are tried again: connection faults, passed deadlines, answers that are no chat
-completion, and statuses 408, 409, 429 and 5xx, unless the server says ``x-should-retry: false``.
-The API key is sent and never shown: no message that leaves this module holds it.
+Faults that may pass are tried again: connection faults, passed deadlines, replies that are not a
+chat completion, and statuses 408, 409, 429 and 5xx, unless the server sends ``x-should-retry:
+false``. The API key is sent but never shown: no message of this module contains it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from types import TracebackType
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,7 +24,7 @@ from judging.errors import CustosError
 PASSING_STATUSES = (408, 409, 429)
 SHOWN_CHARS = 200
 
-A = TypeVar("A", bound="ReplyBody")
+BodyT = TypeVar("BodyT", bound="ReplyBody")
 
 
 class ServerRefusal(CustosError):
@@ -38,26 +37,26 @@ class RequestRefused(CustosError):
 
 @dataclass(frozen=True)
 class ModelServer:
-    """A server, the model to ask there, and how patiently.
+    """A server, the model to ask there, and limits on requests and tries.
 
     Raises:
-        CustosError: If the address is no HTTP address or may hold a secret, or if the key has
+        CustosError: If the address is not an HTTP address or may hold a secret, or if the key has
             characters that cannot be sent.
     """
 
     base_url: str
-    """With the version, as in ``https://api.openai.com/v1``."""
+    """Address with the version, as in ``https://api.openai.com/v1``."""
     model: str
     api_key: str = field(default="", repr=False)
     concurrency: int = 8
     """Most requests in flight at once."""
     deadline: float = 300.0
-    """Seconds that one try may take, answer included."""
+    """Seconds that one try may take, its reply included."""
     tries: int = 8
     first_wait: float = 0.5
     """Seconds before the second try, at most; doubled for each further one."""
     longest_wait: float = 60.0
-    """Most seconds between two tries, whatever the server asks for."""
+    """Most seconds between two tries, even if the server asks for more."""
 
     def __post_init__(self) -> None:
         try:
@@ -95,12 +94,12 @@ class Prices:
     completion: float = 0.0
 
     def cost(self, usage: Usage) -> float:
-        """What some tokens cost."""
+        """Return the price of some tokens."""
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
 
 class Reply(BaseModel):
-    """A model's answer. An empty ``text`` means that the model said nothing, not that it failed."""
+    """A model's answer. Its ``text`` is empty if the model wrote nothing; that is no failure."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -111,10 +110,10 @@ class Reply(BaseModel):
 
 
 class ReplyBody(BaseModel):
-    """What a server answers to one kind of request."""
+    """The JSON body of a reply to one kind of request."""
 
     called: ClassVar[str]
-    """To say that an answer is none."""
+    """Name of such a body in error messages."""
 
 
 class _Message(BaseModel):
@@ -133,7 +132,13 @@ class _Completion(ReplyBody):
 
 
 class _Fault(Exception):
-    """One try that came to nothing."""
+    """The failure of one try.
+
+    Args:
+        message: What went wrong.
+        may_pass: A later try may succeed.
+        wait: Seconds to wait before it, if the server asks for a wait.
+    """
 
     def __init__(self, message: str, may_pass: bool = True, wait: float | None = None) -> None:
         super().__init__(message)
@@ -149,31 +154,27 @@ class ServerConnection:
         headers = {"Content-Type": "application/json"}
         if server.api_key:
             headers["Authorization"] = f"Bearer {server.api_key}"
-        limits = httpx.Limits(max_connections=None)  # waiting for one would count as the server's
+        # Without a limit: time spent waiting for a connection would count as the server's time.
+        limits = httpx.Limits(max_connections=None)
         self.gate = asyncio.Semaphore(server.concurrency)
-        """For callers with more to ask than the server's settings allow at once."""
+        """Semaphore for callers that ask for more at once than the server's settings allow."""
         self._http = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._http.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *exception: Any) -> None:
+        await self._http.__aexit__(*exception)
 
-    async def post(self, path: str, body: bytes, kind: type[A], name: str) -> A:
-        """Ask once, trying again as often as the server's settings allow.
+    async def post(self, path: str, body: bytes, body_type: type[BodyT], name: str) -> BodyT:
+        """Send a request and return the reply, after as many tries as the settings allow.
 
         Args:
-            path: After the base URL, as in ``chat/completions``.
+            path: Path after the base URL, as in ``chat/completions``.
             body: JSON.
-            kind: What the answer must be.
-            name: What is asked for, to name in an error.
+            body_type: Type of the reply.
+            name: Name of the request in error messages.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
@@ -183,7 +184,7 @@ class ServerConnection:
         number = 1
         while True:
             try:
-                return await self._try(path, body, kind)
+                return await self._try(path, body, body_type)
             except _Fault as fault:
                 if not fault.may_pass:
                     raise RequestRefused(f"{name}: {fault}") from None
@@ -194,7 +195,7 @@ class ServerConnection:
             await asyncio.sleep(wait)
             number += 1
 
-    async def _try(self, path: str, body: bytes, kind: type[A]) -> A:
+    async def _try(self, path: str, body: bytes, body_type: type[BodyT]) -> BodyT:
         deadline = self.server.deadline
         url = f"{self.server.base_url.rstrip('/')}/{path}"
         try:
@@ -203,42 +204,42 @@ class ServerConnection:
         except TimeoutError:
             raise _Fault(f"no answer within {deadline:g} s") from None
         except httpx.RequestError as error:
-            raise _Fault(self._shown(f"{type(error).__name__} {error}")) from None
+            raise _Fault(self._redacted(f"{type(error).__name__} {error}")) from None
         self._check(response)
         try:
-            return kind.model_validate_json(response.content)
+            return body_type.model_validate_json(response.content)
         except ValidationError:
-            shown = self._shown(response.text)
-            raise _Fault(f"the answer is not a {kind.called}: {shown}") from None
+            text = self._redacted(response.text)
+            raise _Fault(f"the answer is not a {body_type.called}: {text}") from None
 
     def _check(self, response: httpx.Response) -> None:
-        status, said = response.status_code, self._shown(response.text)
+        status, text = response.status_code, self._redacted(response.text)
         if status == 200:
             return
-        if status == 401:  # the answer may repeat a part of the key, so it is not shown
+        if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise ServerRefusal(f"{self.server.base_url}: the server refuses the API key (401)")
         if status == 404:
             raise ServerRefusal(
                 f"{self.server.base_url}: no model '{self.server.model}' or no such address "
-                f"(404): {said}"
+                f"(404): {text}"
             )
         may_pass = status in PASSING_STATUSES or status >= 500
         raise _Fault(
-            f"the server answered {status}: {said}",
+            f"the server answered {status}: {text}",
             may_pass and response.headers.get("x-should-retry") != "false",
             _seconds(response.headers.get("retry-after")),
         )
 
-    def _wait(self, number: int, asked: float | None) -> float:
+    def _wait(self, number: int, requested: float | None) -> float:
         jitter = random.random()
-        if asked is None:
+        if requested is None:
             wait = self.server.first_wait * 2.0 ** (number - 1) * (1 + jitter) / 2
-        else:  # never sooner than asked, and not all at the same moment
-            wait = asked + jitter * self.server.first_wait
+        else:  # not sooner than the server asks, and not all requests at the same moment
+            wait = requested + jitter * self.server.first_wait
         return min(wait, self.server.longest_wait)
 
-    def _shown(self, text: str) -> str:
-        """Outside text on one line, without the key, cut to a readable length."""
+    def _redacted(self, text: str) -> str:
+        """Return text from outside on one line, without the key, cut to a readable length."""
         if self.server.api_key:
             text = text.replace(self.server.api_key, "[API key]")
         return " ".join(text.split())[:SHOWN_CHARS]
@@ -252,12 +253,12 @@ class ChatClient(ServerConnection):
         self.decoding = decoding
 
     async def complete(self, item: ChatItem) -> Reply:
-        """Ask once, trying again as often as the server's settings allow.
+        """Return the answer to one conversation, after as many tries as the settings allow.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
-            CustosError: Naming the item, if a picture is unreadable, the server refuses the request
-                or the last try failed too.
+            CustosError: If a picture is unreadable, the server refuses the request or the last try
+                fails; the message names the item.
         """
         name = f"item '{item.id}'"
         try:
@@ -275,17 +276,17 @@ class ChatClient(ServerConnection):
         """Ask for every item, never more at once than the server's settings allow.
 
         Args:
-            items: Read as needed.
-            done: Called with each item and its answer, or why there is none, as they come. When
-                this is cancelled, it has been called for every answer that arrived.
+            items: Items to ask, read as needed.
+            done: Called with each item and its answer, or why there is none, as they come. If this
+                method is cancelled, it has been called for every answer that arrived.
 
         Raises:
-            ServerRefusal: As soon as the server refuses them all.
+            ServerRefusal: As soon as the server refuses all items alike.
         """
-        waiting = iter(items)
+        remaining = iter(items)
 
         async def work() -> None:
-            for item in waiting:
+            for item in remaining:
                 outcome: Reply | CustosError
                 try:
                     outcome = await self.complete(item)
@@ -304,7 +305,7 @@ class ChatClient(ServerConnection):
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Seconds to wait by a ``Retry-After`` header, a number or a date; ``None`` for neither."""
+    """Return the seconds of a ``Retry-After`` header, a number or a date; ``None`` for neither."""
     if retry_after is None:
         return None
     try:

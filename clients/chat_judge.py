@@ -1,4 +1,4 @@
-"""A chat model as a judge: the tasks' own instructions, the label read from its words."""
+"""A chat model as a judge: it gets the tasks' instructions, and its words are read as a label."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from judging.types import JudgeRequest, Verdict, score_of, type_of
 from judging.verdicts import ruled_verdict
 
 GREEDY = Decoding(temperature=0.0)
-"""Graders of the published benchmarks answer at temperature 0."""
+"""The graders of the published benchmarks use temperature 0."""
 
 
 class ChatJudge:
     """Grades by asking any OpenAI-compatible server.
 
     It has no posterior, so its verdicts have no confidence. A pair is asked in both orders (unless
-    its ``order`` says otherwise); where these disagree it abstains.
+    its ``order`` says otherwise); if the two disagree, the verdict abstains.
 
     Attributes:
-        name: The model asked.
+        name: Name of the model.
         usage: Tokens of all answers so far, as the server counted them.
     """
 
@@ -36,7 +36,7 @@ class ChatJudge:
         self.usage = Usage()
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Digest of everything on this side that could change this request's verdict."""
+        """Return a digest of everything on this side that could change a request's verdict."""
         task = get_task(request.task)
         rubric = task.rubric(request)
         return digest(
@@ -55,16 +55,16 @@ class ChatJudge:
         """Grade requests, in order, many at once.
 
         Yields:
-            One verdict per request; status ``judge_error`` where the server did not answer,
-            ``unparsed`` or ``truncated`` where its answer holds no label.
+            One verdict per request; status ``judge_error`` if the server does not answer,
+            ``unparsed`` or ``truncated`` if its answer contains no label.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
         """
-        asked = list(requests)
+        window = list(requests)
         verdicts: dict[int, Verdict] = {}
-        presented: dict[int, tuple[JudgeRequest, ...]] = {}
-        for index, request in enumerate(asked):
+        orders_by_index: dict[int, tuple[JudgeRequest, ...]] = {}
+        for index, request in enumerate(window):
             try:
                 task = get_task(request.task)
                 task.check(request)
@@ -74,24 +74,24 @@ class ChatJudge:
             if ruling := task.rule(request):
                 verdicts[index] = ruled_verdict(request, ruling, self.fingerprint(request))
             elif task.num_responses == 2 and request.order == "both":
-                presented[index] = (request, task.swap(request))
+                orders_by_index[index] = (request, task.swap(request))
             else:
-                presented[index] = (request,)
+                orders_by_index[index] = (request,)
         items = [
-            ChatItem(id=f"{index}.{order}", messages=_messages(one))
-            for index, orders in presented.items()
-            for order, one in enumerate(orders)
+            ChatItem(id=f"{index}.{order}", messages=_messages(ordered))
+            for index, orders in orders_by_index.items()
+            for order, ordered in enumerate(orders)
         ]
         outcomes = asyncio.run(self._ask(items))
-        for index, orders in presented.items():
+        for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
-            verdicts[index] = self._verdict(asked[index], replies)
-        yield from (verdicts[index] for index in range(len(asked)))
+            verdicts[index] = self._verdict(window[index], replies)
+        yield from (verdicts[index] for index in range(len(window)))
 
     async def _ask(self, items: list[ChatItem]) -> dict[str, Reply | CustosError]:
         outcomes: dict[str, Reply | CustosError] = {}
         async with ChatClient(self.server, self.decoding) as client:
-            await client.complete_all(items, lambda item, said: outcomes.update({item.id: said}))
+            await client.complete_all(items, lambda item, reply: outcomes.update({item.id: reply}))
         return outcomes
 
     def _verdict(self, request: JudgeRequest, replies: list[Reply | CustosError]) -> Verdict:
@@ -124,8 +124,8 @@ class ChatJudge:
 
 def _messages(request: JudgeRequest) -> tuple[Message, ...]:
     task: JudgeTask = get_task(request.task)
-    shown = "\n".join(f"{field.heading}: {field.text.strip()}" for field in task.item(request))
+    text = "\n".join(f"{field.heading}: {field.text.strip()}" for field in task.item(request))
     return (
         Message(role="system", text=task.instruction(task.rubric(request))),
-        Message(role="user", text=shown, images=request.images),
+        Message(role="user", text=text, images=request.images),
     )

@@ -1,4 +1,4 @@
-"""What is asked of a chat model: messages with pictures, and how the answer is drawn."""
+"""Requests to a chat model: conversations with pictures, and how the answer is sampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judging.errors import CustosError
 from judging.fingerprint import picture_sha256
 from judging.messages import Message
 
-# These models refuse the older name of the limit, which many other servers know alone.
+# These models refuse the older name of the limit, the only one that many other servers know.
 _TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
 
 
@@ -25,14 +25,14 @@ class _Record(BaseModel):
 
 
 class ChatItem(_Record):
-    """A conversation that wants an answer."""
+    """A conversation that a model is to answer."""
 
     id: str
     messages: tuple[Message, ...]
 
 
 class Decoding(_Record):
-    """How answers are drawn. What is ``None`` is not sent: the server's own default holds."""
+    """How answers are sampled. A setting of ``None`` is not sent: the server uses its default."""
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -41,7 +41,7 @@ class Decoding(_Record):
 
 
 def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
-    """The JSON body of ``POST /chat/completions``.
+    """Make the JSON body of ``POST /chat/completions``.
 
     Raises:
         CustosError: If a picture cannot be read.
@@ -54,11 +54,11 @@ def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
 
 
 def item_key(item: ChatItem, model: str, decoding: Decoding) -> str:
-    """SHA-256 of all that an answer depends on: messages, pictures' content, model, decoding."""
+    """Return the SHA-256 of what an answer depends on: messages, pictures, model, decoding."""
     content = {
         "messages": [
-            {**said.model_dump(), "images": [picture_sha256(source) for source in said.images]}
-            for said in item.messages
+            {**turn.model_dump(), "images": [picture_sha256(source) for source in turn.images]}
+            for turn in item.messages
         ],
         "model": model,
         "decoding": decoding.model_dump(),
@@ -67,7 +67,7 @@ def item_key(item: ChatItem, model: str, decoding: Decoding) -> str:
 
 
 def picture_url(source: str) -> str:
-    """A picture as a URL that a server can read: files become data URLs, URLs stay as they are.
+    """Return a picture as a URL that a server can read: files become data URLs.
 
     Raises:
         CustosError: If the file is not a readable picture.
@@ -79,10 +79,10 @@ def picture_url(source: str) -> str:
     try:
         content = Path(source).read_bytes()
         with Image.open(io.BytesIO(content)) as picture:
-            kind = Image.MIME[picture.format or ""]
+            mime_type = Image.MIME[picture.format or ""]
     except (OSError, ValueError, KeyError, Image.DecompressionBombError):
         raise CustosError(f"'{source}' is not a readable picture") from None
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:{mime_type};base64,{base64.b64encode(content).decode()}"
 
 
 def encode_message(message: Message) -> dict[str, Any]:

@@ -25,12 +25,12 @@ PROBE = "The judge reads every token."
 
 
 def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
-    """A judge on a server, graded like any other.
+    """Make a judge whose model runs on a server.
 
     Args:
-        server: ModelServer, and the model to ask there: a LoRA module by its name, or a base model.
-        source: Run folder or shipped judge that the model is; or the backbone that it is, for a
-            zero-shot judge. ``None`` for a model that has none here: the posterior is approximate.
+        server: The server, and the model to ask there: a LoRA module by its name, or a base model.
+        source: Run folder or shipped judge that the model is, or its backbone for a zero-shot
+            judge. ``None`` for a model that is not here: its posterior is approximate.
 
     Raises:
         ServerRefusal: If the server refuses the key or has no such model.
@@ -41,10 +41,10 @@ def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
     name = card.backbone if card else source or EMBEDDED
     version = card.backbone_version if card else None
     backbone = load_backbone(name, weights=False, version=version)
-    gives_all = source is not None and asyncio.run(_gives_all(server, backbone))
-    if not gives_all:
+    is_exact = source is not None and asyncio.run(_gives_any_logprob(server, backbone))
+    if not is_exact:
         asyncio.run(_check_chat(server))
-    engine = RemoteEngine(server, backbone.tokenizer, "exact" if gives_all else "approximate")
+    engine = RemoteEngine(server, backbone.tokenizer, "exact" if is_exact else "approximate")
     if folder and card:
         check_version(folder, card, backbone)
         judge = Judge.of_run(folder, card, backbone, engine)
@@ -54,7 +54,7 @@ def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
 
 
 def remote_source(text: str) -> tuple[str, str | None]:
-    """Read ``MODEL=SOURCE`` or ``MODEL``: the model to ask for, and what it is here, if anything.
+    """Split ``MODEL=SOURCE`` or ``MODEL`` into the model to ask for and its source here, if any.
 
     Raises:
         CustosError: If either side is empty.
@@ -69,21 +69,21 @@ def remote_source(text: str) -> tuple[str, str | None]:
     return text, text if text.startswith("embedded") or Path(text).is_dir() else None
 
 
-async def _gives_all(server: ModelServer, backbone: Backbone) -> bool:
-    """Whether a server takes token ids and gives the log-probability of any token.
+async def _gives_any_logprob(server: ModelServer, backbone: Backbone) -> bool:
+    """Return whether a server takes token ids and gives the log-probability of any token.
 
     Raises:
         CustosError: If it does, but its tokens are not the backbone's.
     """
     ids = backbone.tokenizer.encode(PROBE, add_special_tokens=False)
-    wanted = sorted({backbone.tokenizer.convert_tokens_to_ids(END_TOKEN), *ids})
+    token_ids = sorted({backbone.tokenizer.convert_tokens_to_ids(END_TOKEN), *ids})
     common = {"model": server.model, "prompt": [ids], "max_tokens": 1, "temperature": 0}
-    scored = {"logprobs": 1, "logprob_token_ids": wanted, "return_tokens_as_token_ids": True}
+    scored = {"logprobs": 1, "logprob_token_ids": token_ids, "return_tokens_as_token_ids": True}
     async with ServerConnection(replace(server, tries=min(server.tries, 3))) as connection:
         try:
             body = json.dumps(common | scored).encode()
             answer = await connection.post("completions", body, Completions, "first prompt")
-            if not set(wanted) <= answer.choices[0].by_token_id().keys():
+            if not set(token_ids) <= answer.choices[0].by_token_id().keys():
                 return False
             body = json.dumps(common | {"echo": True}).encode()
             echoed = await connection.post("completions", body, Completions, "first prompt")
@@ -101,7 +101,7 @@ async def _check_chat(server: ModelServer) -> None:
     """Ask a server for one word and its log-probability.
 
     Raises:
-        CustosError: If it gives none.
+        CustosError: If the server gives no log-probability.
     """
     body = {
         **{"model": server.model, "messages": [{"role": "user", "content": PROBE}]},

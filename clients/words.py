@@ -1,7 +1,7 @@
-"""Labels read from a chat answer: its words, and the likeliest alternatives of each of its tokens.
+"""Probabilities of labels, from a chat answer's words and the likeliest alternatives of its tokens.
 
-What a server shows of its model is a short list of alternatives per token, so a label's mass is a
-lower bound: approximate, unlike a label tree's.
+A server gives only a few alternatives per token, so the probability of a label is a lower bound:
+approximate, unlike that of a label tree.
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ class Token:
     text: str
     logprob: float
     alternatives: Mapping[str, float]
-    """Log-probability of the likeliest tokens here, by their text; with or without this one."""
+    """Log-probability of the likeliest tokens in this place, by their text; this one may be among
+    them or not."""
 
 
 def label_masses(tokens: Sequence[Token], labels: Sequence[str]) -> list[float]:
-    """Probability that an answer begins with each label, as far as the alternatives show it.
+    """Return the probability that an answer begins with each label, as far as tokens show it.
 
     An alternative that fits several labels counts for each in equal parts.
 
     Args:
-        tokens: The answer, drawn greedily.
+        tokens: The answer, decoded greedily.
         labels: Labels to look for.
 
     Returns:
-        One mass per label; all zero if nothing shown begins with a label.
+        One probability per label; all zero if no text begins with a label.
     """
     masses = dict.fromkeys(labels, 0.0)
-    said, before = "", 0.0
+    text, logprob = "", 0.0
 
-    def give(text: str, logprob: float) -> None:
-        fitting = [label for label in labels if _fits(label, text)]
+    def add(start: str, start_logprob: float) -> None:
+        fitting = [label for label in labels if _fits(label, start)]
         for label in fitting:
-            masses[label] += math.exp(logprob) / len(fitting)
+            masses[label] += math.exp(start_logprob) / len(fitting)
 
     for token in tokens:
-        for text, logprob in token.alternatives.items():
-            if text != token.text and (said + text).strip(DECORATION):
-                give(said + text, before + logprob)
-        said, before = said + token.text, before + token.logprob
-        if said.strip(DECORATION) and not any(_fits(label, said) for label in labels):
+        for other_text, other_logprob in token.alternatives.items():
+            if other_text != token.text and (text + other_text).strip(DECORATION):
+                add(text + other_text, logprob + other_logprob)
+        text, logprob = text + token.text, logprob + token.logprob
+        if text.strip(DECORATION) and not any(_fits(label, text) for label in labels):
             return list(masses.values())
-    if said.strip(DECORATION):
-        give(said, before)
+    if text.strip(DECORATION):
+        add(text, logprob)
     return list(masses.values())
 
 
@@ -66,7 +67,7 @@ def tokens_after(tokens: Sequence[Token], opening: str) -> Sequence[Token]:
 
 
 def _fits(label: str, text: str) -> bool:
-    """Whether a text is the start of a label, or a label that nothing lengthens."""
+    """Return whether a text is the start of a label, or the label with no further letter."""
     text = text.lstrip(DECORATION)
     if label.startswith(text):
         return True

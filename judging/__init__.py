@@ -1,4 +1,4 @@
-"""What a judge is: requests, verdicts, tasks, the label tree, backbones and engines."""
+"""Judges: requests, verdicts, tasks, the label tree, backbones and engines."""
 
 from judging.errors import CustosError
 from judging.judge import Judge

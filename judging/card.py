@@ -1,4 +1,4 @@
-"""``judge.json``: what an adapter was trained to judge."""
+"""The card of a judge, ``judge.json``: what its adapter was trained to judge."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class JudgeCard(BaseModel):
     response_budget: int = 1024
     """Most tokens of one response; the middle of a longer one is cut out."""
     instructions: dict[str, str]
-    """``task/rubric`` to the instruction's hash, to notice a changed wording."""
+    """``task/rubric`` to the instruction's hash, which shows a changed wording."""
 
     @classmethod
     def for_rubrics(
         cls, backbone: Backbone, tasks: dict[str, tuple[str, ...]], response_budget: int
     ) -> JudgeCard:
-        """Card of a judge over some rubrics, with today's instructions."""
+        """Make the card of a judge that is trained on some rubrics, with today's instructions."""
         return cls(
             backbone=backbone.name,
             backbone_version=backbone.version,
@@ -49,7 +49,7 @@ class JudgeCard(BaseModel):
 
 
 def instruction_hash(task: JudgeTask, rubric: str) -> str:
-    """Hash of what the judge is told and may answer under a rubric."""
+    """Return a hash of what the judge is told and may answer under a rubric."""
     return digest({"instruction": task.instruction(rubric), "labels": task.labels(rubric)})
 
 
@@ -91,7 +91,10 @@ def check_version(folder: Path, card: JudgeCard, backbone: Backbone) -> None:
 
 
 def run_folder(source: str) -> Path | None:
-    """Folder of a trained judge, given it or the name of a shipped one; ``None`` for others."""
+    """Return the folder of a trained judge, given the folder or the name of a shipped judge.
+
+    Return ``None`` for any other source.
+    """
     for folder in (Path(source), SHIPPED / source):
         if (folder / CARD_FILE).is_file():
             return folder
@@ -99,5 +102,5 @@ def run_folder(source: str) -> Path | None:
 
 
 def shipped_judges() -> list[str]:
-    """Names of the judges that came with custos, in alphabetical order."""
+    """Return the names of the judges that come with custos, in alphabetical order."""
     return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))

@@ -1,4 +1,4 @@
-"""What could change a verdict, hashed."""
+"""Hashes of what could change a verdict: settings, files, pictures, package versions."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ PACKAGES = ("custos", "peft", "torch", "transformers")
 
 
 def digest(fields: Mapping[str, Any]) -> str:
-    """First 16 hex digits of the SHA-256 of a JSON object with sorted keys."""
+    """Return the first 16 hex digits of the SHA-256 of a JSON object with sorted keys."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def picture_sha256(source: str) -> str:
-    """SHA-256 of a picture's content, in hex: a base64 data URL and its file are the same picture.
+    """Return the SHA-256 of a picture's content, in hex, the same for a data URL and its file.
 
-    A web address stands for itself. What cannot be read has one value of its own; whoever opens it
-    says why.
+    A web address is returned as it is. What cannot be read gives ``unreadable``: the function that
+    opens the picture later reports why.
     """
     if source.startswith(("http://", "https://")):
         return source
@@ -45,5 +45,5 @@ def picture_sha256(source: str) -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Versions of the packages whose numerics or templates a verdict depends on."""
+    """Return the versions of the packages whose numerics or templates a verdict depends on."""
     return {name: version(name) for name in PACKAGES}

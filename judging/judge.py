@@ -279,7 +279,7 @@ class Judge:
         if isinstance(passes, CustosError):
             return Verdict.from_error(passes, request, fingerprint)
         task = get_task(request.task)
-        records = [one.record for one in passes]
+        records = [scored.record for scored in passes]
         probabilities = merge_passes(task, records)
         key = calibration_key(task, request)
         if calibrated and self.calibration and key in self.calibration.rubrics:
@@ -289,9 +289,9 @@ class Judge:
             task,
             records,
             probabilities,
-            label_mass=sum(one.label_mass for one in passes) / len(passes),
+            label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
-            truncated_input=any(one.truncated_input for one in passes),
+            truncated_input=any(scored.truncated_input for scored in passes),
             judge=fingerprint,
         )
 
@@ -321,11 +321,11 @@ class Judge:
                 for index, request in enumerate(requests[start : start + size])
                 for prompt in make_ordered_prompts(index, request, task, self.encoder)
             ]
-            scored = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
-            for _, passes in sorted(scored.items()):
+            by_request = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
+            for _, passes in sorted(by_request.items()):
                 if isinstance(passes, CustosError):
                     raise passes
-                merged = merge_passes(task, [one.record for one in passes])
+                merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
 

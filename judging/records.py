@@ -1,4 +1,4 @@
-"""Rows in and out of files: JSONL, JSON arrays and Parquet, read lazily and written atomically."""
+"""Rows of JSONL, JSON and Parquet files, which are read lazily and written atomically."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ROW_SUFFIXES = (".jsonl", ".json", ".parquet")
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield ``(row number from 1, decoded row)``; an undecodable JSONL line yields its error.
+    """Yield ``(row number from 1, decoded row)``, with an error in place of a bad JSONL line.
 
     Raises:
-        CustosError: If the file is missing, of an unknown kind, or not decodable as a whole.
+        CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
     """
     if not path.is_file():
         raise CustosError(f"{path}: no such file")
@@ -60,11 +60,11 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
         )
 
 
-def _decode_line(line: str, where: str) -> Any:
+def _decode_line(line: str, location: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
-        return CustosError(f"{where}: not valid JSON: {error}")
+        return CustosError(f"{location}: not valid JSON: {error}")
 
 
 def read_records(
@@ -77,7 +77,8 @@ def read_records(
     Args:
         path: JSONL, JSON or Parquet file.
         model: Record type of every row.
-        bad_rows: Where to report rows that do not validate and go on; ``None`` raises on the first.
+        bad_rows: List that gets a message for every row that does not validate; ``None`` raises on
+            the first.
 
     Raises:
         CustosError: On the first bad row when ``bad_rows`` is ``None``.
@@ -96,7 +97,7 @@ def read_records(
 
 
 def with_absolute_images(record: R, folder: Path) -> R:
-    """The record with its relative image paths taken from a folder, if it has images."""
+    """Return the record with its relative image paths joined to a folder, if it has images."""
     images = tuple(absolute_name(name, folder) for name in getattr(record, "images", ()))
     return record.model_copy(update={"images": images}) if images else record
 

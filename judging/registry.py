@@ -15,7 +15,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Name to look it up by."""
+        """Return the name to look the entry up by."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a judge, what people said, and what a judge answers.
+"""Requests to a judge, examples that people have labelled, and verdicts.
 
 The same request object is a JSONL or Parquet row, the body of ``POST /judge`` and an item of a
 training batch. Everything is validated at the boundary and immutable afterwards.
@@ -89,12 +89,12 @@ class JudgeRequest(_Record):
 
     @property
     def response(self) -> str:
-        """The single response (the first of a pair)."""
+        """Return the single response, or the first of a pair."""
         return self.responses[0]
 
 
 class LabelledExample(JudgeRequest):
-    """A request plus what people said of it."""
+    """A request with the label that people gave it."""
 
     label: str
     """Full label string, as the task spells it (``Correct``, ``Wrong; Reasoning Error``, ...)."""
@@ -121,19 +121,19 @@ class LabelledExample(JudgeRequest):
     """Data set that the row comes from."""
 
     def request(self) -> JudgeRequest:
-        """The request alone: what a judge may see."""
+        """Return the request alone, which is all that a judge may see."""
         return JudgeRequest.model_construct(
             **{name: getattr(self, name) for name in JudgeRequest.model_fields}
         )
 
 
 def score_of(label: str) -> str:
-    """A full label without its error type: ``Wrong`` of ``Wrong; Reasoning Error``."""
+    """Return a full label without its error type: ``Wrong`` of ``Wrong; Reasoning Error``."""
     return label.partition(";")[0].strip()
 
 
 def type_of(label: str) -> str:
-    """The error type within a full label; empty when it has none."""
+    """Return the error type within a full label; empty if it has none."""
     return label.partition(";")[2].strip()
 
 
@@ -222,13 +222,13 @@ class Verdict(_Record):
         return FieldError(*self._field_error) if self._field_error else None
 
 
-def parse_record(model: type[R], data: Any, where: str) -> R:
+def parse_record(model: type[R], data: Any, location: str) -> R:
     """Validate one outside row against ``model``.
 
     Args:
         model: Record type to build.
         data: Decoded JSON or Parquet row.
-        where: How to name the row in an error, e.g. ``"answers.jsonl row 17"``.
+        location: How to name the row in an error, e.g. ``"answers.jsonl row 17"``.
 
     Raises:
         FieldError: Naming the row, the first offending field and what is wrong with it.
@@ -236,4 +236,4 @@ def parse_record(model: type[R], data: Any, where: str) -> R:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise FieldError.from_validation(error, where) from None
+        raise FieldError.from_validation(error, location) from None

@@ -1,4 +1,4 @@
-"""From passes over a request to one verdict."""
+"""Making verdicts: of judged requests from their passes, and of those decided by rule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from judging.probabilities import best_label
 from judging.tasks import JudgeTask, Ruling, get_task
-from judging.types import JudgeRequest, Pass, Status, Verdict, score_of, type_of
+from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
 
 
 def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
@@ -31,27 +31,26 @@ def make_verdict(
     truncated_input: bool,
     judge: str,
 ) -> Verdict:
-    """Verdict of a judged request.
+    """Make the verdict of a judged request.
 
     Args:
-        request: What was judged.
+        request: Request that was judged.
         task: Its task.
-        passes: One per presentation order.
+        passes: One per order of the responses.
         probabilities: Posterior over full labels, merged and calibrated.
         label_mass: Probability inside the label tree, before renormalisation.
-        posterior: Whether the engine gave the probability of every label.
-        truncated_input: Whether a response lost its middle.
+        posterior: ``exact`` if the engine gave the probability of every label.
+        truncated_input: A response lost its middle.
         judge: Fingerprint.
     """
     label = best_label(probabilities)
-    stated = [one.stated_confidence for one in passes if one.stated_confidence is not None]
-    said = {best_label(merge_passes(task, [one])) for one in passes}
-    status: Status = "scored"
-    if any(one.finish_reason == "length" for one in passes):
-        status = "truncated"
+    stated = [record.stated_confidence for record in passes]
+    confidences = [confidence for confidence in stated if confidence is not None]
+    labels_by_pass = {best_label(merge_passes(task, [record])) for record in passes}
+    is_cut = any(record.finish_reason == "length" for record in passes)
     return Verdict(
         id=request.id,
-        status=status,
+        status="truncated" if is_cut else "scored",
         label=score_of(label),
         error_type=type_of(label) or None,
         score=task.score(probabilities),
@@ -59,14 +58,14 @@ def make_verdict(
         probabilities=dict(probabilities),
         marginals=_marginals(probabilities),
         confidence=probabilities[label],
-        stated_confidence=sum(stated) / len(stated) if stated else None,
+        stated_confidence=sum(confidences) / len(confidences) if confidences else None,
         critique=passes[0].critique,
         label_mass=label_mass,
         posterior=posterior,
         passes=tuple(passes),
-        needs_review=len(said) > 1,
+        needs_review=len(labels_by_pass) > 1,
         truncated_input=truncated_input,
-        message="the critique hit its budget" if status == "truncated" else None,
+        message="the critique hit its budget" if is_cut else None,
         judge=judge,
     )
 
@@ -90,11 +89,13 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, judge: str) -> Verdict:
 
 
 def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
-    """The verdict that the same passes give without calibration; one without passes is kept.
+    """Return the verdict that the same passes give without calibration.
+
+    A verdict without passes is returned as it is.
 
     Args:
-        request: What was judged.
-        verdict: What came of it.
+        request: Request that was judged.
+        verdict: Its verdict.
     """
     if not verdict.passes or verdict.label_mass is None or verdict.posterior is None:
         return verdict
@@ -112,7 +113,7 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
 
 
 def _marginals(probabilities: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Marginals by score and by error type, for labels that have both."""
+    """Return the marginals by score and by error type, for labels that have both."""
     if not any(map(type_of, probabilities)):
         return {}
     marginals: dict[str, dict[str, float]] = {"score": {}, "error_type": {}}

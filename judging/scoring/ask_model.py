@@ -116,7 +116,9 @@ def score_labels(
         CustosError: If the engine fails as a whole.
     """
     scoring = _Scoring(task, rubric, encoder, engine)
-    rows = [_Row(i, one, one.prompt, Pass(order=one.order)) for i, one in enumerate(prompts)]
+    rows = [
+        _Row(i, prompt, prompt.prompt, Pass(order=prompt.order)) for i, prompt in enumerate(prompts)
+    ]
     if task.critique and sampling:
         rows = scoring.add_critiques(rows, task.critique, sampling, on_text)
     else:
@@ -251,8 +253,10 @@ class _Scoring:
         tree = self.encoder.tree(CONFIDENCES, end="")
         scores = batch.score(prompts, tree) if prompts else []
         return [
-            one if isinstance(one, CustosError) else float(CONFIDENCES[one.index(max(one))])
-            for one in scores
+            result
+            if isinstance(result, CustosError)
+            else float(CONFIDENCES[result.index(max(result))])
+            for result in scores
         ]
 
     def _read_confidences(

@@ -1,7 +1,7 @@
 """The label tree: every label of a task, end token included, as one tree of tokens after a prompt.
 
-A node is a token that some label continues from. It sees the prompt and its own ancestors and sits
-at position ``prompt end + depth``, so one forward pass yields the log-probability of every label.
+A node is a token that a label continues from. It sees the prompt and its own ancestors, and its
+position is ``prompt end + depth``, so one forward pass yields the log-probability of every label.
 A label's last token is its end token, which is scored but never fed.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 class LabelTree:
     """Tokens of a label set laid out as a tree.
 
-    A *slot* is a place where next-token logits are read: slot 0 is the prompt's last token and slot
-    ``i + 1`` is node ``i``.
+    Next-token logits are read at *slots*: slot 0 is the prompt's last token, and slot ``i + 1`` is
+    node ``i``.
     """
 
     labels: tuple[str, ...]
@@ -58,17 +58,17 @@ class LabelTree:
 
     @property
     def num_slots(self) -> int:
-        """Places where logits are read: the prompt's end and every node."""
+        """Return the number of slots: the prompt's end and every node."""
         return len(self.node_tokens) + 1
 
     def ancestors(self, node: int) -> list[int]:
-        """The node itself and its ancestors, nearest first."""
-        line = []
+        """Return the node itself and its ancestors, nearest first."""
+        ancestors = []
         while node >= 0:
-            line.append(node)
+            ancestors.append(node)
             node = self.node_parents[node]
-        return line
+        return ancestors
 
     def depths(self) -> list[int]:
-        """Position of each node after the prompt's last token, from 1."""
+        """Return the position of each node after the prompt's last token, from 1."""
         return [len(self.ancestors(node)) for node in range(len(self.node_tokens))]

@@ -1,7 +1,7 @@
-"""Which prompts share a row, and which rows a batch.
+"""Planning of batches: which prompts share a row, and which rows share a batch.
 
 Benchmarks ask for verdicts on many models' answers to the same question. Prompts that begin alike
-(same pictures, same question and references) share one row, in which that beginning stands once.
+(same pictures, same question and references) share one row, which holds that beginning once.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from itertools import takewhile
 
 from judging.scoring.prompts import EncodedPrompt
 
-# Masked attention between responses of a row is computed in vain. In one layer of the embedded
-# backbone a token costs as much as 3,000 pairs of a query and a key; larger ones favour sharing.
 PAIRS_PER_TOKEN = 1024
+"""Pairs of a query and a key that may be computed in vain to save one token.
+
+Attention between the responses of a row is masked, but computed. Counted in multiplications, one
+layer of the embedded backbone spends on a token what it spends on 3,000 pairs; larger backbones
+favour sharing more.
+"""
 
 
 def trunk_length(items: Sequence[Sequence[int]]) -> int:
-    """Leading tokens that the prompts of one row hold once; each keeps a token of its own."""
+    """Return how many leading tokens a row of prompts shares, so that each keeps one of its own."""
     if len(items) == 1:
         return 0
     same = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*items, strict=False))
@@ -37,8 +41,8 @@ def pack(
             batch of its own.
 
     Returns:
-        Batches, each a list of rows, each a list of indices into ``prompts``. Rows come by
-        descending width, so that the largest batch is first and padding is least.
+        Batches, each a list of rows, each a list of indices into ``prompts``. The widest rows come
+        first, so that the largest batch is first and padding is least.
     """
     rows = _joined(prompts, num_nodes, token_budget)
     batches: list[list[list[int]]] = []
@@ -52,14 +56,14 @@ def pack(
 
 
 def shared_rows(prompts: Sequence[EncodedPrompt], num_nodes: int) -> list[list[int]]:
-    """Rows of one batch: indices into ``prompts``, those that begin alike together."""
+    """Plan the rows of one batch: indices into ``prompts``, those that begin alike together."""
     return [row for _, row in _joined(prompts, num_nodes, token_budget=sys.maxsize)]
 
 
 def _joined(
     prompts: Sequence[EncodedPrompt], num_nodes: int, token_budget: int
 ) -> list[tuple[int, list[int]]]:
-    """Rows with their widths; neighbours in token order are joined where that saves work."""
+    """Return rows with their widths; neighbours in token order are joined if that saves work."""
     rows: list[tuple[int, list[int]]] = []
     trunk = 0
     for index in sorted(range(len(prompts)), key=lambda i: prompts[i].suffix_ids):
@@ -84,7 +88,7 @@ def _joined(
     return rows
 
 
-def _same_pictures(one: EncodedPrompt, other: EncodedPrompt) -> bool:
-    return one.vision.keys() == other.vision.keys() and all(
-        value.equal(other.vision[name]) for name, value in one.vision.items()
+def _same_pictures(left: EncodedPrompt, right: EncodedPrompt) -> bool:
+    return left.vision.keys() == right.vision.keys() and all(
+        value.equal(right.vision[name]) for name, value in left.vision.items()
     )

@@ -1,9 +1,9 @@
 """One forward pass over many prompts, each with its label tree, for training and judging alike.
 
-A row is ``[trunk | item tokens | tree nodes | item tokens | tree nodes | ... | padding]``: one or
-more prompts that share their first item tokens, the trunk; no prompt sees another's own tokens. All
-rows of a batch may share one instruction prefix, computed once and expanded over the batch, with
-gradients when training.
+A row is ``[trunk | item tokens | tree nodes | item tokens | tree nodes | ... | padding]``. It holds
+one or more prompts that share their first item tokens, the trunk; a prompt sees no other token of
+another. All rows of a batch may share one instruction prefix, which is computed once and expanded
+over the batch, with gradients in training.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TreeBatch:
     """``pixel_values`` and ``image_grid_thw`` of all rows in order, or empty."""
 
     def to(self, device: torch.device) -> TreeBatch:
-        """The batch on a device, without waiting for the copy."""
+        """Copy the batch to a device, without waiting for the copy."""
         return TreeBatch(
             self.prefix_ids.to(device, non_blocking=True),
             self.input_ids.to(device, non_blocking=True),
@@ -64,15 +64,15 @@ def make_tree_batch(
     rows: Sequence[Sequence[int]] | None = None,
     share_prefix: bool = True,
 ) -> TreeBatch:
-    """Lay prompts and their trees out as rows.
+    """Lay prompts and their trees out as rows of one batch.
 
     Args:
         prompts: Encoded prompts; with ``share_prefix`` all must have the same instruction.
         trees: One label tree per prompt.
         pad_id: Token of padding columns.
-        rows: Indices of the prompts of each row, which must show the same pictures; default one
+        rows: Indices of the prompts of each row, which must have the same pictures; default one
             prompt a row, in the order given.
-        share_prefix: Take the instruction out of the rows; else each row starts with its own.
+        share_prefix: Take the instruction out of the rows; otherwise each row starts with its own.
 
     Raises:
         ValueError: If the instructions differ under ``share_prefix``.
@@ -81,47 +81,32 @@ def make_tree_batch(
     if share_prefix and any(prompt.prefix_ids != prefix for prompt in prompts):
         raise ValueError("rows that share a prefix must have the same instruction")
     rows = rows or [[index] for index in range(len(prompts))]
-    laid = [_lay_out([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
+    layouts = [_lay_out([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
     # Few distinct widths: CPU kernels are made, and kept, per shape.
-    columns = -(-max(len(row.tokens) for row in laid) // COLUMN_STEP) * COLUMN_STEP
-    num_kept = max(sum(map(len, row.slots)) for row in laid)
-
+    columns = -(-max(len(layout.tokens) for layout in layouts) // COLUMN_STEP) * COLUMN_STEP
     input_ids = torch.full((len(rows), columns), pad_id)
     position_ids = torch.zeros(3, len(rows), columns, dtype=torch.int64)
     visible = torch.ones(columns, columns, dtype=torch.bool).tril().repeat(len(rows), 1, 1)
-    kept = torch.zeros(len(rows), num_kept, dtype=torch.int64)
-    slots = torch.zeros(len(prompts), max(t.num_slots for t in trees), dtype=torch.int64)
-    for b, (row, members) in enumerate(zip(laid, rows, strict=True)):
-        width = len(row.tokens)
-        input_ids[b, :width] = torch.tensor(row.tokens)
-        position_ids[:, b, :width] = row.positions
-        visible[b, :width, :width] = row.visible
-        start = 0
-        for index, own in zip(members, row.slots, strict=True):
-            end = start + len(own)
-            kept[b, start:end] = torch.tensor(own)
-            slots[index, : len(own)] = b * num_kept + torch.arange(start, end)
-            start = end
-    before = torch.ones(len(rows), columns, len(prefix), dtype=torch.bool)
-    pictures = [prompts[row[0]].vision for row in rows if prompts[row[0]].vision]
-    vision = (
-        {name: torch.cat([shown[name] for shown in pictures]) for name in pictures[0]}
-        if pictures
-        else {}
-    )
+    for b, layout in enumerate(layouts):
+        width = len(layout.tokens)
+        input_ids[b, :width] = torch.tensor(layout.tokens)
+        position_ids[:, b, :width] = layout.positions
+        visible[b, :width, :width] = layout.visible
+    sees_prefix = torch.ones(len(rows), columns, len(prefix), dtype=torch.bool)
+    kept, slots = _index_slots(layouts, rows, max(tree.num_slots for tree in trees))
     return TreeBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
         position_ids,
-        torch.cat([before, visible], dim=2),
+        torch.cat([sees_prefix, visible], dim=2),
         kept,
         slots,
-        vision,
+        _concatenate_pictures([prompts[row[0]] for row in rows]),
     )
 
 
 @dataclass(frozen=True)
-class _Row:
+class _RowLayout:
     tokens: list[int]
     positions: Tensor
     visible: Tensor
@@ -129,7 +114,7 @@ class _Row:
     """Columns of each prompt's slots."""
 
 
-def _lay_out(members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: bool) -> _Row:
+def _lay_out(members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: bool) -> _RowLayout:
     items = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p, _ in members]
     trunk = trunk_length(items)
     width = trunk + sum(
@@ -141,17 +126,45 @@ def _lay_out(members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: b
     visible = torch.ones(width, width, dtype=torch.bool).tril()
     slots = []
     for item, (prompt, tree) in zip(items, members, strict=True):
-        start, own = len(tokens), prompt.positions[:, -len(item) :]
+        item_positions = prompt.positions[:, -len(item) :]
+        start = len(tokens)
         end = start + len(item) - trunk
         nodes = len(tree.node_tokens)
+        node_positions = item_positions.max() + torch.tensor(tree.depths())
         tokens += [*item[trunk:], *tree.node_tokens]
-        positions += [own[:, trunk:], (own.max() + torch.tensor(tree.depths())).expand(3, nodes)]
+        positions += [item_positions[:, trunk:], node_positions.expand(3, nodes)]
         visible[start:, trunk:start] = False
         visible[end : end + nodes, end : end + nodes] = False
         for node in range(nodes):
             visible[end + node, [end + a for a in tree.ancestors(node)]] = True
         slots.append([end - 1, *range(end, end + nodes)])
-    return _Row(tokens, torch.cat(positions, dim=1), visible, slots)
+    return _RowLayout(tokens, torch.cat(positions, dim=1), visible, slots)
+
+
+def _index_slots(
+    layouts: Sequence[_RowLayout], rows: Sequence[Sequence[int]], num_slots: int
+) -> tuple[Tensor, Tensor]:
+    """Return ``kept`` and ``slots`` of a batch."""
+    num_prompts = sum(map(len, rows))
+    num_kept = max(sum(map(len, layout.slots)) for layout in layouts)
+    kept = torch.zeros(len(rows), num_kept, dtype=torch.int64)
+    slots = torch.zeros(num_prompts, num_slots, dtype=torch.int64)
+    for b, (layout, members) in enumerate(zip(layouts, rows, strict=True)):
+        start = 0
+        for index, columns in zip(members, layout.slots, strict=True):
+            end = start + len(columns)
+            kept[b, start:end] = torch.tensor(columns)
+            slots[index, : len(columns)] = b * num_kept + torch.arange(start, end)
+            start = end
+    return kept, slots
+
+
+def _concatenate_pictures(prompts: Sequence[EncodedPrompt]) -> dict[str, Tensor]:
+    """Return the pictures of one prompt per row, in order; empty without pictures."""
+    pictures = [prompt.vision for prompt in prompts if prompt.vision]
+    if not pictures:
+        return {}
+    return {name: torch.cat([vision[name] for vision in pictures]) for name in pictures[0]}
 
 
 @dataclass(frozen=True)
@@ -161,7 +174,7 @@ class Prefix:
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     def cache(self, config: Any, num_rows: int) -> DynamicCache:
-        """A fresh cache holding the prefix for every row."""
+        """Make a cache that holds the prefix for every row."""
         cache = DynamicCache(config=config)
         for index, (key, value) in enumerate(self.layers):
             cache.update(
@@ -181,11 +194,11 @@ class TreeModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the backbone is."""
+        """Return the device of the backbone."""
         return next(self.parameters()).device
 
     def prefill(self, prefix_ids: Tensor) -> Prefix:
-        """Run the instruction once.
+        """Compute keys and values of the instruction.
 
         Args:
             prefix_ids: ``[P]`` int64, ``P > 0``.
@@ -205,7 +218,7 @@ class TreeModel(nn.Module):
         return Prefix(tuple((layer.keys, layer.values) for layer in cache.layers))
 
     def forward(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
-        """Next-token logits at every slot.
+        """Compute the next-token logits at every slot.
 
         Args:
             batch: Rows to run.
@@ -215,32 +228,37 @@ class TreeModel(nn.Module):
             ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
             Slots a prompt does not have hold arbitrary values.
         """
-        given = self._given(batch, prefix)
-        logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
+        arguments = self._arguments(batch, prefix)
+        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.kept).logits
         return logits.flatten(0, 1)[batch.slots]
 
     def begin(self, batch: TreeBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
-        """:meth:`forward`, and the cache of prefix and rows for :meth:`extend` to go on from."""
-        given = self._given(batch, prefix)
-        cache = given["past_key_values"] or DynamicCache(config=self.backbone.config)
-        given |= {"past_key_values": cache, "use_cache": True}
-        logits: Tensor = self.backbone(**given, logits_to_keep=batch.kept).logits
+        """Return what :meth:`forward` does, and the cache of prefix and rows for :meth:`extend`."""
+        arguments = self._arguments(batch, prefix)
+        cache = arguments["past_key_values"] or DynamicCache(config=self.backbone.config)
+        arguments |= {"past_key_values": cache, "use_cache": True}
+        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.kept).logits
         return logits.flatten(0, 1)[batch.slots], cache
 
     def resume(self, batch: TreeBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
-        """:meth:`forward` after tokens a cache holds, which is left as it was.
+        """Compute the logits at every slot of rows that continue the tokens in a cache.
+
+        The cache is then as it was before.
 
         Args:
-            batch: What comes after them, a prompt a row.
+            batch: What comes after those tokens, a prompt a row.
             cache: From :meth:`begin`, of as many rows, its prefix included.
             seen: Which of its columns belong before each row, ``[B, columns]`` bool.
+
+        Returns:
+            ``[N, K, vocabulary]`` as :meth:`forward`.
         """
-        own = batch.visible[..., len(batch.prefix_ids) :]
-        before = seen[:, None].expand(-1, own.shape[1], -1)
+        in_batch = batch.visible[..., len(batch.prefix_ids) :]
+        in_cache = seen[:, None].expand(-1, in_batch.shape[1], -1)
         logits: Tensor = self.backbone(
             input_ids=batch.input_ids,
             position_ids=batch.position_ids,
-            attention_mask=self._additive(torch.cat([before, own], dim=2)),
+            attention_mask=self._additive(torch.cat([in_cache, in_batch], dim=2)),
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=batch.kept,
@@ -249,18 +267,18 @@ class TreeModel(nn.Module):
         return logits.flatten(0, 1)[batch.slots]
 
     def hidden(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
-        """Last hidden states at every slot, before the vocabulary projection.
+        """Compute the last hidden states at every slot, before the vocabulary projection.
 
         Returns:
             ``[N, K, hidden]`` in the backbone's compute dtype.
         """
         # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
-        states: Tensor = self._base.model(**self._given(batch, prefix)).last_hidden_state
+        states: Tensor = self._base.model(**self._arguments(batch, prefix)).last_hidden_state
         kept = torch.take_along_dim(states, batch.kept[..., None], dim=1)
         return kept.flatten(0, 1)[batch.slots]
 
-    def _given(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
-        """What the backbone is called with."""
+    def _arguments(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
+        """Return the arguments of the backbone."""
         cache = None
         if len(batch.prefix_ids):
             prefix = prefix or self.prefill(batch.prefix_ids)
@@ -276,7 +294,7 @@ class TreeModel(nn.Module):
 
     @property
     def output_embedding(self) -> Tensor:
-        """Weight of the vocabulary projection, ``[vocabulary, hidden]``."""
+        """Return the weight of the vocabulary projection, ``[vocabulary, hidden]``."""
         weight: Tensor = self._base.lm_head.weight
         return weight
 
@@ -288,7 +306,7 @@ class TreeModel(nn.Module):
     def extend(
         self, input_ids: Tensor, position_ids: Tensor, visible: Tensor, cache: DynamicCache
     ) -> Tensor:
-        """One more token per row.
+        """Feed one more token per row and return the logits after it.
 
         Args:
             input_ids: ``[B, 1]`` int64.
@@ -318,7 +336,7 @@ class TreeModel(nn.Module):
 
 
 def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
-    """Log-probability of every label: the sum over its tokens, end token included.
+    """Compute the log-probability of every label: the sum over its tokens, end token included.
 
     Args:
         logits: ``[N, K, vocabulary]`` from :class:`TreeModel`, ``K >= tree.num_slots``.
