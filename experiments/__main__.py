@@ -10,19 +10,19 @@ import experiments.cost
 import experiments.findings
 from judging.errors import CustosError
 
-HELPERS = {"paradigm_tables", "step_variants", "vllm_probe"}
-"""Modules beside the programs that are no programs."""
+HELPERS = {"load_generator", "paradigm_tables", "service_load", "step_variants", "vllm_probe"}
+"""Modules that programs use; ``service_load`` is run by ``custos load``."""
 
 
 def programs() -> dict[str, str]:
-    """Return the full module name of every program, by its own name, in alphabetical order."""
-    found = {
+    """Return the full module name of every program by its short name, in alphabetical order."""
+    modules = {
         module.name: f"{room.__name__}.{module.name}"
         for room in (experiments.cost, experiments.findings)
         for module in iter_modules(room.__path__)
         if module.name not in HELPERS
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(modules.items()))
 
 
 def main(argv: list[str]) -> int:

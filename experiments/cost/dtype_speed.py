@@ -1,10 +1,11 @@
-"""What a judge computes in, compared: bfloat16 and float32 over the same rounded weights.
+"""Speed and verdicts of a judge that computes in bfloat16 or in float32, with the same weights.
 
 python -m experiments dtype_speed --judge embedded-qs --data data/evouna/test.jsonl --rows 192 \
     --out runs/arithmetic_cost.json
 
-On a CPU without bfloat16 instructions a judge computes in float32 by itself; this is what it gains
-and what changes. Parts of the rows are graded in turn, both ways in one process.
+The weights are rounded to bfloat16 in both cases. A CPU without bfloat16 instructions computes in
+float32; this measures what that gains and which verdicts change. One process grades the rows in
+parts, each part in both number formats.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from judging.scoring.tree_engine import TreeEngine
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 PART = 64
-WAYS: tuple[Dtype, ...] = ("float32", "bfloat16")
+DTYPES: tuple[Dtype, ...] = ("float32", "bfloat16")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -53,47 +54,50 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measure(judge: Judge, requests: Sequence[JudgeRequest]) -> dict[str, Any]:
-    """Grade every request both ways.
+    """Grade every request in both number formats.
 
     Returns:
-        ``n`` requests with a posterior, seconds of each way and their ratio, the share of equal
-        labels with its Wilson interval, and differences of the probabilities: mean and largest.
+        ``n`` requests with a posterior, the seconds of each number format and their ratio, the
+        share of equal labels with its Wilson interval, and the mean and largest difference of
+        probabilities.
     """
-    judges = {way: computing_in(judge, way) for way in WAYS}
-    seconds = dict.fromkeys(WAYS, 0.0)
-    verdicts: dict[Dtype, list[Verdict]] = {way: [] for way in WAYS}
-    for one in judges.values():
-        list(one.grade(requests[:PART]))  # kernels are made at a shape's first use
+    judges = {dtype: computing_in(judge, dtype) for dtype in DTYPES}
+    seconds = dict.fromkeys(DTYPES, 0.0)
+    verdicts: dict[Dtype, list[Verdict]] = {dtype: [] for dtype in DTYPES}
+    for converted in judges.values():
+        list(converted.grade(requests[:PART]))  # kernels are made at a shape's first use
     for start in range(0, len(requests), PART):
-        for way, one in judges.items():
+        for dtype, converted in judges.items():
             started = time.perf_counter()
-            verdicts[way] += one.grade(requests[start : start + PART])
-            seconds[way] += time.perf_counter() - started
-    both = [
-        (one, other) for one, other in zip(*verdicts.values(), strict=True) if one.probabilities
+            verdicts[dtype] += converted.grade(requests[start : start + PART])
+            seconds[dtype] += time.perf_counter() - started
+    pairs = [
+        (exact, rounded)
+        for exact, rounded in zip(*verdicts.values(), strict=True)
+        if exact.probabilities
     ]
-    if not both:
+    if not pairs:
         raise CustosError("no row was given a posterior")
-    same = sum(one.label == other.label for one, other in both)
+    same = sum(exact.label == rounded.label for exact, rounded in pairs)
     gaps = [
-        max(abs(p - other.probabilities[label]) for label, p in one.probabilities.items())
-        for one, other in both
+        max(abs(p - rounded.probabilities[label]) for label, p in exact.probabilities.items())
+        for exact, rounded in pairs
     ]
-    low, high = wilson_interval(same, len(both))
+    low, high = wilson_interval(same, len(pairs))
     return {
         "judge": judge.name,
-        "n": len(both),
+        "n": len(pairs),
         "seconds": seconds,
         "bfloat16_over_float32": seconds["bfloat16"] / seconds["float32"],
-        "same_label": {"value": same / len(both), "low": low, "high": high},
+        "same_label": {"value": same / len(pairs), "low": low, "high": high},
         "probability_gap": {"mean": sum(gaps) / len(gaps), "largest": max(gaps)},
     }
 
 
 def computing_in(judge: Judge, dtype: Dtype) -> Judge:
-    """A judge with the same weights that computes in ``dtype``, whatever the device favours.
+    """Return a judge with the same weights that computes in ``dtype`` on every device.
 
-    Buffers, the rotary frequencies among them, stay in float32.
+    Buffers, such as the rotary frequencies, stay in float32.
     """
     import torch
 
@@ -101,9 +105,9 @@ def computing_in(judge: Judge, dtype: Dtype) -> Judge:
     model = copy.deepcopy(judge.engine.model.backbone)
     for parameter in model.parameters():
         parameter.data = parameter.data.to(getattr(torch, dtype))
-    other = copy.copy(judge)
-    other.engine = TreeEngine(TreeModel(model), judge.engine.pad_id, dtype=judge.engine.dtype)
-    return other
+    converted = copy.copy(judge)
+    converted.engine = TreeEngine(TreeModel(model), judge.engine.pad_id, dtype=judge.engine.dtype)
+    return converted
 
 
 if __name__ == "__main__":

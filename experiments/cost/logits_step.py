@@ -1,4 +1,4 @@
-"""Memory and time of one training step at Qwen's vocabulary: which logits are held.
+"""Memory and time of one training step at Qwen's vocabulary, by which logits are held.
 
 python -m experiments logits_step --out runs/logits_cost.json
 
@@ -43,7 +43,7 @@ SHAPES = {"label": Shape(8, 250, 3), "critique": Shape(2, 512, 384)}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line; ``--variant`` and ``--shape`` are how it calls itself."""
+    """Run the program, which calls itself with ``--variant`` and ``--shape``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--variant", choices=VARIANTS)
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measure(variant: str, shape: Shape) -> dict[str, Any]:
-    """Peak resident memory (MiB), median seconds of a forward and backward pass, and the loss."""
+    """Measure forward and backward passes: peak memory in MiB, median seconds, and the loss."""
     import torch
 
     from losses import chunked_token_logprobs, token_logprobs

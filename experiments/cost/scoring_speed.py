@@ -1,10 +1,10 @@
-"""Scoring speed of one judge, side by side: custos, row-by-row generation, plain batches, vLLM.
+"""Scoring speed of one judge in custos, in row-by-row generation, in plain batches and in vLLM.
 
 python -m experiments scoring_speed --judge embedded-qs --data data/evouna/test.jsonl --rows 200 \
     --vllm .venv-vllm/bin/python --out runs/speed.json
 
-All four read the same rows with the same merged weights in the same precision, tokenization
-included, one after the other in one process tree on the same cores. Rounds are interleaved.
+All four read the same rows with the same merged weights in the same precision, and their times
+include tokenization. They run one after the other on the same cores, in interleaved rounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GAP = 0.1  # nats between the two likeliest labels, above which every method mus
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--judge", required=True)
     parser.add_argument("--data", type=Path, required=True)
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         examples = [example for _, example in read_records(arguments.data, LabelledExample)]
         requests = [example.request() for example in examples]
-        judged = whole_questions([request for request in requests if request.response.strip()])
-        rows, warm = judged[: arguments.rows], judged[arguments.rows : arguments.rows + 48]
+        scorable = whole_questions([request for request in requests if request.response.strip()])
+        rows, warm = scorable[: arguments.rows], scorable[arguments.rows : arguments.rows + 48]
         judge = Judge.load(arguments.judge)
         result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
     except CustosError as error:
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def whole_questions(requests: Sequence[JudgeRequest]) -> list[JudgeRequest]:
-    """Responses to one question together, questions in the order they are first met."""
+    """Sort requests by question, in the order in which questions first occur."""
     first: dict[str, int] = {}
     for request in requests:
         first.setdefault(request.question, len(first))
@@ -73,14 +73,14 @@ def compare_speed(
     rounds: int,
     vllm_python: Path | None,
 ) -> dict[str, Any]:
-    """Time every method over the same rows and compare their labels.
+    """Time every method over the same rows and compare the labels.
 
     Args:
         judge: Judge of one text-only rubric.
         rows: Rows to time.
         warm: Other rows, run first by each method.
         rounds: Timed rounds of the batched methods; the row-by-row one runs once.
-        vllm_python: Python that can import vLLM, or ``None`` to leave it out.
+        vllm_python: Python that can import vLLM; ``None`` leaves vLLM out.
 
     Returns:
         Per method seconds, rows per second and custos's ratio; the share of the machine's
@@ -145,7 +145,7 @@ def compare_speed(
 
 
 def library_model(judge: Judge) -> Any:
-    """The judge's merged weights in the library's own model with its default attention."""
+    """Return transformers' own model with the judge's merged weights and default attention."""
     plain = load_backbone(judge.backbone_name, dtype="bfloat16").model
     plain.set_attn_implementation("sdpa")
     plain.load_state_dict(_weights(judge).state_dict())
@@ -153,7 +153,7 @@ def library_model(judge: Judge) -> Any:
 
 
 def generate_rows(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> list[str | None]:
-    """The paper's protocol: greedy generation of at most eight tokens, one row at a time."""
+    """Generate at most eight tokens greedily, one row at a time, as HiEval does."""
     import torch
 
     labels = []
@@ -175,7 +175,7 @@ def generate_rows(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> lis
 
 
 def plain_batches(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> list[str | None]:
-    """Left-padded batches in the order given, label by the likeliest first token."""
+    """Score left-padded batches; the likeliest first token gives the label."""
     import torch
 
     first = _first_tokens(judge, rows[0])
@@ -201,7 +201,7 @@ def vllm_rows(
     warm: Sequence[JudgeRequest],
     python: Path,
 ) -> tuple[list[float], list[str | None]]:
-    """One pass of vLLM over unseen rows, in its own environment, on the equivalent Llama model."""
+    """Time one pass of vLLM over unseen rows, on the equivalent Llama model."""
     first = _first_tokens(judge, rows[0])
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -221,7 +221,7 @@ def vllm_rows(
 
 
 def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Save the text tower of a bias-free grafted backbone as the Llama model it is.
+    """Save the text tower of the embedded backbone as a Llama model.
 
     Raises:
         ValueError: If a query, key or value bias is not zero.
@@ -251,15 +251,15 @@ def export_llama(model: Any, tokenizer: Any, folder: Path) -> None:
     with torch.device("meta"):
         llama = LlamaForCausalLM(config)
     llama = llama.to_empty(device="cpu").to(model.dtype)
-    kept = {name: tensor for name, tensor in weights.items() if name not in biases}
-    llama.model.load_state_dict(kept)
+    unbiased = {name: tensor for name, tensor in weights.items() if name not in biases}
+    llama.model.load_state_dict(unbiased)
     llama.tie_weights()
     llama.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def matrix_product_limit(judge: Judge, rows: Sequence[JudgeRequest]) -> float:
-    """Rows per second if item tokens, each row's own, cost only matrix products at full speed."""
+    """Return rows per second if item tokens cost only matrix products at full speed."""
     import torch
 
     model = _weights(judge)

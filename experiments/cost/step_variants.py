@@ -1,4 +1,4 @@
-"""Ways of taking a training step compared, each in a process of its own."""
+"""Comparison of ways to take a training step, each measured in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Sequence
 from typing import Any
 
 FLOOR = "weights only"
-"""The variant that takes no step: what the model itself holds."""
+"""The variant that takes no step and holds only the model."""
 
 
 def compare_steps(module: str, variants: Sequence[str], *options: str) -> dict[str, Any]:
     """Run ``python -m MODULE --variant VARIANT OPTIONS`` for every variant.
 
-    Peak memory is a process's own record, so variants cannot share one.
+    A process records its peak memory once, so each variant needs its own process.
 
     Args:
-        module: Prints ``peak_mib`` and, but for ``FLOOR``, ``seconds_per_step`` as JSON.
-        variants: With ``FLOOR``, and first after it the one that the others are divided by.
-        options: Of the module.
+        module: Module that prints ``peak_mib`` and ``seconds_per_step`` as JSON (``FLOOR`` prints
+            ``peak_mib`` only).
+        variants: ``FLOOR``, then the variant that the others are divided by, then the others.
+        options: Options of the module.
 
     Returns:
-        By variant: what it printed but ``peak_mib``, ``mib_above_weights``, ``time_ratio`` and
-        ``memory_ratio``.
+        By variant: what it printed without ``peak_mib``, and ``mib_above_weights``,
+        ``time_ratio`` and ``memory_ratio``.
     """
     measured = {}
     for variant in variants:
@@ -32,14 +33,14 @@ def compare_steps(module: str, variants: Sequence[str], *options: str) -> dict[s
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         measured[variant] = json.loads(done.stdout)
     floor = measured.pop(FLOOR)["peak_mib"]
-    above = {variant: found.pop("peak_mib") - floor for variant, found in measured.items()}
+    above = {variant: figures.pop("peak_mib") - floor for variant, figures in measured.items()}
     base = next(iter(measured))
     return {
         variant: {
-            **found,
+            **figures,
             "mib_above_weights": above[variant],
-            "time_ratio": found["seconds_per_step"] / measured[base]["seconds_per_step"],
+            "time_ratio": figures["seconds_per_step"] / measured[base]["seconds_per_step"],
             "memory_ratio": above[variant] / above[base],
         }
-        for variant, found in measured.items()
+        for variant, figures in measured.items()
     }

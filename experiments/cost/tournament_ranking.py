@@ -25,7 +25,7 @@ TIE_SHARE = 0.15
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -41,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measure(models: int, matches: int, resamples: int, seed: int = 0) -> dict[str, Any]:
-    """Seconds of both rankings of a drawn tournament, and how well the true order is found.
+    """Time both rankings of a simulated tournament and compare them with the true order.
 
-    Models stand 20 Elo points apart; every match is between two drawn at random.
+    Strengths of neighbouring models differ by 20 Elo points; each match has two random models.
     """
     rng = np.random.default_rng(seed)
     strengths = np.arange(0, 20 * models, 20, dtype=np.float64)

@@ -1,10 +1,10 @@
-"""Memory and time of a training step over all eleven error-analysis labels: one tree or rows apart.
+"""Memory and time of a training step over error-analysis labels, as one tree or as many rows.
 
 python -m experiments tree_step --out runs/tree_cost.json
 
-A small random Qwen2.5-VL. "apart" repeats prompt and image for every label it needs: two for the
-paper's one sampled negative, five for every other type of the same score, eleven for the posterior.
-Each variant runs in a process of its own; peak memory is the process's own record.
+The model is a small random Qwen2.5-VL. The variants "N apart" repeat prompt and image for each of N
+labels: 2 for the paper's one sampled negative, 5 for all types of one score, 11 for the posterior.
+Each variant runs in a process of its own, which records its peak memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LABEL_TOKENS = 5
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line; ``--variant`` and ``--prompt`` are how it calls itself."""
+    """Run the program, which calls itself with ``--variant`` and ``--prompt``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--variant", choices=VARIANTS)
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measure(variant: str, prompt: str) -> dict[str, Any]:
-    """Peak resident memory (MiB) and median seconds of a forward and backward pass of one row."""
+    """Measure forward and backward passes of one row: peak memory in MiB, median seconds."""
     import torch
 
     from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
@@ -69,7 +69,7 @@ def measure(variant: str, prompt: str) -> dict[str, Any]:
             logprobs = label_logprobs(logits, tree)[0]
         else:
             logprobs = _apart(model, encoded, tree, int(variant.split()[0]))
-        # Any function of the labels' probabilities: the first is wanted, the others are not.
+        # Any function of the probabilities will do; this one raises the first label's.
         (-logprobs[0] - torch.log1p(-(logprobs[1:] / LABEL_TOKENS).exp()).mean()).backward()
         model.zero_grad()
         taken.append(time.perf_counter() - started)
@@ -78,7 +78,7 @@ def measure(variant: str, prompt: str) -> dict[str, Any]:
 
 
 def _apart(model: Any, prompt: EncodedPrompt, tree: LabelTree, count: int) -> Any:
-    """Label log-probabilities from a batch with one row per label, ``[count]``."""
+    """Score ``count`` labels in a batch with one row each; return log-probabilities ``[count]``."""
     import torch
 
     labels = [[token for _, token in path] for path in tree.paths[:count]]
@@ -96,7 +96,7 @@ def _apart(model: Any, prompt: EncodedPrompt, tree: LabelTree, count: int) -> An
 
 
 def _tree() -> LabelTree:
-    """The eleven labels with one made-up token per word, ``;`` and end token."""
+    """Build the tree of the eleven labels with one made-up token per word, ``;`` and end token."""
     task = get_task("hieval-ea")
     labels = task.labels("plain/all")
     words = sorted({word for label in labels for word in label.replace(";", " ;").split()})
@@ -106,7 +106,7 @@ def _tree() -> LabelTree:
 
 
 def _prompt(model: Any, side: int | None) -> EncodedPrompt:
-    """A prompt of random text after, where wanted, an image of ``side * side`` patches."""
+    """Make a prompt of random text, after an image of ``side * side`` patches unless ``None``."""
     import torch
 
     from judging.scoring.prompts import EncodedPrompt

@@ -7,7 +7,7 @@ labelled items were picked, how items depend on each other) many benchmarks are 
 Accuracy is balanced, the mean of sensitivity and specificity: at a rate of .9 a plain accuracy of
 .9 is what a judge that always says 1 has, and no method can use that one.
 
-Found with the defaults: 95.5 % for PPI++ and 96.3 % for the plug-in over all settings, and no
+Results with the defaults: 95.5 % for PPI++ and 96.3 % for the plug-in over all settings, and no
 setting of independent items below 93 %. Where the judge errs on hardly any labelled item (accuracy
 .95 and more with 100 labels or fewer) intervals are wider than they need be, up to 100 % coverage:
 so few labels cannot tell .95 from 1. The plug-in's are too wide as well where sensitivity +
@@ -78,19 +78,19 @@ class Setting:
 
     @property
     def sensitivity(self) -> float:
-        """Share of people's 1 that the judge shares."""
+        """Return the share of people's 1 on which the judge agrees."""
         return (
             1 - (1 - self.accuracy) * {"alike": 1, "misses": 1.5, "false alarms": 0.5}[self.errors]
         )
 
     @property
     def specificity(self) -> float:
-        """Share of people's 0 that the judge shares."""
+        """Return the share of people's 0 on which the judge agrees."""
         return 2 * self.accuracy - self.sensitivity
 
 
 def settings() -> Iterator[Setting]:
-    """Every setting of the simulation."""
+    """Yield every setting of the simulation."""
     for picked in INDEPENDENT:
         for accuracy, errors, rate, labels in product(ACCURACIES, ERRORS, RATES, LABELS):
             yield Setting(accuracy, errors, rate, labels, picked)
@@ -170,7 +170,7 @@ def simulate(setting: Setting, benchmarks: int, rng: np.random.Generator) -> dic
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Coverage pooled over settings, each weighing the same, and the widest PPI++ intervals."""
+    """Pool coverage over settings of equal weight; find the widest PPI++ intervals."""
     random = [row for row in rows if "ppi" in row]
     good = [row for row in random if row["accuracy"] >= 0.8 and row["labels"] >= 100]
     return {
@@ -204,7 +204,7 @@ def run(benchmarks: int, seed: int) -> dict[str, Any]:
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> Iterator[Table]:
-    """Coverage (mean, lowest and highest setting) and mean width by accuracy and labels."""
+    """Yield tables of coverage (mean, lowest, highest) and mean width by accuracy and labels."""
     parts = {
         "PPI++, random items": ("ppi", "random", False),
         "Plug-in, enriched items": ("plug_in", "enriched", False),
@@ -256,7 +256,7 @@ def _pooled(rows: Sequence[dict[str, Any]], method: str) -> dict[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--benchmarks", type=int, default=BENCHMARKS, help="per setting")
