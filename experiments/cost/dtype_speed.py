@@ -42,12 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=192)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args(argv)
-    try:
-        examples = [example for _, example in read_records(arguments.data, LabelledExample)]
-        requests = [example.request() for example in examples[: arguments.rows]]
-        measured = measure(Judge.load(arguments.judge), requests)
-    except CustosError as error:
-        parser.exit(2, f"error: {error}\n")
+    examples = [example for _, example in read_records(arguments.data, LabelledExample)]
+    requests = [example.request() for example in examples[: arguments.rows]]
+    measured = measure(Judge.load(arguments.judge), requests)
     if arguments.out:
         write_json(arguments.out, measured)
     Console().print_json(data=measured)
@@ -108,7 +105,3 @@ def computing_in(judge: Judge, dtype: Dtype) -> Judge:
     converted = copy.copy(judge)
     converted.engine = TreeEngine(TreeModel(model), judge.engine.pad_id, dtype=judge.engine.dtype)
     return converted
-
-
-if __name__ == "__main__":
-    main()

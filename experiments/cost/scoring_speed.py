@@ -21,7 +21,6 @@ from typing import Any
 
 from rich.console import Console
 
-from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.backbones import load_backbone
 from judging.records import read_records, write_json
@@ -45,15 +44,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args(argv)
 
-    try:
-        examples = [example for _, example in read_records(arguments.data, LabelledExample)]
-        requests = [example.request() for example in examples]
-        scorable = whole_questions([request for request in requests if request.response.strip()])
-        rows, warm = scorable[: arguments.rows], scorable[arguments.rows : arguments.rows + 48]
-        judge = Judge.load(arguments.judge)
-        result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
-    except CustosError as error:
-        parser.exit(2, f"error: {error}\n")
+    examples = [example for _, example in read_records(arguments.data, LabelledExample)]
+    requests = [example.request() for example in examples]
+    scorable = whole_questions([request for request in requests if request.response.strip()])
+    rows, warm = scorable[: arguments.rows], scorable[arguments.rows : arguments.rows + 48]
+    judge = Judge.load(arguments.judge)
+    result = compare_speed(judge, rows, warm, arguments.rounds, arguments.vllm)
     write_json(arguments.out, result)
     Console().print_json(data={k: v for k, v in result.items() if k != "disagreements"})
 
@@ -306,7 +302,3 @@ def _gap(verdict: Verdict) -> float:
 
     first, second = sorted(verdict.probabilities.values(), reverse=True)[:2]
     return math.log(first) - math.log(max(second, 1e-300))
-
-
-if __name__ == "__main__":
-    main()

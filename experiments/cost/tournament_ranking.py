@@ -70,7 +70,3 @@ def measure(models: int, matches: int, resamples: int, seed: int = 0) -> dict[st
         "bradley_terry_tau": float(kendall_tau_b(rated.values, strengths)),
         "elo_tau": float(kendall_tau_b(online, strengths)),
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -71,10 +71,10 @@ CELLS = (
     Cell("differing suffix", 2, ("loss.span=suffix",)),
 )
 FULL = {cell.stage: cell for cell in reversed(CELLS) if not cell.overrides}
-"""By stage: the cell that the others leave something out of."""
+"""The full method of each stage, which the other cells change."""
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Cell to what every seed measured."""
+"""Name of a cell to the figures of each seed."""
 
 Tests = Mapping[int, Sequence[LabelledExample]]
 """Test rows by stage."""
@@ -134,7 +134,7 @@ def _train_and_measure(
 def run_cells(
     run: Callable[[Cell, int], dict[str, Any]], seeds: int, jobs: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """Run every cell with every seed, several at once; the first stage of a seed comes first.
+    """Run every cell with every seed, several at once, the first stage of each seed first.
 
     Args:
         run: Runs one cell with one seed.
@@ -142,19 +142,19 @@ def run_cells(
         jobs: Most cells at once.
 
     Returns:
-        Cell to what every seed measured.
+        Name of a cell to the figures of each seed.
 
     Raises:
-        CustosError: As ``run``; cells not yet begun are then left out.
+        CustosError: As ``run``; cells that have not begun are then cancelled.
     """
-    # As many threads as jobs take from one queue in which a seed's first stage comes before all
-    # that waits for it, so one of them is always at work.
+    # The queue holds every first stage before the cells that wait for it, so that one of the
+    # threads can always work.
     with ThreadPoolExecutor(jobs) as pool:
         first = [pool.submit(run, FULL[1], seed) for seed in range(seeds)]
 
         def after_first(cell: Cell, seed: int) -> dict[str, Any]:
-            found = first[seed].result()
-            return found if cell is FULL[1] else run(cell, seed)
+            figures = first[seed].result()
+            return figures if cell is FULL[1] else run(cell, seed)
 
         cells: dict[str, list[Future[dict[str, Any]]]] = {cell.name: [] for cell in CELLS}
         for seed in range(seeds):
@@ -163,36 +163,37 @@ def run_cells(
         try:
             ended, _ = wait(chain(*cells.values()), return_when=FIRST_EXCEPTION)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # those not begun when one has failed
-    for one in ended:
-        one.result()
+            pool.shutdown(wait=False, cancel_futures=True)
+    for future in ended:
+        future.result()
     return {name: [run.result() for run in runs] for name, runs in cells.items()}
 
 
 def measure_cell(folder: Path, tests: Tests, stage: int) -> dict[str, Any]:
-    """What a finished run scores on the test rows of its stage and of those before it.
+    """Measure a finished run on the test rows of its stage and of the stages before.
 
     Returns:
-        ``COLUMNS`` (``None`` where the stage has none) and ``n``, the items of its own stage.
+        ``COLUMNS`` (``None`` where the stage has none) and ``n``, the number of items of its stage.
     """
     judge = Judge.load(str(folder))
-    judge.card = None  # A second stage without replay is asked what it was not trained on.
-    found: dict[str, Any] = dict.fromkeys(COLUMNS)
-    for own in range(1, stage + 1):
-        verdicts = grade_examples(judge, tests[own])
-        scores = measure(gather(tests[own], verdicts, label_set(tests[own], verdicts)))
-        found["n"] = scores["accuracy"]["n"]
-        if own == 1:
-            found["quick score"] = scores["accuracy"]["value"]
+    judge.card = None  # So that a second stage without replay takes rows of the first stage.
+    figures: dict[str, Any] = dict.fromkeys(COLUMNS)
+    for tested in range(1, stage + 1):
+        rows = tests[tested]
+        verdicts = grade_examples(judge, rows)
+        scores = measure(gather(rows, verdicts, label_set(rows, verdicts)))
+        figures["n"] = scores["accuracy"]["n"]
+        if tested == 1:
+            figures["quick score"] = scores["accuracy"]["value"]
         else:
-            found["S-Acc"] = scores["score_accuracy"]["value"]
-            found["A-Acc"] = scores["type_accuracy"]["value"]
-    return found
+            figures["S-Acc"] = scores["score_accuracy"]["value"]
+            figures["A-Acc"] = scores["type_accuracy"]["value"]
+    return figures
 
 
 def _key(recipe: Recipe, tests: Tests, stage: int) -> str:
-    """What a cell is made from; files that are missing are left to training to name."""
-    rows = [row for own in range(1, stage + 1) for row in tests[own]]
+    """Return a digest of what a cell is made from; training reports files that are missing."""
+    rows = [row for tested in range(1, stage + 1) for row in tests[tested]]
     return digest(
         {
             "recipe": recipe.model_dump(mode="json"),
@@ -205,7 +206,7 @@ def _key(recipe: Recipe, tests: Tests, stage: int) -> str:
 
 
 def render(results: Results, command: str) -> str:
-    """Two tables: means over seeds beside the published figures, and what every change does."""
+    """Render two tables: means beside the published figures, and the effect of every change."""
     levels: list[tuple[str, ...]] = []
     effects: list[tuple[str, ...]] = []
     for cell in CELLS:
@@ -230,16 +231,16 @@ def render(results: Results, command: str) -> str:
 
 {table(("", *COLUMNS), levels)}
 
-Mean, standard deviation and [95 % t-interval] over seeds. Quick score on the same {counts[1]} \
-items of the first stage throughout, {FULL[1].name}'s being what every second stage starts from; \
-S-Acc and A-Acc on {counts[2]} items. Published: HiEval's Table 6, another backbone on other data. \
-{minutes:.0f} minutes of cells.
+Mean, standard deviation and [95 % t-interval] over seeds. Every quick score is measured on the \
+same {counts[1]} items of the first stage; every second stage starts from {FULL[1].name}. S-Acc \
+and A-Acc are measured on {counts[2]} items. Published: HiEval's Table 6, another backbone on \
+other data. All cells together took {minutes:.0f} minutes.
 
-## What leaving out or changing does
+## Effect of leaving out or changing a part
 
 {table(("", "metric", "difference to the full method", "published", "direction"), effects)}
 
-Differences are paired by seed; a direction that the interval leaves open is within noise.
+Differences are paired by seed. "Within noise" means that the interval holds zero.
 
     {command}
 """
@@ -257,7 +258,7 @@ def _direction(ours: Sequence[float], theirs: float | None) -> str:
 
 
 def _t_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and half width of its 95 % t-interval."""
+    """Return the mean and the half width of its 95 % t-interval."""
     spread = float(np.std(values, ddof=1)) / len(values) ** 0.5
     return float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1)) * spread
 
@@ -272,7 +273,7 @@ def _mean(values: Sequence[float | None]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments ablation",
         description=__doc__,
@@ -281,36 +282,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--qs-test", type=Path, required=True, help="test of the first stage")
     parser.add_argument("--ea-test", type=Path, required=True, help="test of the second stage")
-    parser.add_argument("--limit", type=int, default=400, help="take so many rows of each test")
+    parser.add_argument("--limit", type=int, default=400, help="rows of each test")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="cells at once")
     parser.add_argument("--recipes", type=Path, default=RECIPES / "embedded")
-    given = parser.parse_args(argv)
-    if given.seeds < 1 or given.jobs < 1:
+    options = parser.parse_args(argv)
+    if options.seeds < 1 or options.jobs < 1:
         parser.error("--seeds and --jobs: at least 1")
     console = Console()
 
     def run(cell: Cell, seed: int) -> dict[str, Any]:
         console.print(f"{cell.name}, seed {seed}")
-        return run_cell(cell, seed, given.recipes, tests, given.out)
+        return run_cell(cell, seed, options.recipes, tests, options.out)
 
-    try:
-        tests = {
-            stage: [row for _, row in read_records(path, LabelledExample)][: given.limit]
-            for stage, path in ((1, given.qs_test), (2, given.ea_test))
-        }
-        results = run_cells(run, given.seeds, given.jobs)
-    except CustosError as error:
-        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
-        sys.exit(2)
-    arguments = sys.argv[1:] if argv is None else argv
-    command = shlex.join(["python", "-m", "experiments.findings.ablation", *arguments])
+    tests = {
+        stage: [row for _, row in read_records(path, LabelledExample)][: options.limit]
+        for stage, path in ((1, options.qs_test), (2, options.ea_test))
+    }
+    results = run_cells(run, options.seeds, options.jobs)
+    arguments = sys.argv[2:] if argv is None else argv
+    command = shlex.join(["python", "-m", "experiments", "ablation", *arguments])
     page = render(results, command)
-    write_json(given.out / "ablation.json", {"command": command, "cells": results})
-    with atomic_write(given.out / "ablation.md") as file:
+    write_json(options.out / "ablation.json", {"command": command, "cells": results})
+    with atomic_write(options.out / "ablation.md") as file:
         file.write(page)
     console.print(page, markup=False, soft_wrap=True)
-
-
-if __name__ == "__main__":
-    main()

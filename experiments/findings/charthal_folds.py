@@ -66,7 +66,7 @@ def load_graded(path: Path) -> list[LabelledExample]:
 
 
 def deal(examples: Sequence[LabelledExample], folds: int, seed: int) -> list[int]:
-    """Fold of every example: relations and labels evenly spread, a figure never in two folds.
+    """Assign a fold to every example: relations and labels spread evenly, each figure in one fold.
 
     Raises:
         CustosError: If there are fewer figures than folds.
@@ -94,10 +94,9 @@ def predict_out_of_fold(
     overrides: Sequence[str],
     seed: int,
 ) -> list[Verdict]:
-    """Verdict on every example by a judge that saw none of its figure's.
+    """Grade every example with a judge that was trained without its figure.
 
-    A fold whose verdicts lie in ``out`` already is not trained again; folds of other items or
-    settings are refused.
+    A fold whose verdicts are already in ``out`` is not trained again.
 
     Args:
         examples: Scored items.
@@ -117,14 +116,14 @@ def predict_out_of_fold(
     verdicts: dict[str, Verdict] = {}
     for fold in track(range(FOLDS), "folds", console=Console(stderr=True)):
         folder = out / f"fold-{fold + 1}"
-        held_out = [e for e, own in zip(examples, fold_of, strict=True) if own == fold]
-        rest = [e for e, own in zip(examples, fold_of, strict=True) if own != fold]
-        done = _saved(folder / "verdicts.jsonl")
+        held_out = [e for e, number in zip(examples, fold_of, strict=True) if number == fold]
+        others = [e for e, number in zip(examples, fold_of, strict=True) if number != fold]
+        done = _read_verdicts(folder / "verdicts.jsonl")
         if [verdict.id for verdict in done] != [example.id for example in held_out]:
-            inner = deal(rest, VAL_SHARE, seed)
-            for name, wanted in (("train", True), ("val", False)):
-                own = [e for e, place in zip(rest, inner, strict=True) if (place > 0) == wanted]
-                write_records(folder / f"{name}.jsonl", own)
+            inner = deal(others, VAL_SHARE, seed)
+            for name, is_train in (("train", True), ("val", False)):
+                split = [e for e, part in zip(others, inner, strict=True) if (part > 0) == is_train]
+                write_records(folder / f"{name}.jsonl", split)
             judge = train(folder, overrides)
             done = list(judge.grade([example.request() for example in held_out], progress=True))
             write_records(folder / "verdicts.jsonl", done)
@@ -133,12 +132,12 @@ def predict_out_of_fold(
 
 
 def _claim(out: Path, made_from: str) -> None:
-    """Keep a folder to the folds of one set of items, overrides and seed."""
+    """Refuse a folder that holds folds of other items, overrides or another seed."""
     claim = out / "folds.json"
-    held = json.loads(claim.read_text(encoding="utf-8")) if claim.is_file() else None
-    if held is None and not any(out.glob("fold-*")):
+    earlier = json.loads(claim.read_text(encoding="utf-8")) if claim.is_file() else None
+    if earlier is None and not any(out.glob("fold-*")):
         write_json(claim, {"made_from": made_from})
-    elif held != {"made_from": made_from}:
+    elif earlier != {"made_from": made_from}:
         raise CustosError(
             f"{out}: holds folds of other items, overrides or another seed, whose judges may have "
             "seen what is held out now; choose another --out"
@@ -149,7 +148,7 @@ def train_fold(folder: Path, overrides: Sequence[str]) -> Judge:
     """Train on a fold's files with the recipe, in a process of its own.
 
     Raises:
-        CustosError: If training fails; it has said why.
+        CustosError: If training fails; its own output says why.
     """
     command = [
         *(sys.executable, str(SCRIPT), "--config", str(RECIPE)),
@@ -166,7 +165,7 @@ def train_fold(folder: Path, overrides: Sequence[str]) -> Judge:
 def build_report(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> dict[str, Any]:
-    """The judge beside the floors; intervals are 95 %, figures resampled.
+    """Compare the judge with the floors; intervals are 95 % and resample figures.
 
     Returns:
         ``n, figures``; ``judge, always_0, majority_of_cell`` (``1`` exactly where the published
@@ -183,7 +182,8 @@ def build_report(
         ],
     }
     constant = {
-        name: gather(examples, _saying(examples, labels), LABELS) for name, labels in floors.items()
+        name: gather(examples, _constant_verdicts(examples, labels), LABELS)
+        for name, labels in floors.items()
     }
     floor = constant["majority_of_cell"]
     better, worse = judge.right & ~floor.right, floor.right & ~judge.right
@@ -195,7 +195,7 @@ def build_report(
         "n": len(judge),
         "figures": int(judge.clusters.max()) + 1,
         "judge": measure(judge, ("accuracy", "kappa", "ece")),
-        **{name: measure(own, ("accuracy", "kappa")) for name, own in constant.items()},
+        **{name: measure(floor, ("accuracy", "kappa")) for name, floor in constant.items()},
         "kappa_within_cells": _kappa_within_cells(judge, cells),
         "gain": {**gain, "mcnemar_p": mcnemar_p(int(better.sum()), int(worse.sum()))},
         "beats_majority_of_cell": gain["low"] > 0,
@@ -205,7 +205,7 @@ def build_report(
                 "floor": float(floor.right[inside].mean()),
             }
             for cell in CELLS
-            if (inside := np.array([own == cell for own in cells])).any()
+            if (inside := np.array([name == cell for name in cells])).any()
         },
     }
     cleaned: dict[str, Any] = without_nan(report)
@@ -213,7 +213,9 @@ def build_report(
 
 
 def kappa_within(sums: Floats) -> Floats:
-    """Cohen's kappa with chance agreement counted cell by cell: knowing the cell earns nothing.
+    """Compute Cohen's kappa with chance agreement counted cell by cell.
+
+    A judge that knows only the cell has a kappa of 0.
 
     Args:
         sums: Confusion matrices of the cells. Shape ``[..., cells, 2, 2]``.
@@ -231,7 +233,7 @@ def kappa_within(sums: Floats) -> Floats:
 def _kappa_within_cells(judge: Outcomes, cells: Sequence[str]) -> dict[str, Any]:
     kinds = len(LABELS)
     confusion = confusion_cells(judge.human, judge.predicted, kinds).reshape(len(judge), -1)
-    inside = np.array([[own == cell for cell in CELLS] for own in cells], dtype=np.float64)
+    inside = np.array([[name == cell for cell in CELLS] for name in cells], dtype=np.float64)
     columns = (inside[:, :, None] * confusion[:, None, :]).reshape(len(judge), -1)
     return Draws.of(columns, judge.clusters).estimate(
         lambda sums: kappa_within(sums.reshape(*sums.shape[:-1], len(CELLS), kinds, kinds)),
@@ -240,7 +242,7 @@ def _kappa_within_cells(judge: Outcomes, cells: Sequence[str]) -> dict[str, Any]
 
 
 def render(report: Mapping[str, Any]) -> str:
-    """The report as Markdown, the conclusion first."""
+    """Render the report as Markdown, the conclusion first."""
     verb = "beats" if report["beats_majority_of_cell"] else "does not beat"
     gain = report["gain"]
     names = {
@@ -253,8 +255,8 @@ def render(report: Mapping[str, Any]) -> str:
         for key, name in names.items()
     ]
     cells = [
-        (cell, own["accuracy"]["n"], with_interval(own["accuracy"]), f"{own['floor']:.3f}")
-        for cell, own in report["cells"].items()
+        (cell, row["accuracy"]["n"], with_interval(row["accuracy"]), f"{row['floor']:.3f}")
+        for cell, row in report["cells"].items()
     ]
     return "\n\n".join(
         [
@@ -269,19 +271,19 @@ def render(report: Mapping[str, Any]) -> str:
     )
 
 
-def _saying(examples: Sequence[LabelledExample], labels: Sequence[str]) -> list[Verdict]:
+def _constant_verdicts(examples: Sequence[LabelledExample], labels: Sequence[str]) -> list[Verdict]:
     return [
         Verdict(id=example.id, status="scored", label=label)
         for example, label in zip(examples, labels, strict=True)
     ]
 
 
-def _saved(path: Path) -> list[Verdict]:
+def _read_verdicts(path: Path) -> list[Verdict]:
     return [record for _, record in read_records(path, Verdict)] if path.is_file() else []
 
 
 def main(argv: Sequence[str] | None = None, train: Train = train_fold) -> None:
-    """Command line: one line and exit status 2 on any known error."""
+    """Run the program; print one line and exit with status 2 on any known error."""
     parser = argparse.ArgumentParser(prog="python -m experiments charthal_folds")
     parser.add_argument("--graded", type=Path, required=True, help="graded ChartHal file")
     parser.add_argument("--out", type=Path, default=Path("runs/charthal"))
@@ -290,21 +292,11 @@ def main(argv: Sequence[str] | None = None, train: Train = train_fold) -> None:
     options = parser.parse_args(argv)
     console = Console()
     started = time.perf_counter()
-    try:
-        examples = load_graded(options.graded)
-        verdicts = predict_out_of_fold(
-            examples, options.out, train, options.overrides, options.seed
-        )
-    except CustosError as error:
-        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
-        sys.exit(2)
+    examples = load_graded(options.graded)
+    verdicts = predict_out_of_fold(examples, options.out, train, options.overrides, options.seed)
     report = {**build_report(examples, verdicts), "seconds": time.perf_counter() - started}
     write_json(options.out / "report.json", report)
     text = render(report)
     with atomic_write(options.out / "report.md") as file:
         file.write(text + "\n")
     console.print(text, markup=False, soft_wrap=True)
-
-
-if __name__ == "__main__":
-    main()

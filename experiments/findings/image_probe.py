@@ -31,7 +31,7 @@ from evaluation.metrics import ratio
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import table, with_interval
 from judging import Judge, LabelledExample, Verdict
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import file_sha256
 from judging.records import atomic_write, read_records, write_json
 from judging.scoring.prompts import read_image
@@ -55,8 +55,8 @@ NOTE = (
     f"above zero; of many, a few do by chance. Fewer than {MIN_ITEMS} items: left out."
 )
 
-Pictured = Mapping[str, Sequence[str]]
-"""The judge's full labels of all items, by what was shown."""
+LabelsByPicture = Mapping[str, Sequence[str]]
+"""The judge's full labels of all items, by the kind of picture."""
 
 
 def probe(
@@ -67,7 +67,7 @@ def probe(
     Args:
         judge: Judge to measure.
         examples: Examples with one picture each, in at least two groups.
-        measure: Which of ``MEASURES`` skills are told by.
+        measure: Which of ``MEASURES`` decides whether a skill is claimed.
         seed: Seed of the shuffle and of the intervals, which resample groups.
 
     Returns:
@@ -78,12 +78,12 @@ def probe(
     Raises:
         CustosError: If an example has not exactly one picture, or all share one group.
     """
-    shown = {
+    rows_by_picture = {
         "right": list(examples),
         "shuffled": shuffled_pictures(examples, seed),
         "blank": [_with_picture(example, _blank_like(example.images[0])) for example in examples],
     }
-    labels = {name: _labels(grade_examples(judge, rows)) for name, rows in shown.items()}
+    labels = {name: _labels(grade_examples(judge, rows)) for name, rows in rows_by_picture.items()}
     human = [full_label(example) for example in examples]
     clusters = number_clusters([example.group or example.question for example in examples])
     skills = {
@@ -108,8 +108,8 @@ def probe(
         },
         "skills": skills,
         "claimed": {
-            name: [skill for skill, found in by.items() if _is_beyond_chance(found)]
-            for name, by in skills.items()
+            name: [skill for skill, row in rows.items() if _is_beyond_chance(row)]
+            for name, rows in skills.items()
         },
     }
 
@@ -122,18 +122,18 @@ def shuffled_pictures(examples: Sequence[LabelledExample], seed: int) -> list[La
     """
     for example in examples:
         if len(example.images) != 1:
-            raise CustosError(f"id '{example.id}': field 'images': expected exactly one picture")
+            raise FieldError("images", "expected exactly one picture", f"id '{example.id}'")
     groups = [example.group or example.question for example in examples]
     if len(set(groups)) < 2:
         raise CustosError("all examples share one group: there is no other picture to show")
     rng = random.Random(seed)
-    found = []
+    shuffled = []
     for example, group in zip(examples, groups, strict=True):
         other = rng.randrange(len(examples))
         while groups[other] == group:
             other = rng.randrange(len(examples))
-        found.append(_with_picture(example, examples[other].images[0]))
-    return found
+        shuffled.append(_with_picture(example, examples[other].images[0]))
+    return shuffled
 
 
 def _with_picture(example: LabelledExample, picture: str) -> LabelledExample:
@@ -147,7 +147,7 @@ def _blank_like(source: str) -> str:
 
 @cache
 def _blank(size: tuple[int, int]) -> str:
-    """A white picture as a data URL."""
+    """Return a white picture as a data URL."""
     from PIL import Image
 
     file = io.BytesIO()
@@ -156,13 +156,13 @@ def _blank(size: tuple[int, int]) -> str:
 
 
 def _labels(verdicts: Sequence[Verdict]) -> list[str]:
-    """Full labels; an item without one is right under no measure."""
+    """Return full labels; where there is none, a text that is right under no measure."""
     return [full_label(verdict) if verdict.label else f"({verdict.status})" for verdict in verdicts]
 
 
 def _by_skill(
     examples: Sequence[LabelledExample],
-    labels: Pictured,
+    labels: LabelsByPicture,
     human: Sequence[str],
     clusters: Ints,
     keys: Sequence[str],
@@ -170,42 +170,42 @@ def _by_skill(
     seed: int,
 ) -> dict[str, dict[str, Any]]:
     names = [" / ".join(str(example.metadata.get(key, "")) for key in keys) for example in examples]
-    found = {}
+    skills = {}
     for name in sorted(set(names)):
         inside = np.array([other == name for other in names])
         compared = _compared(labels, human, clusters, inside, measure, seed)
         if compared["n"] >= MIN_ITEMS:
-            found[name] = compared
-    return found
+            skills[name] = compared
+    return skills
 
 
 def _compared(
-    labels: Pictured,
+    labels: LabelsByPicture,
     human: Sequence[str],
     clusters: Ints,
     inside: Mask,
     measure: str,
     seed: int,
 ) -> dict[str, Any]:
-    """Agreement with each sort of picture and, on the same resamples, what the right ones add."""
+    """Measure agreement by kind of picture and, on the same resamples, the gain of right ones."""
     part = MEASURES[measure][1]
-    wanted = [part(label) for label in human]
-    asked = inside & np.array([bool(label) for label in wanted])
+    targets = [part(label) for label in human]
+    counted = inside & np.array([bool(target) for target in targets])
     hits = [
-        asked & np.array([part(label) == own for label, own in zip(given, wanted, strict=True)])
+        counted & np.array([part(label) == t for label, t in zip(given, targets, strict=True)])
         for given in labels.values()
     ]
-    columns = np.stack([asked, *hits], axis=1).astype(np.float64)
-    draws = Draws.of(columns[asked], clusters[asked], RESAMPLES, seed)
-    n = float(asked.sum())
+    columns = np.stack([counted, *hits], axis=1).astype(np.float64)
+    draws = Draws.of(columns[counted], clusters[counted], RESAMPLES, seed)
+    n = float(counted.sum())
 
     def share(name: str) -> dict[str, Any]:
-        place = 1 + list(labels).index(name)
-        return draws.estimate(lambda sums: ratio(sums[..., place], sums[..., 0]), n, True)
+        column = 1 + list(labels).index(name)
+        return draws.estimate(lambda sums: ratio(sums[..., column], sums[..., 0]), n, True)
 
     def gain(name: str) -> dict[str, Any]:
-        place = 1 + list(labels).index(name)
-        return draws.estimate(lambda sums: ratio(sums[..., 1] - sums[..., place], sums[..., 0]), n)
+        column = 1 + list(labels).index(name)
+        return draws.estimate(lambda sums: ratio(sums[..., 1] - sums[..., column], sums[..., 0]), n)
 
     return {
         "n": int(n),
@@ -226,7 +226,7 @@ def _is_beyond_chance(compared: Mapping[str, Any]) -> bool:
 
 
 def render(report: Mapping[str, Any]) -> str:
-    """The report as Markdown."""
+    """Render the report as Markdown."""
     return (
         "\n\n".join(
             [
@@ -241,21 +241,21 @@ def render(report: Mapping[str, Any]) -> str:
     )
 
 
-def _section(title: str, found: Mapping[str, Any]) -> str:
-    measures = found["measures"]
-    main = measures[found["judged_by"]]
+def _section(title: str, part: Mapping[str, Any]) -> str:
+    measures = part["measures"]
+    main = measures[part["judged_by"]]
     changed = ", ".join(
-        f"{with_interval(share)} with {name} ones" for name, share in found["changed"].items()
+        f"{with_interval(share)} with {name} ones" for name, share in part["changed"].items()
     )
-    claimed = [skill for name in ("chart", "question") for skill in found["claimed"][name]]
+    claimed = [skill for name in ("chart", "question") for skill in part["claimed"][name]]
     skills = [
         f"### By {name.replace('both', 'chart and question')}\n\n{_table('skill', rows)}"
-        for name, rows in found["skills"].items()
+        for name, rows in part["skills"].items()
     ]
     return "\n\n".join(
         [
             f"## {title}",
-            f"{found['n']} items in {found['groups']} groups. {_finding(main)}",
+            f"{part['n']} items in {part['groups']} groups. {_finding(main)}",
             _table("agreement", {MEASURES[name][0]: row for name, row in measures.items()}),
             f"Labels that change: {changed}.",
             f"Skills claimed: {', '.join(claimed) or 'none'}.",
@@ -281,7 +281,7 @@ def _table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments image_probe",
         description=__doc__,
@@ -292,36 +292,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--twins", type=Path, required=True, help="from 'custos prep twins'")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(argv)
-    try:
-        judge = Judge.load(given.judge)
-        files = {"charts": (given.data, "label"), "twins": (given.twins, "error_type")}
-        report: dict[str, Any] = {
+    options = parser.parse_args(argv)
+    files = {"charts": (options.data, "label"), "twins": (options.twins, "error_type")}
+    rows = {
+        name: [example for _, example in read_records(path, LabelledExample)]
+        for name, (path, _) in files.items()
+    }
+    judge = Judge.load(options.judge)
+    arguments = sys.argv[2:] if argv is None else argv
+    report = without_nan(
+        {
             "judge": judge.describe(),
-            "command": shlex.join(
-                [
-                    "python",
-                    "-m",
-                    "experiments.findings.image_probe",
-                    *(sys.argv[1:] if argv is None else argv),
-                ]
-            ),
-            "seed": given.seed,
+            "command": shlex.join(["python", "-m", "experiments", "image_probe", *arguments]),
+            "seed": options.seed,
             "data_sha256": {name: file_sha256(path) for name, (path, _) in files.items()},
+            **{
+                name: probe(judge, rows[name], measure, options.seed)
+                for name, (_, measure) in files.items()
+            },
         }
-        for name, (path, measure) in files.items():
-            examples = [example for _, example in read_records(path, LabelledExample)]
-            report[name] = probe(judge, examples, measure, given.seed)
-    except (CustosError, OSError) as error:
-        Console(stderr=True).print(f"error: {error}", markup=False, soft_wrap=True)
-        sys.exit(2)
-    report = without_nan(report)
+    )
     page = render(report)
-    write_json(given.out / "image_probe.json", report)
-    with atomic_write(given.out / "image_probe.md") as file:
+    write_json(options.out / "image_probe.json", report)
+    with atomic_write(options.out / "image_probe.md") as file:
         file.write(page)
     Console().print(page, markup=False, soft_wrap=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -269,7 +269,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     for table in tables(result["settings"]):
         console.print(table)
     console.print_json(data={"seconds": result["seconds"], **result["summary"]})
-
-
-if __name__ == "__main__":
-    main()

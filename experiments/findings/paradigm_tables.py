@@ -72,7 +72,7 @@ def _paradigms(cells: Mapping[str, Any], metric: str) -> str:
 
 
 def _orderings(cells: Mapping[str, Any]) -> str:
-    """Which paradigm is best, here and in the paper, over those measured on both sides."""
+    """Say which paradigm is best, here and in the paper, over those measured in both."""
     trained = [name for name, stages in cells.items() if "trained" in stages]
     if len(trained) < 2:
         return "Fewer than two trained paradigms: no order to compare with the paper's."
@@ -111,16 +111,16 @@ def _order(cells: Mapping[str, Any]) -> str:
     rows = [
         (
             f"{name}, {stage}",
-            with_interval(found["bias"]["given"]),
-            with_interval(found["flip_rate"]),
-            with_interval(found["accuracy"]["given"]),
-            with_interval(found["accuracy"]["merged"]),
-            with_interval(found["merged_minus_given"]),
-            p_value(found["mcnemar"]["p"]),
+            with_interval(effects["bias"]["given"]),
+            with_interval(effects["flip_rate"]),
+            with_interval(effects["accuracy"]["given"]),
+            with_interval(effects["accuracy"]["merged"]),
+            with_interval(effects["merged_minus_given"]),
+            p_value(effects["mcnemar"]["p"]),
         )
         for name, stages in cells.items()
         for stage, cell in stages.items()
-        if (found := cell.get("order"))
+        if (effects := cell.get("order"))
     ]
     header = ("judge", "bias to the first", "flips", "one order", "both orders, twice the passes")
     return table((*header, "gain", "McNemar p"), rows)
@@ -128,7 +128,7 @@ def _order(cells: Mapping[str, Any]) -> str:
 
 def _evidence(cells: Mapping[str, Any]) -> str:
     measured = [cell["by_evidence"] for stages in cells.values() for cell in stages.values()]
-    kinds = sorted({kind for found in measured for kind in found})
+    kinds = sorted({kind for accuracies in measured for kind in accuracies})
     rows = [
         (f"{name}, {stage}", *(with_interval(cell["by_evidence"].get(kind)) for kind in kinds))
         for name, stages in cells.items()

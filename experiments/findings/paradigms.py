@@ -45,24 +45,24 @@ SAMPLED_RUNS, SAMPLED_TEMPERATURE, SAMPLED_TOP_P = 5, 0.7, 0.95
 
 @dataclass(frozen=True)
 class Paradigm:
-    """How a pair is put to a judge."""
+    """How a judge sees a pair."""
 
     task: str
     mode: Literal["score", "critique"]
     order: Callable[[Verdict, Verdict], dict[str, float]] | None = None
-    """From the verdicts on both responses to a posterior over A, B and None; ``None`` for
-    paradigms that see both responses at once."""
+    """Function from the verdicts on both responses to a posterior over A, B and None; ``None`` if
+    the judge sees both responses at once."""
 
 
 def order_by_reward(first: Verdict, second: Verdict) -> dict[str, float]:
-    """Bradley & Terry: the log-odds are the difference of the rewards; ties have no probability."""
+    """Turn rewards into a posterior (Bradley & Terry): the log-odds of A are their difference."""
     assert first.score is not None and second.score is not None
     won = 1 / (1 + math.exp(max(-700.0, min(700.0, second.score - first.score))))
     return {"A": won, "B": 1 - won, "None": 0.0}
 
 
 def order_by_score(first: Verdict, second: Verdict) -> dict[str, float]:
-    """Which of two scores is higher, drawn independently from their posteriors."""
+    """Compute which score is higher if both are drawn independently from their posteriors."""
     won = lost = 0.0
     for a, p in first.probabilities.items():
         for b, q in second.probabilities.items():
@@ -81,7 +81,7 @@ PARADIGMS = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Run the program."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -91,23 +91,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--judge", action="append", default=[], metavar="PARADIGM=RUN", help="a trained judge"
     )
-    parser.add_argument("--pairs", type=int, default=1000, help="first so many pairs")
+    parser.add_argument(
+        "--pairs", type=int, default=1000, help="how many pairs to judge, from the first"
+    )
     parser.add_argument("--sampled-pairs", type=int, default=200, help="for self-consistency")
     parser.add_argument("--critique-tokens", type=int, default=64, help="budget of a critique")
     arguments = parser.parse_args(argv)
-    try:
-        judges = trained_judges(arguments.judge)
-        examples = [row for _, row in read_records(arguments.data, LabelledExample)]
-        result = compare_paradigms(
-            examples[: arguments.pairs],
-            # A run that cannot be loaded is noticed before an hour is spent on the original.
-            {"trained": judges, "original": dict.fromkeys(PARADIGMS, arguments.original)},
-            arguments.out,
-            critique_tokens=arguments.critique_tokens,
-            sampled_pairs=arguments.sampled_pairs,
-        )
-    except CustosError as error:
-        parser.exit(2, f"error: {error}\n")
+    judges = trained_judges(arguments.judge)
+    examples = [row for _, row in read_records(arguments.data, LabelledExample)]
+    result = compare_paradigms(
+        examples[: arguments.pairs],
+        # Trained judges come first: a run that cannot be loaded stops the program at once.
+        {"trained": judges, "original": dict.fromkeys(PARADIGMS, arguments.original)},
+        arguments.out,
+        critique_tokens=arguments.critique_tokens,
+        sampled_pairs=arguments.sampled_pairs,
+    )
     result["data_sha256"] = file_sha256(arguments.data)
     write_json(arguments.out / "paradigms.json", result)
     with atomic_write(arguments.out / "paradigms.md") as file:
@@ -115,14 +114,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     Console().print(render_paradigms(result), markup=False, soft_wrap=True, highlight=False)
 
 
-def trained_judges(given: Sequence[str]) -> dict[str, str]:
+def trained_judges(arguments: Sequence[str]) -> dict[str, str]:
     """Read ``PARADIGM=RUN`` arguments.
 
     Raises:
         CustosError: If one names no paradigm or no run.
     """
     judges = {}
-    for text in given:
+    for text in arguments:
         name, _, run = text.partition("=")
         if name not in PARADIGMS or not run:
             raise CustosError(f"--judge '{text}': expected one of {', '.join(PARADIGMS)}, =, a run")
@@ -175,10 +174,10 @@ def judge_pairs(
     paradigm: Paradigm,
     sampling: Sampling,
 ) -> list[Verdict]:
-    """A verdict on every pair; paradigms of single responses order the two by their scores."""
+    """Judge every pair; in paradigms of single responses the scores decide."""
     if paradigm.order is None:
-        asked = [_request(example, paradigm) for example in examples]
-        return list(judge.grade(asked, progress=True, sampling=sampling))
+        requests = [_request(example, paradigm) for example in examples]
+        return list(judge.grade(requests, progress=True, sampling=sampling))
     singles = [
         _request(example, paradigm).model_copy(update={"responses": (response,)})
         for example in examples
@@ -195,10 +194,12 @@ def ordered(
     second: Verdict,
     order: Callable[[Verdict, Verdict], dict[str, float]],
 ) -> Verdict:
-    """One verdict from those on both responses: the higher score wins, equal scores tie."""
-    for one in (first, second):
-        if one.score is None:
-            return Verdict(id=pair_id, status=one.status, message=one.message, judge=one.judge)
+    """Merge the verdicts on both responses: the higher score wins, equal scores tie."""
+    for verdict in (first, second):
+        if verdict.score is None:
+            return Verdict(
+                id=pair_id, status=verdict.status, message=verdict.message, judge=verdict.judge
+            )
     assert first.score is not None and second.score is not None
     label = "A" if first.score > second.score else "B" if second.score > first.score else "None"
     posterior = order(first, second)
@@ -215,7 +216,7 @@ def ordered(
 def draw_label(
     posterior: Mapping[str, float], temperature: float, top_p: float, rng: Random
 ) -> str:
-    """Sample a label as a token would be: temperature, then nucleus."""
+    """Sample a label with temperature and nucleus, as tokens are sampled."""
     sharpened = {label: p ** (1 / temperature) for label, p in posterior.items()}
     total = sum(sharpened.values())
     nucleus: dict[str, float] = {}
@@ -252,9 +253,9 @@ def cell_key(
     return digest(
         {
             "pairs": [example.model_dump(mode="json") for example in examples],
-            "pictures": [picture_sha256(image) for one in examples for image in one.images],
+            "pictures": [picture_sha256(image) for row in examples for image in row.images],
             "mode": paradigm.mode,
-            "judge": sorted({judge.fingerprint(_request(one, paradigm)) for one in examples}),
+            "judge": sorted({judge.fingerprint(_request(row, paradigm)) for row in examples}),
             **settings,
         }
     )
@@ -272,7 +273,7 @@ def measure_cell(
     Args:
         judge: The judge.
         examples: Pairs with people's labels.
-        paradigm: How the pairs are put to the judge.
+        paradigm: How the judge sees the pairs.
         cell: Folder of the cell.
         critique_tokens: Budget of a critique.
 
@@ -353,7 +354,7 @@ def _consistency(
     cell: Path,
     critique_tokens: int,
 ) -> dict[str, Any]:
-    """Entropy of sampled labels, of one order; critique and label are both drawn anew."""
+    """Measure the entropy of labels over repeated runs that sample critique and label anew."""
     from judging.scoring.engine import Sampling
 
     key = cell_key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=SAMPLED_RUNS)
@@ -362,28 +363,24 @@ def _consistency(
     if done is None:
         sampling = Sampling(critique_tokens, SAMPLED_TEMPERATURE, SAMPLED_TOP_P)
         seeds = [
-            [run * len(examples) + place for run in range(SAMPLED_RUNS)]
-            for place in range(len(examples))
+            [run * len(examples) + pair for run in range(SAMPLED_RUNS)]
+            for pair in range(len(examples))
         ]
         requests = [
             _request(example, paradigm, order="given", seed=seed)
-            for example, own in zip(examples, seeds, strict=True)
-            for seed in own
+            for example, pair_seeds in zip(examples, seeds, strict=True)
+            for seed in pair_seeds
         ]
         graded = judge.grade(requests, progress=True, calibrated=False, sampling=sampling)
         labels = [
             draw_label(
-                one.probabilities, SAMPLED_TEMPERATURE, SAMPLED_TOP_P, Random(f"label/{seed}")
+                verdict.probabilities, SAMPLED_TEMPERATURE, SAMPLED_TOP_P, Random(f"label/{seed}")
             )
-            if one.probabilities
+            if verdict.probabilities
             else None
-            for one, seed in zip(graded, chain.from_iterable(seeds), strict=True)
+            for verdict, seed in zip(graded, chain.from_iterable(seeds), strict=True)
         ]
         runs = [labels[i : i + SAMPLED_RUNS] for i in range(0, len(labels), SAMPLED_RUNS)]
         done = sampled.write({"seeds": seeds, "labels": runs})
     groups = [example.group or example.question for example in examples]
     return self_consistency(done["labels"], groups)
-
-
-if __name__ == "__main__":
-    main()

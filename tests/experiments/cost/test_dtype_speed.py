@@ -7,6 +7,7 @@ import pytest
 
 from experiments.cost.dtype_speed import main
 from judging import Judge
+from judging.errors import CustosError
 from judging.records import read_records
 from judging.types import LabelledExample
 from tests.conftest import Folders
@@ -50,8 +51,7 @@ def test_both_ways_are_timed_and_compared(
     assert share["low"] < share["value"] <= share["high"]
 
 
-def test_a_missing_judge_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_judge_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(SystemExit, match="2"):
+    with pytest.raises(CustosError, match="judge 'nowhere'"):
         main(["--judge", "nowhere", "--data", str(tmp_path / "rows.jsonl")])
-    assert capsys.readouterr().err.startswith("error: judge 'nowhere'")

@@ -60,7 +60,8 @@ def test_directions_are_paired_by_seed() -> None:
     assert _line(page, "all negatives", "S-Acc").endswith("| - | better |")
     assert _line(page, "hardest negatives", "S-Acc").endswith("| - | within noise |")
     assert _line(page, "no focal loss", "quick score").endswith("| -0.013 | within noise |")
-    assert "Quick score on the same 100 items" in page and "24 minutes" in page
+    assert "measured on the same 100 items" in " ".join(page.split())
+    assert "24 minutes" in page
 
 
 def test_intervals_are_students() -> None:
@@ -144,14 +145,12 @@ def test_a_cell_is_trained_once_and_keeps_what_it_measured(
     ablation.main(arguments)
     assert (out / "ablation.md").read_text(encoding="utf-8") == page
     # Nothing measured on other rows is passed off as this.
-    with pytest.raises(SystemExit):
+    with pytest.raises(CustosError, match=f"{out / 'HiEval-QS' / '0'}: measured with another"):
         ablation.main([*arguments, "--limit", "5"])
-    assert f"{out / 'HiEval-QS' / '0'}: measured with another recipe" in capsys.readouterr().err
     recipe = tmp_path / "ablation_ea.yaml"
     recipe.write_text(recipe.read_text(encoding="utf-8") + "\nloss: {unlikelihood: 0.7}\n")
-    with pytest.raises(SystemExit):
+    with pytest.raises(CustosError, match=f"{out / 'HiEval-EA' / '0'}: measured with another"):
         ablation.main(arguments)
-    assert f"{out / 'HiEval-EA' / '0'}: measured with another" in capsys.readouterr().err
 
 
 def test_cells_at_once_wait_for_the_first_stage_of_their_seed() -> None:
@@ -191,15 +190,11 @@ def test_a_failed_cell_stops_those_not_begun() -> None:
     assert len(begun) < 3 + 4
 
 
-def test_a_failed_cell_names_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_cell_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 2)
 
     monkeypatch.setattr(subprocess, "run", fails)
-    with pytest.raises(SystemExit) as caught:
-        ablation.main([*_recipes(tmp_path, "unused"), "--out", str(tmp_path / "out")])
-    assert caught.value.code == 2
     log = tmp_path / "out" / "HiEval-QS" / "0" / "log.txt"
-    assert f"HiEval-QS, seed 0: training failed, see {log}" in capsys.readouterr().err
+    with pytest.raises(CustosError, match=f"HiEval-QS, seed 0: training failed, see {log}"):
+        ablation.main([*_recipes(tmp_path, "unused"), "--out", str(tmp_path / "out")])

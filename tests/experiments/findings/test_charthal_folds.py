@@ -14,6 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 from benchmarks.charthal.item import CELLS
 from experiments.findings import charthal_folds
 from experiments.findings.charthal_folds import build_report, deal, kappa_within, load_graded, main
+from judging.errors import CustosError
 from judging.judge import Judge
 from judging.types import Verdict
 from tests.serve.made_up import FakeJudge
@@ -128,9 +129,8 @@ def test_folds_of_another_run_are_refused(
         command += ["optim.epochs=3"]
     else:
         (out / "folds.json").unlink()
-    with pytest.raises(SystemExit):
+    with pytest.raises(CustosError, match=f"{out}: holds folds of other items"):
         main(command, train)
-    assert f"error: {out}: holds folds of other items" in capsys.readouterr().err
     assert trained == []
 
 

@@ -126,8 +126,6 @@ def test_the_command_writes_both_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Skills claimed: bar, read_value." in (out / "image_probe.md").read_text()
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="a: no such file"):
         image_probe.main(["no-such", "--data", "a", "--twins", "b", "--out", str(tmp_path)])
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.startswith("error: ")

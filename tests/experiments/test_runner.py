@@ -1,0 +1,29 @@
+"""``python -m experiments``: every program by its name, every known error on one line."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import main, programs
+
+
+def test_every_program_has_a_command_line() -> None:
+    names = set(programs())
+    assert {"ablation", "interval_coverage", "paradigms", "scoring_speed", "tree_step"} <= names
+    for name, module in programs().items():
+        assert f"python -m experiments {name}" in (import_module(module).__doc__ or ""), name
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+
+
+def test_an_unknown_name_lists_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nothing"]) == 2
+    assert "  paradigms\n" in capsys.readouterr().err
+
+
+def test_a_known_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["dtype_speed", "--judge", "embedded-qs", "--data", str(tmp_path / "rows.jsonl")]
+    assert main(command) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path / 'rows.jsonl'}: no such file\n"
