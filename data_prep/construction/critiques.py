@@ -13,9 +13,10 @@ from typing import Any
 
 from clients.chat import Reply
 from clients.messages import ChatItem
-from data_prep.construction.model_writer import ModelWriter, Request, UnusableReply
+from data_prep.construction.model_writer import ModelWriter, Request
+from data_prep.errors import UnusableText
 from data_prep.sources.conversations import to_conversation
-from data_prep.sources.judgement_text import PAIR_TASK, UnusableJudgement, parse_judgement
+from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement
 from data_prep.truthfulness_tags import MEANINGS
 from judging.messages import Message
 from judging.tasks import get_task
@@ -114,12 +115,12 @@ def _read_critique(example: LabelledExample, reply: Reply) -> LabelledExample:
     try:
         judgement = parse_judgement(reply.text)
         if judgement.label != example.label:
-            raise UnusableJudgement(
+            raise UnusableText(
                 LABEL_DIFFERS, f"'{judgement.label}', but people said '{example.label}'"
             )
-    except UnusableJudgement as error:
+    except UnusableText as error:
         ended = f" (finish reason: {reply.finish_reason})" if reply.finish_reason else ""
-        raise UnusableReply(error.reason, f"{error}{ended}") from None
+        raise UnusableText(error.reason, f"{error}{ended}") from None
     return example.model_copy(
         update={
             "mode": "critique",

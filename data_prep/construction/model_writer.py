@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from clients.chat import ModelServer, Prices, Reply
 from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
+from data_prep.errors import UnusableText
 from data_prep.splits.manifest import write_with_manifest
-from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.records import atomic_write
 
@@ -28,26 +28,13 @@ ANSWERS, REJECTS = "answers.jsonl", "rejects.jsonl"
 T = TypeVar("T")
 
 
-class UnusableReply(CustosError):
-    """A reply that no record can be made from.
-
-    Args:
-        reason: One of a few reasons, so that rejects can be counted by it.
-        detail: What exactly is wrong.
-    """
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-
-
 @dataclass(frozen=True)
 class Request(Generic[T]):
     """A request for one record, with the function that makes the record from the reply."""
 
     item: ChatItem
     read: Callable[[Reply], T]
-    """Raises ``UnusableReply`` if no record can be made from a reply."""
+    """Raises ``UnusableText`` if no record can be made from a reply."""
 
 
 @dataclass
@@ -101,7 +88,7 @@ class ModelWriter:
                 continue
             try:
                 outcome.records.append(request.read(job.replies[name]))
-            except UnusableReply as error:
+            except UnusableText as error:
                 reject = Reject(id=name, reason=error.reason, detail=str(error))
                 outcome.rejects.append(reject)
         return outcome

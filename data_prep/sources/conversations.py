@@ -1,7 +1,7 @@
-"""The public format of judge training data: chat ``messages`` with image marks, and ``images``.
+"""The public format of TruthfulJudge's training data: ``messages`` and ``images``.
 
 The user's turn holds the image marks, then question, optional reference and responses, each after
-its heading; the assistant's turn is the judgement in its tags.
+its heading. The assistant's turn is the judgement in its tags.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from data_prep.sources.images import image_names
 from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement, write_judgement
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.records import read_rows
 from judging.tasks import get_task
 from judging.types import LabelledExample, parse_record
@@ -25,7 +25,7 @@ IMAGE_MARK = "<image>"
 
 
 class Headings(BaseModel):
-    """What stands before each part of the user's turn, in any case."""
+    """Headings of the parts of the user's turn, in upper or lower case."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,9 +57,9 @@ def load_conversations(
 
     Args:
         path: File of conversations.
-        headings: How the parts of the user's turn are headed.
+        headings: Headings of the parts of the user's turn.
         image_folder: Where to save images that come as bytes.
-        bad_rows: Where to report rows that cannot be read and go on; ``None`` raises on the first.
+        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
 
     Returns:
         Examples of task ``truthful-pair`` with critiques, named after the file and their row.
@@ -69,20 +69,14 @@ def load_conversations(
         CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
             naming file and row.
     """
+    headings = headings or Headings()
     examples = []
     for number, row in read_rows(path):
-        where = f"{path} row {number}"
+        location = f"{path} row {number}"
         try:
-            if isinstance(row, CustosError):
-                raise row
-            conversation = parse_record(_Conversation, row, where)
-            try:
-                images = image_names(conversation.images, path.parent, image_folder)
-                fields = _fields(conversation.messages, headings or Headings(), len(images))
-            except CustosError as error:
-                raise CustosError(f"{where}: {error}") from None
-            given = {"id": f"{path.stem}-{number}", "source": path.stem, "images": images}
-            examples.append(parse_record(LabelledExample, given | fields, where))
+            fields = {"id": f"{path.stem}-{number}", "source": path.stem}
+            fields |= _fields(row, location, headings, path.parent, image_folder)
+            examples.append(parse_record(LabelledExample, fields, location))
         except CustosError as error:
             if bad_rows is None:
                 raise
@@ -91,7 +85,7 @@ def load_conversations(
 
 
 def to_conversation(example: LabelledExample) -> str:
-    """One line of JSON in the public format, with the default headings.
+    """Write an example as one line of JSON in the public format, with the default headings.
 
     Raises:
         CustosError: If the example has no critique, no confidence, or a label of another task.
@@ -112,12 +106,35 @@ def to_conversation(example: LabelledExample) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def _fields(turns: Sequence[_Turn], headings: Headings, num_images: int) -> dict[str, Any]:
-    said = {turn.role: turn.content for turn in turns if turn.role != "system"}
-    if [turn.role for turn in turns if turn.role != "system"] != ["user", "assistant"]:
-        raise CustosError("field 'messages': expected one turn of the user, then one assistant's")
-    judgement = parse_judgement(said["assistant"])
-    parts = _cut(said["user"], headings, num_images)
+def _fields(
+    row: Any, location: str, headings: Headings, folder: Path, image_folder: Path | None
+) -> dict[str, Any]:
+    """Read the fields of an example from a row.
+
+    Raises:
+        CustosError: Naming the row and the field or heading that does not fit.
+    """
+    if isinstance(row, CustosError):
+        raise row
+    conversation = parse_record(_Conversation, row, location)
+    try:
+        images = image_names(conversation.images, folder, image_folder)
+    except CustosError as error:
+        raise FieldError("images", str(error), location) from None
+    try:
+        return {"images": images, **_parts(conversation.messages, headings, len(images))}
+    except CustosError as error:
+        raise FieldError("messages", str(error), location) from None
+
+
+def _parts(turns: Sequence[_Turn], headings: Headings, num_images: int) -> dict[str, Any]:
+    """Read the fields of an example from the turns of a conversation."""
+    turns = [turn for turn in turns if turn.role != "system"]
+    if [turn.role for turn in turns] != ["user", "assistant"]:
+        raise CustosError("expected one turn of the user, then one assistant's")
+    user, assistant = (turn.content for turn in turns)
+    judgement = parse_judgement(assistant)
+    parts = _split_at_headings(user, headings, num_images)
     return {
         "task": PAIR_TASK,
         "mode": "critique",
@@ -130,19 +147,19 @@ def _fields(turns: Sequence[_Turn], headings: Headings, num_images: int) -> dict
     }
 
 
-def _cut(text: str, headings: Headings, num_images: int) -> dict[str, str]:
-    """Cut the user's turn at its headings.
+def _split_at_headings(text: str, headings: Headings, num_images: int) -> dict[str, str]:
+    """Split the user's turn at its headings; return the text of each part.
 
     Raises:
-        CustosError: If a heading is missing or occurs twice, or if what stands before the first is
-            not one mark for each image.
+        CustosError: If a heading is missing or occurs twice, or if the text before the first is not
+            one mark for each image.
     """
     spans: list[tuple[int, int, str]] = []
     for name, heading in headings.model_dump().items():
-        found = list(re.finditer(re.escape(heading), text, re.IGNORECASE))
-        if len(found) > 1 or (not found and name != "reference"):
-            raise CustosError(f"heading '{heading}' occurs {len(found)} times, expected once")
-        spans += [(*match.span(), name) for match in found]
+        matches = list(re.finditer(re.escape(heading), text, re.IGNORECASE))
+        if len(matches) > 1 or (not matches and name != "reference"):
+            raise CustosError(f"heading '{heading}' occurs {len(matches)} times, expected once")
+        spans += [(*match.span(), name) for match in matches]
     spans.sort()
     before = text[: spans[0][0]]
     if before.count(IMAGE_MARK) != num_images or before.replace(IMAGE_MARK, "").strip():

@@ -16,7 +16,7 @@ from judging.records import read_records
 from judging.types import LabelledExample
 
 ANSWERERS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
-"""The systems whose answers were judged, as the file's keys name them."""
+"""Systems whose answers were judged, as the file's keys name them."""
 
 
 class EvounaRow(BaseModel):
@@ -24,7 +24,7 @@ class EvounaRow(BaseModel):
 
     question: str = Field(min_length=1)
     improper: StrictBool
-    """Excluded by the authors: the question has no fixed answer."""
+    """Set for questions without a fixed answer, which the authors exclude."""
     golden_answer: str | None
     """Alternatives joined by ``/``, each right on its own."""
 
@@ -48,7 +48,7 @@ class EvounaRow(BaseModel):
         return value
 
     def references(self) -> tuple[str, ...]:
-        """Alternatives of the golden answer, each once, in the order of the file.
+        """Return the alternatives of the golden answer, each once, in the order of the file.
 
         A slash that belongs to an answer ("AC/DC") cannot be told from a separator.
         """
@@ -63,7 +63,7 @@ def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[Lab
 
     Args:
         path: The file as published (a JSON array).
-        bad_rows: Where to report rows that do not validate and go on; ``None`` raises on the first.
+        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
 
     Returns:
         Examples of task ``hieval-qs``, labelled ``Correct`` or ``Wrong``, whose group is their

@@ -13,12 +13,12 @@ def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[La
 
     Args:
         path: File of rows in the shape of ``LabelledExample``.
-        bad_rows: Where to report rows that do not validate and go on; ``None`` raises on the first.
+        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
 
     Returns:
-        The examples. Those without an id are named after the file and their row, those without a
-        source after the file; relative image paths are taken from the file's folder and made
-        absolute.
+        The examples. An example without an id is named after the file and its row; one without a
+        source is given the file's name. Relative image paths are taken from the file's folder and
+        made absolute.
 
     Raises:
         CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,

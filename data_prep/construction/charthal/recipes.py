@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from clients.messages import ChatItem
 from data_prep.construction.charthal.charts import Chart
-from data_prep.construction.model_writer import UnusableReply
+from data_prep.errors import UnusableText
 from judging.messages import Message
 
 UNREADABLE = "unreadable reply"
@@ -104,9 +104,9 @@ def parse_question(text: str) -> tuple[str, str]:
     """Read question and reference answer out of a reply.
 
     Raises:
-        UnusableReply: If the reply does not hold both parts, in this order.
+        UnusableText: If the reply does not hold both parts, in this order.
     """
     match = _REPLY.fullmatch(text.strip())
     if match is None:
-        raise UnusableReply(UNREADABLE, "expected 'Question:' and, on a line of its own, 'Answer:'")
+        raise UnusableText(UNREADABLE, "expected 'Question:' and, on a line of its own, 'Answer:'")
     return match["question"].strip(), match["answer"].strip()

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from clients.chat import ModelServer, Prices, Reply
 from clients.jobs import JobProgress
 from clients.messages import ChatItem, Decoding
-from data_prep.construction.model_writer import ModelWriter, Request, UnusableReply
+from data_prep.construction.model_writer import ModelWriter, Request
+from data_prep.errors import UnusableText
 from judging.messages import Message
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
@@ -35,7 +36,7 @@ def answer(seen: Seen) -> Say:
 
 def read(reply: Reply) -> Number:
     if not reply.text.isdigit():
-        raise UnusableReply("no number", f"got '{reply.text}'")
+        raise UnusableText("no number", f"got '{reply.text}'")
     return Number(value=int(reply.text))
 
 

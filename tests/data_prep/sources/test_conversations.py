@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from data_prep.sources.conversations import Headings, load_conversations, to_conversation
-from data_prep.sources.judgement_text import Judgement, UnusableJudgement, parse_judgement
 from judging.errors import CustosError
 from judging.types import LabelledExample
 
@@ -105,27 +104,3 @@ def test_images_as_bytes_are_saved(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([stored]), path)
     [example] = load_conversations(path, image_folder=tmp_path / "images")
     assert Image.open(example.images[0]).size == (4, 4)
-
-
-def test_a_judgement_is_read_from_its_last_tags() -> None:
-    thought = "<think>maybe <critique>x</critique><label>A</label></think>" + JUDGED
-    assert parse_judgement(thought) == Judgement("A counts three boats; there are two.", "B", 0.85)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "unparsable"),
-        ("B", "unparsable"),
-        (JUDGED.replace("0.85", "85%"), "unparsable"),
-        (JUDGED.replace("0.85", ""), "unparsable"),
-        ("</critique>" + JUDGED.partition("</critique>")[2], "unparsable"),
-        (JUDGED.replace("0.85", "1.2"), "confidence out of range"),
-        (JUDGED.replace("0.85", "nan"), "confidence out of range"),
-        ("<critique> </critique><label>A</label><confidence>1</confidence>", "empty critique"),
-    ],
-)
-def test_texts_that_are_no_judgement(text: str, reason: str) -> None:
-    with pytest.raises(UnusableJudgement) as caught:
-        parse_judgement(text)
-    assert caught.value.reason == reason

@@ -1,7 +1,7 @@
 import pytest
 
 from data_prep.construction.charthal.recipes import CELLS, parse_question, recipe
-from data_prep.construction.model_writer import UnusableReply
+from data_prep.errors import UnusableText
 
 
 def test_recipes_hold_every_criterion_of_their_cell() -> None:
@@ -38,5 +38,5 @@ def test_replies_are_read(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "Why?", "Answer: a\nQuestion: b", "Question: Why? Answer: x"])
 def test_other_replies_are_not(text: str) -> None:
-    with pytest.raises(UnusableReply, match="expected 'Question:'"):
+    with pytest.raises(UnusableText, match="expected 'Question:'"):
         parse_question(text)
