@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,14 +10,10 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from data_prep.splits.splits import HeldOut
 from data_prep.synthetic.charts.questions import QUESTIONS
-from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
 from data_prep.synthetic.preference_pairs.generate import CASES, PairRow, generate_pairs
 from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS, WORDINGS
-from judging.records import read_records
 from judging.tasks import get_task
-from judging.types import LabelledExample
 
 TIED = ("both right", "both right, both padded", "both wrong")
 OTHER = {"A": "B", "B": "A", "None": "None"}
@@ -158,35 +153,3 @@ def test_what_decides_a_pair_is_told(rows: list[PairRow]) -> None:
     assert 18 < sum(kinds.values()) < 42
     assert min(kinds["picture"], kinds["reference"]) > 5
     assert Counter(row.pair.metadata["evidence"] for row in rows)["description"] > 200
-
-
-def test_splits_share_no_question_and_pictures_are_found(tmp_path: Path) -> None:
-    rows, test = (
-        list(generate_pairs(160, 5, "train", 0.1)),
-        list(generate_pairs(30, 5, "test", 0.1)),
-    )
-    splits = split_pairs(rows, test, HeldOut(val=10, cal=12, test=30), seed=0)
-    assert sum(map(len, splits.values())) == 190
-    questions = {split: {r.pair.metadata["asked"] for r in own} for split, own in splits.items()}
-    for a in questions:
-        for b in questions:
-            assert a == b or not questions[a] & questions[b]
-    written = write_pairs(
-        tmp_path,
-        splits,
-        both_orders=True,
-        source={},
-        held_out=HeldOut(val=10, cal=12, test=30),
-        seed=0,
-        command="test",
-    )
-    assert len(written["train"]) == 2 * len(splits["train"])
-    for split in ("train", "val", "cal", "test"):
-        pairs = [row for _, row in read_records(tmp_path / f"{split}.jsonl", LabelledExample)]
-        scores = tmp_path / "scores" / f"{split}.jsonl"
-        singles = [row for _, row in read_records(scores, LabelledExample)]
-        assert len(singles) == 2 * len(splits[split])
-        for example in (*pairs, *singles):
-            assert example.split == split
-            assert all(Path(name).is_file() for name in example.images)
-    assert any(row.png for own in splits.values() for row in own)

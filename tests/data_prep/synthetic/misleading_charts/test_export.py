@@ -1,0 +1,98 @@
+"""Chart pairs on disk, as the benchmark loads them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.chartom.misleadingness import hmi
+from benchmarks.framework.base import get_benchmark
+from data_prep.synthetic.misleading_charts.export import write_chart_pairs
+from data_prep.synthetic.misleading_charts.families import FAMILIES
+from data_prep.synthetic.misleading_charts.generate import generate_chart_pairs
+
+CHARTOM = get_benchmark("chartom")
+PUBLISHED = {
+    name: (float(str(row[1])), float(str(row[3])))
+    for name, row in CHARTOM.published[0].rows.items()
+}
+ELEVEN = {
+    *("inconsistent x-axis", "inverted y-axis", "dual axes", "truncated y-axis"),
+    *("compressed y-axis", "3D effect", "pictorial bars", "swapped axis"),
+    *("logarithmic y-axis", "inverted color scale", "pop out"),
+}
+
+
+def write(out: Path, num_pairs: int, seed: int = 0) -> list[dict[str, Any]]:
+    pairs = generate_chart_pairs(num_pairs, seed)
+    write_chart_pairs(out, pairs, PUBLISHED, source={"seed": seed}, command="custos prep chartom")
+    return [json.loads(line) for line in (out / "items.jsonl").open()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All families once."""
+    out = tmp_path_factory.mktemp("chartom")
+    write(out, len(FAMILIES), seed=5)
+    return out
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return CHARTOM.load(str(folder))
+
+
+def test_all_kinds_manipulations_and_questions_occur(rows: list[dict[str, Any]]) -> None:
+    assert {row["manipulation"] for row in rows} == ELEVEN | {""}
+    assert {row["kind"] for row in rows} == {"line", "bar", "pie", "scatter", "map"}
+    assert {row["question_type"] for row in rows} == {"choice", "ranking", "number"}
+    for family in FAMILIES:
+        kind, _, manipulation, _ = CHARTOM.published[0].rows[family.like]
+        assert kind == family.kind
+        assert str(manipulation).endswith(family.manipulation)  # G14 tilts its pie as well
+
+
+def test_both_charts_of_a_pair_share_data_question_and_answer(rows: list[dict[str, Any]]) -> None:
+    not_shared = {"id", "manipulation", "image", "images", "strategies", "alternatives", "hmi"}
+    for original, manipulated in zip(rows[::2], rows[1::2], strict=True):
+        assert manipulated["id"] == original["id"].replace("_1", "_2")
+        shared = [
+            {key: value for key, value in row.items() if key not in not_shared | {"hmi_source"}}
+            for row in (original, manipulated)
+        ]
+        assert shared[0] == shared[1]
+        pictures = [Path(row["images"][0]).read_bytes() for row in (original, manipulated)]
+        assert pictures[0] != pictures[1]
+
+
+def test_mind_targets_are_the_published_ones_and_say_so(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        pair, version = row["hmi_source"].removeprefix("published: ").rsplit("_", 1)
+        assert row["hmi"] == PUBLISHED[pair][int(version) - 1]
+        assert row["id"].endswith(version)
+
+
+def test_hmi_of_made_up_human_answers(folder: Path, tmp_path: Path) -> None:
+    """Ten people: six right, three misled, one silent; on originals nobody is misled."""
+    items = []
+    for row in CHARTOM.load(str(folder)):
+        misled = row["strategies"].get("misled", row["answer"])
+        items.append({**row, "human_answers": [row["answer"]] * 6 + [misled] * 3 + [None]})
+    (tmp_path / "items.json").write_text(json.dumps(items))
+    loaded = CHARTOM.load(str(tmp_path / "items.json"))
+    assert [row["hmi"] for row in loaded] == [0.1, 0.4] * len(FAMILIES)
+    number = next(row for row in items if row["question_type"] == "number")
+    pair = [row for row in items if row["id"][:-1] == number["id"][:-1]]
+    alternatives = [value for row in pair for value in row["alternatives"]]
+    assert hmi([pair[1]["strategies"]["misled"]], number["answer"], alternatives) == 1
+
+
+def test_same_seed_same_files_and_more_pairs_keep_the_first(tmp_path: Path) -> None:
+    short, again, other = (tmp_path / name for name in "abc")
+    assert write(short, 2, seed=1) == write(again, 3, seed=1)[:4]
+    assert write(other, 2, seed=2) != write(again, 2, seed=1)
+    for path in sorted(short.rglob("*.png")):
+        assert path.read_bytes() == (again / path.relative_to(short)).read_bytes()
+    manifest = json.loads((short / "manifest.json").read_text())
+    assert (manifest["pairs"], manifest["source"]) == (2, {"seed": 1})
