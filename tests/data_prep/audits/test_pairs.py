@@ -16,16 +16,16 @@ TAGS = (MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED)
 
 @pytest.mark.parametrize(("wordings", "pictures"), [("train", 0.0), ("test", 0.0), ("test", 1.0)])
 def test_clean_pairs_pass(wordings: Any, pictures: float) -> None:
-    drawn = list(generate_pairs(60 if pictures else 2000, 21, wordings, pictures))
-    rows = [example for row in drawn for example in (row.pair, row.swapped)]
+    pairs = list(generate_pairs(60 if pictures else 2000, 21, wordings, pictures))
+    rows = [example for row in pairs for example in (row.pair, row.swapped)]
     report = audit_rows(rows, audit_pair)
     assert report.agreement >= 0.999, str(report)
 
 
 def test_planted_errors_are_caught() -> None:
     rng = Random(5)
-    drawn = list(generate_pairs(500, 22, "test", 0.0))
-    planted = [_plant(rng, row) for row in drawn]
+    pairs = list(generate_pairs(500, 22, "test", 0.0))
+    planted = [_plant(rng, row) for row in pairs]
     report = audit_rows(planted, audit_pair)
     assert report.rows == 500
     missed = sorted(set(range(500)) - {disagreement.row for disagreement in report.disagreements})
@@ -33,7 +33,7 @@ def test_planted_errors_are_caught() -> None:
 
 
 def _plant(rng: Random, row: PairRow) -> LabelledExample:
-    """Something that is no longer true: label, order, critique, tags, reference or an answer."""
+    """The pair with one thing made untrue: label, order, critique, tags or reference."""
     pair = row.pair
     ways = ["label", "tags"]
     if pair.label != "None":
@@ -80,10 +80,10 @@ def test_reads_pairs_by_hand() -> None:
     assert _read(padded, "5", tags=(PADDED,)) == "B"
     assert _read(padded, "I look at A (6). Answer: 6", tags=(PADDED, MISREAD)) == "A"
     assert _read(padded, "5") == ""  # a fault that is not marked
-    told = "The picture holds bar: A 5, B 1, C 2. What is the value of A?"
-    assert _read("Final answer: 1.", "5", question=told, references=()) == "B"
-    assert _read("1", "5", question=told, references=(), tags=(MISREASONED,)) == ""  # unseen
-    guessed = "The smallest one is meant, so 1. Answer: 1"
-    assert _read(guessed, "5", question=told, references=(), tags=(MISREASONED,)) == "B"
-    untold = told.replace("B 1", "B 3")
-    assert _read("1", "5", question=untold, references=()) == ""
+    described = "The picture holds bar: A 5, B 1, C 2. What is the value of A?"
+    assert _read("Final answer: 1.", "5", question=described, references=()) == "B"
+    assert _read("1", "5", question=described, references=(), tags=(MISREASONED,)) == ""  # unseen
+    worked_out = "The smallest one is meant, so 1. Answer: 1"
+    assert _read(worked_out, "5", question=described, references=(), tags=(MISREASONED,)) == "B"
+    changed = described.replace("B 1", "B 3")
+    assert _read("1", "5", question=changed, references=()) == ""

@@ -126,8 +126,8 @@ def test_reads_options(response: str, label: str) -> None:
     ],
 )
 def test_reads_people(response: str, label: str) -> None:
-    asked = {"question": "Who founded Vos?", "reference_mode": "any"}
-    assert _read(response, "Mira Kel Tolven", "Mira Tolven", **asked) == label
+    fields = {"question": "Who founded Vos?", "reference_mode": "any"}
+    assert _read(response, "Mira Kel Tolven", "Mira Tolven", **fields) == label
 
 
 @pytest.mark.parametrize(

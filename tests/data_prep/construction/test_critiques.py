@@ -20,7 +20,7 @@ from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
-# What the model answers, by the question it is asked.
+# Answers of the model by question.
 ANSWERS = {
     "right": "<critique>A is right.</critique><label>A</label><confidence>.83</confidence>",
     "wrong": "<critique>B is right.</critique><label>B</label><confidence>.9</confidence>",

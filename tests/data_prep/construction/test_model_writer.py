@@ -1,4 +1,4 @@
-"""A model that writes records: what is asked again, what is rejected, what the folder holds."""
+"""A model that writes records: requests, rejects, and the files of the folder."""
 
 import hashlib
 import json

@@ -38,10 +38,10 @@ def test_bad_rows_are_reported_by_number_unless_strict(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     bad_rows: list[str] = []
     assert [loaded.id for loaded in load_generic(path, bad_rows)] == ["a", "rows-4"]
-    found = [message.partition(f"{path} ")[2] for message in bad_rows]
-    assert [message.split(":")[0] for message in found] == ["row 2", "row 3", "row 5"]
-    assert "field 'label'" in found[0]
-    assert "field 'labl'" in found[1]
+    messages = [message.partition(f"{path} ")[2] for message in bad_rows]
+    assert [message.split(":")[0] for message in messages] == ["row 2", "row 3", "row 5"]
+    assert "field 'label'" in messages[0]
+    assert "field 'labl'" in messages[1]
     with pytest.raises(CustosError, match="row 2: field 'label'"):
         load_generic(path)
 

@@ -216,10 +216,10 @@ def test_hub_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             }
         ),
     )
-    asked: list[Any] = []
+    calls: list[Any] = []
 
     def load_dataset(*args: Any, **kwargs: Any) -> datasets.Dataset:
-        asked.append((args, kwargs))
+        calls.append((args, kwargs))
         return table
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
@@ -229,7 +229,7 @@ def test_hub_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         hub=HubOptions("validation", "en", "abc123"),
         image_folder=tmp_path,
     )
-    assert asked == [(("lab/hieval-qs", "en"), {"split": "validation", "revision": "abc123"})]
+    assert calls == [(("lab/hieval-qs", "en"), {"split": "validation", "revision": "abc123"})]
     assert (first.id, first.source, first.references) == ("hieval-qs-1", "hieval-qs", ("2", "3"))
     assert Path(first.images[0]).read_bytes() == png()
     assert (first.metadata, first.images == ()) == ({}, False)

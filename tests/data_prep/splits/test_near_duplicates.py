@@ -83,8 +83,8 @@ texts = st.lists(
 @settings(deadline=None, max_examples=150)
 @given(texts=texts, threshold=st.sampled_from([0.3, 0.6, 0.75, 1.0]))
 def test_clusters_are_those_of_comparing_every_pair(texts: list[str], threshold: float) -> None:
-    found = near_duplicate_clusters(texts, threshold).tolist()
-    assert partition(found) == all_pairs_partition(texts, threshold)
+    clusters = near_duplicate_clusters(texts, threshold).tolist()
+    assert partition(clusters) == all_pairs_partition(texts, threshold)
 
 
 def test_clusters_of_many_templates_are_those_of_comparing_every_pair(

@@ -21,8 +21,8 @@ def test_subplots_three_to_two_and_disciplines_in_proportion() -> None:
     for subplots, count in ((1, 30), (2, 20)):
         pool = [c for c in POOL if c.num_subplots == subplots]
         share = sum(c.discipline == "physics" for c in pool) / len(pool)
-        found = sum(c.discipline == "physics" for c in chosen if c.num_subplots == subplots)
-        assert abs(found - count * share) < 1
+        num_physics = sum(c.discipline == "physics" for c in chosen if c.num_subplots == subplots)
+        assert abs(num_physics - count * share) < 1
     assert chosen == sample_charts(POOL, 50, seed=1)
     assert chosen != sample_charts(POOL, 50, seed=2)
     assert len({c.id for c in chosen}) == 50

@@ -26,7 +26,7 @@ def test_annotators_agree_correct_discard_and_differ() -> None:
         check(sent[6], ""),
     ]
     rulings = settle(sent, {"anna": anna, "ben": ben})
-    assert [kept.id for kept in rulings.kept] == ["7_0", "7_2", "7_6"]
+    assert [question.id for question in rulings.kept] == ["7_0", "7_2", "7_6"]
     assert (rulings.kept[1].question, rulings.kept[1].q_relation) == ("How many boats?", "contra")
     assert rulings.discarded == ["7_1"]
     assert rulings.unchecked == ["7_5"]

@@ -15,10 +15,10 @@ awkward = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min
 @settings(deadline=None, max_examples=40)
 @given(awkward, awkward)
 def test_sheets_give_back_what_went_in(
-    tmp_path_factory: pytest.TempPathFactory, asked: str, answer: str
+    tmp_path_factory: pytest.TempPathFactory, text: str, answer: str
 ) -> None:
     folder = tmp_path_factory.mktemp("sheets")
-    sent = [question(0, question=asked, ref_answer=answer), question(1, question='=1+1, "x"\n')]
+    sent = [question(0, question=text, ref_answer=answer), question(1, question='=1+1, "x"\n')]
     for name in ("a.csv", "a.jsonl"):
         write_sheet(folder / name, sent)
         back = read_sheet(folder / name)
@@ -37,8 +37,8 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path) -> None:
 def test_ranges_go_into_the_reference_as_charthal_words_them() -> None:
     ruled = check(question(), " KEEP ", acceptable_ranges="[4.5, 5.5]; [45%, 55%]").ruling()
     assert ruled is not None
-    told = "(Answers in the range [4.5, 5.5]; [45%, 55%] are ACCEPTABLE)"
-    assert ruled.ref_answer == f"About 5. {told}"
+    remark = "(Answers in the range [4.5, 5.5]; [45%, 55%] are ACCEPTABLE)"
+    assert ruled.ref_answer == f"About 5. {remark}"
     again = check(ruled, "keep", acceptable_ranges="[4.5, 5.5]; [45%, 55%]").ruling()
     assert again == ruled
 

@@ -1,4 +1,4 @@
-"""Drawn charts: what an honest and what a misleading one shows, from the pixels."""
+"""Drawn charts: the pixels of a manipulated chart mislead, those of an honest chart do not."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_cut_axis_shows_the_misled_ratio_and_a_whole_one_the_truth(seed: int) 
     assert isinstance(chart.answer, float) and isinstance(chart.misled, float)
     amount = chart.answer * values[0] / values[-1]
     for manipulated, ratio in ((False, chart.answer), (True, chart.misled)):
-        seen = heights(pixels(family, chart, manipulated))
-        assert seen[-1] / seen[0] == pytest.approx(ratio / amount, rel=0.06)
+        visible = heights(pixels(family, chart, manipulated))
+        assert visible[-1] / visible[0] == pytest.approx(ratio / amount, rel=0.06)
 
 
 def test_a_compressed_axis_flattens() -> None:
@@ -84,13 +84,13 @@ def test_the_near_bar_towers_and_the_wall_tells_the_truth(seed: int) -> None:
     values = next(iter(chart.values.values()))
     parts = blobs(pixels(family, chart, True))
     middles = [int(np.median(np.flatnonzero(part.any(axis=0)))) for part in parts]
-    seen = [int(part[:, middle].sum()) for part, middle in zip(parts, middles, strict=True)]
-    assert chart.labels[int(np.argmax(seen))] == chart.misled
+    visible = [int(part[:, middle].sum()) for part, middle in zip(parts, middles, strict=True)]
+    assert chart.labels[int(np.argmax(visible))] == chart.misled
     # Undo the perspective: sizes on the wall shrink evenly across the page.
     shrink = np.polyfit([0, 1], [1, 0.45], 1)
     left, right = 0.14 + 0.74 * 0.08 / 1.1, 0.14 + 0.74 * 1.08 / 1.1
     across = (np.array(middles) / 640 - left) / (right - left)
-    true_size = np.array(seen) / np.polyval(shrink, across)
+    true_size = np.array(visible) / np.polyval(shrink, across)
     assert true_size / true_size[0] == pytest.approx(np.array(values) / values[0], rel=0.03)
 
 
@@ -106,8 +106,8 @@ def test_a_tilted_pie_gives_its_front_more_room(seed: int) -> None:
         assert 100 * tops / tops.sum() == pytest.approx(shares, abs=0.7)
         order = [chart.labels[number] for number in np.argsort(-(tops + sides))]
         assert tuple(order) == (chart.misled if manipulated else chart.answer)
-        shown = np.any([where(picture, colour) for colour in COLOURS], axis=0)
-        wide, high = (np.ptp(np.flatnonzero(shown.any(axis=axis))) for axis in (0, 1))
+        pie_pixels = np.any([where(picture, colour) for colour in COLOURS], axis=0)
+        wide, high = (np.ptp(np.flatnonzero(pie_pixels.any(axis=axis))) for axis in (0, 1))
         assert high / wide == pytest.approx(SHAPE_3D if manipulated else 1, abs=0.02)
 
 

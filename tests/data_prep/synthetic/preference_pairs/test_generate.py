@@ -1,4 +1,4 @@
-"""Pairs of responses: labels by construction, held-out forms, splits without shared questions."""
+"""Pairs of responses: labels by construction, and wordings that do not give them away."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_labels_and_cases_come_in_their_shares(rows: list[PairRow]) -> None:
     assert len({tag for row in rows for tag in row.pair.tags}) == 5
 
 
-def test_neither_length_nor_place_gives_the_label_away(rows: list[PairRow]) -> None:
+def test_neither_length_nor_order_gives_the_label_away(rows: list[PairRow]) -> None:
     decided = [row.pair for row in rows if row.pair.label != "None"]
     longer_wins = sum(
         (len(pair.responses[0]) > len(pair.responses[1])) == (pair.label == "A") for pair in decided
@@ -51,31 +51,31 @@ def test_neither_length_nor_place_gives_the_label_away(rows: list[PairRow]) -> N
 
 
 def test_wording_does_not_give_the_label_away(rows: list[PairRow]) -> None:
-    """Between a right response and one misread or misreasoned, the form is no sign."""
-    forms: dict[str, Counter[bool]] = {}
+    """The wording does not tell a right response from a misreading or faulty logic."""
+    wins_of: dict[str, Counter[bool]] = {}
     for row in rows:
         pair = row.pair
         if pair.metadata["case"] != "one right" or not all(
-            len(own) == 2 for own in pair.metadata["forms"]
+            len(ids) == 2 for ids in pair.metadata["forms"]
         ):
-            continue  # made up or beside the point: that shows, and is the fault
-        for name, (form, _) in zip("AB", pair.metadata["forms"], strict=True):
-            forms.setdefault(form.partition(".")[0], Counter())[name == pair.label] += 1
-    assert {"bare", "label", "inline", "selected"} == set(forms)
-    for family, counts in forms.items():
+            continue  # made up or beside the point: the wording shows that, and it is the fault
+        for name, (frame, _) in zip("AB", pair.metadata["forms"], strict=True):
+            wins_of.setdefault(frame.partition(".")[0], Counter())[name == pair.label] += 1
+    assert {"bare", "label", "inline", "selected"} == set(wins_of)
+    for family, counts in wins_of.items():
         n = counts.total()
         assert n > 150
         assert abs(counts[True] / n - 0.5) < 3.3 * 0.5 / n**0.5, (family, counts)
 
 
 def test_a_blind_reader_learns_little() -> None:
-    """Who sees neither question nor reference may find faulty logic in the text, and no more."""
-    drawn = [row.pair for row in generate_pairs(6000, 77, "train", pictures=0.0)]
+    """A reader of responses alone may find faulty logic in the text, and no more."""
+    pairs = [row.pair for row in generate_pairs(6000, 77, "train", pictures=0.0)]
     answered = [
         pair
-        for pair in drawn
+        for pair in pairs
         if pair.metadata["case"] == "one right"
-        and all(len(own) == 2 for own in pair.metadata["forms"])
+        and all(len(ids) == 2 for ids in pair.metadata["forms"])
     ]
     reader = HashingVectorizer(
         ngram_range=(1, 3),
@@ -110,7 +110,7 @@ def test_swapping_turns_everything_round(rows: list[PairRow]) -> None:
         assert other.responses == pair.responses[::-1]
         assert other.label == OTHER[pair.label]
         assert other.critique and pair.critique
-        # Told in the order shown, whoever wins.
+        # Critiques name the responses in order, whoever wins.
         assert other.critique.index("Response A") < other.critique.index("Response B")
         assert Counter(other.critique.replace("A", "B")) == Counter(pair.critique.replace("A", "B"))
         assert (other.group, other.tags and set(other.tags)) == (
@@ -126,30 +126,31 @@ def test_scores_order_pairs_as_their_labels_do(rows: list[PairRow]) -> None:
         assert ordered == row.pair.label
 
 
-def test_held_out_forms_are_for_the_test_alone(rows: list[PairRow]) -> None:
+def test_held_out_wordings_are_for_the_test_alone(rows: list[PairRow]) -> None:
     test = list(generate_pairs(2000, 3, "test", pictures=0.0))
-    ours = {form.id: form.held_out for form in WORDINGS}
-    asked = {form.id: form.held_out for form in QUESTIONS}
+    is_held_out = {wording.id: wording.held_out for wording in (*WORDINGS, *QUESTIONS)}
+    pair_wordings = {wording.id for wording in WORDINGS}
     for split, held_out in ((rows, False), (test, True)):
-        used = {f for row in split for own in row.pair.metadata["forms"] for f in own}
-        assert {f for f in used if f in ours} == {f for f, kept in ours.items() if kept == held_out}
+        used = {name for row in split for ids in row.pair.metadata["forms"] for name in ids}
+        expected = {name for name in pair_wordings if is_held_out[name] == held_out}
+        assert used & pair_wordings == expected
         questions = {row.pair.metadata["question_form"] for row in split}
-        assert all(asked[form] == held_out for form in questions)
-    told = [form.template.partition("{")[0] for form in DESCRIPTIONS if not form.held_out]
-    assert not any(row.pair.question.startswith(tuple(told)) for row in test)
+        assert all(is_held_out[name] == held_out for name in questions)
+    starts = [w.template.partition("{")[0] for w in DESCRIPTIONS if not w.held_out]
+    assert not any(row.pair.question.startswith(tuple(starts)) for row in test)
     train_questions = {row.pair.metadata["asked"] for row in rows}
     assert not train_questions & {row.pair.metadata["asked"] for row in test}
 
 
-def test_what_decides_a_pair_is_told(rows: list[PairRow]) -> None:
-    drawn = list(generate_pairs(60, 4, "train", pictures=0.5))
-    for row in (*rows, *drawn):
+def test_evidence_is_where_the_metadata_say(rows: list[PairRow]) -> None:
+    with_pictures = list(generate_pairs(60, 4, "train", pictures=0.5))
+    for row in (*rows, *with_pictures):
         evidence = row.pair.metadata["evidence"]
         assert row.pair.metadata["needs_picture"] == (evidence == "picture")
         assert bool(row.pair.references) == (evidence == "reference")
         assert bool(row.pair.images) == (row.png is not None)
         assert evidence != "picture" or row.png
-    kinds = Counter(row.pair.metadata["evidence"] for row in drawn if row.png)
+    kinds = Counter(row.pair.metadata["evidence"] for row in with_pictures if row.png)
     assert 18 < sum(kinds.values()) < 42
     assert min(kinds["picture"], kinds["reference"]) > 5
     assert Counter(row.pair.metadata["evidence"] for row in rows)["description"] > 200
