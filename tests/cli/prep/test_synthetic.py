@@ -13,27 +13,29 @@ from judging.types import LabelledExample
 from tests.cli.prep.made_up import SPLITS, read, run
 
 
-def test_synthetic_tests_on_held_out_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def test_synthetic_tests_on_held_out_wordings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
 
     def generate_examples(
-        num_rows: int, seed: int, forms: str, worlds: str
+        num_rows: int, seed: int, wordings: str, worlds: str
     ) -> Iterator[LabelledExample]:
-        asked.append((num_rows, seed, forms))
+        calls.append((num_rows, seed, wordings))
         for i in range(num_rows):
             yield LabelledExample(
-                id=f"{forms}-{i}",
-                question=f"{forms} question {i}",
+                id=f"{wordings}-{i}",
+                question=f"{wordings} question {i}",
                 responses=("thing",),
                 label="Correct",
-                group="shared" if i == 0 else f"{forms} {i}",
+                group="shared" if i == 0 else f"{wordings} {i}",
             )
 
     fake = ModuleType("data_prep.synthetic.text.generate")
     vars(fake)["generate_examples"] = generate_examples
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     result = run("synthetic", "--out", tmp_path, "--rows", 100, "--seed", 5, "--test", 0.2)
-    assert sorted(asked) == [(20, 5, "test"), (80, 5, "train")]
+    assert sorted(calls) == [(20, 5, "test"), (80, 5, "train")]
     for split in SPLITS:
         origins = {e.id.split("-")[0] for e in read(tmp_path, split)}
         assert origins == {"test" if split == "test" else "train"}

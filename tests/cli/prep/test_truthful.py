@@ -30,7 +30,10 @@ def test_truthful(tmp_path: Path) -> None:
     source.write_text(json.dumps([*(row(i) for i in range(40)), row(40, "Ask:")]))
     result = run("truthful", "--source", source, "--out", tmp_path / "out", "--test", 10)
     assert result.exit_code == 0, result.output
-    assert "judge.json row 41: heading '[[Question]]' occurs 0 times" in result.stderr
+    assert (
+        "judge.json row 41: field 'messages': heading '[[Question]]' occurs 0 times"
+        in result.stderr
+    )
     assert "40 groups of questions" in result.stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["left_out"] == {"bad_rows": 1, "filtered": 0}
@@ -44,4 +47,4 @@ def test_truthful(tmp_path: Path) -> None:
         *("--question", "Ask:"),
     )
     assert result.exit_code == 2
-    assert "row 1: heading 'Ask:' occurs 0 times" in result.stderr
+    assert "row 1: field 'messages': heading 'Ask:' occurs 0 times" in result.stderr

@@ -6,8 +6,9 @@ import pytest
 
 from data_prep.sources.evouna import ANSWERERS, load_evouna
 from judging.errors import CustosError
+from tests.published_files import needs_published, published
 
-PUBLISHED = Path("/work/shared/data/evouna/NQ.json")
+PUBLISHED = "evouna/NQ.json"
 
 
 def row(**fields: Any) -> dict[str, Any]:
@@ -83,9 +84,9 @@ def test_an_improper_row_needs_no_golden_answer(tmp_path: Path) -> None:
     assert len(load_evouna(write(tmp_path / "nq.json", rows))) == 5
 
 
-@pytest.mark.skipif(not PUBLISHED.is_file(), reason="the published file is not on this machine")
+@needs_published(PUBLISHED)
 def test_the_published_file() -> None:
-    examples = load_evouna(PUBLISHED)
+    examples = load_evouna(published(PUBLISHED))
     assert len(examples) == 15_098
     num_right = sum(e.label == "Correct" for e in examples)
     assert round(100 * num_right / len(examples), 1) == 73.2

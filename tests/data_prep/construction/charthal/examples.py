@@ -26,5 +26,5 @@ def question(number: int = 0, **fields: Any) -> Question:
     return Question.model_validate(given | fields)
 
 
-def check(question: Question, status: str, **fields: Any) -> Check:
-    return Check.model_validate({**question.model_dump(), "status": status, **fields})
+def check(sent: Question, status: str, **fields: Any) -> Check:
+    return Check.model_validate({**sent.model_dump(), "status": status, **fields})

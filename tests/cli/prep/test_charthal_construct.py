@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from cli.main import app
 from data_prep.construction.charthal.sheets import read_sheet
+from tests.cli.prep.made_up import run
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.data_prep.construction.charthal.examples import chart
 
@@ -19,12 +18,6 @@ from tests.data_prep.construction.charthal.examples import chart
 def fake() -> Iterator[FakeServer]:
     with FakeServer().running() as server:
         yield server
-
-
-def custos(*arguments: object) -> str:
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_path: Path) -> None:
@@ -43,10 +36,10 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
     fake.faults.extend([Say(503, "busy", {"Retry-After": "0"}), RESET, Say(body="not JSON")])
     out = tmp_path / "out"
     command = (
-        "prep", "charthal-construct", "generate", "--charts", tmp_path / "charts.json",
+        "charthal-construct", "generate", "--charts", tmp_path / "charts.json",
         "--count", 5, "--base-url", fake.url, "--model", "writer", "--out", out,
     )  # fmt: skip
-    assert "55 questions on 5 charts, 5 rejected" in custos(*command)
+    assert "55 questions on 5 charts, 5 rejected" in run(*command).stdout
     assert len(fake.seen) == 5 * 12 + 3
     images = {seen.body["messages"][0]["content"][0]["image_url"]["url"] for seen in fake.seen}
     assert len(images) == 5
@@ -54,17 +47,17 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
     assert manifest["rejected"] == {"unreadable reply": 5}
     assert manifest["counts"]["open/irrel"] == 0
     assert {n for cell, n in manifest["counts"].items() if cell != "open/irrel"} == {5}
-    custos(*command)
+    run(*command)
     assert len(fake.seen) == 5 * 12 + 3  # nothing is asked twice
 
     sheet = tmp_path / "anna.csv"
-    custos("prep", "charthal-construct", "sheet", out, "--out", sheet)
+    run("charthal-construct", "sheet", out, "--out", sheet)
     checks = read_sheet(sheet)
     kept = [row.model_copy(update={"status": "keep"}) for row in checks[:50]]
     filled = tmp_path / "anna.jsonl"
     filled.write_text("".join(f"{row.model_dump_json()}\n" for row in kept))
-    said = custos("prep", "charthal-construct", "collect", out, "--sheet", filled)
-    assert "50 kept, 0 discarded, 0 disagreements, 5 unchecked" in said
+    result = run("charthal-construct", "collect", out, "--sheet", filled)
+    assert "50 kept, 0 discarded, 0 disagreements, 5 unchecked" in result.stdout
     rows = get_benchmark("charthal").load(str(out / "charthal.json"))
     assert len(rows) == 50
     assert all(Path(row["images"][0]).is_file() for row in rows)
