@@ -1,89 +1,17 @@
-"""A client of any server that speaks OpenAI's chat completions.
-
-Faults that may pass are tried again: connection faults, passed deadlines, replies that are not a
-chat completion, and statuses 408, 409, 429 and 5xx, unless the server sends ``x-should-retry:
-false``. The API key is sent but never shown: no message of this module contains it.
-"""
+"""A client of chat models: conversations to answers, many at once, with their price."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass
 
-import httpx
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from clients.completions import ChatCompletion, Usage
+from clients.connection import ModelServer, ServerConnection, ServerRefusal
 from clients.messages import ChatItem, Decoding, request_body
 from judging.errors import CustosError
-
-PASSING_STATUSES = (408, 409, 429)
-SHOWN_CHARS = 200
-
-BodyT = TypeVar("BodyT", bound="ReplyBody")
-
-
-class ServerRefusal(CustosError):
-    """The server would refuse every request alike: a wrong key, model or address."""
-
-
-class RequestRefused(CustosError):
-    """The server refuses this request; it may well take others."""
-
-
-@dataclass(frozen=True)
-class ModelServer:
-    """A server, the model to ask there, and limits on requests and tries.
-
-    Raises:
-        CustosError: If the address is not an HTTP address or may hold a secret, or if the key has
-            characters that cannot be sent.
-    """
-
-    base_url: str
-    """Address with the version, as in ``https://api.openai.com/v1``."""
-    model: str
-    api_key: str = field(default="", repr=False)
-    concurrency: int = 8
-    """Most requests in flight at once."""
-    deadline: float = 300.0
-    """Seconds that one try may take, its reply included."""
-    tries: int = 8
-    first_wait: float = 0.5
-    """Seconds before the second try, at most; doubled for each further one."""
-    longest_wait: float = 60.0
-    """Most seconds between two tries, even if the server asks for more."""
-
-    def __post_init__(self) -> None:
-        try:
-            url = httpx.URL(self.base_url)
-        except httpx.InvalidURL:
-            raise CustosError("base URL: not an address") from None
-        if url.userinfo or url.query:
-            raise CustosError("base URL: holds a password or a query; give an API key instead")
-        if url.scheme not in ("http", "https") or not url.host:
-            raise CustosError(f"base URL '{self.base_url}': expected http:// or https://")
-        if not all("!" <= character <= "~" for character in self.api_key):
-            raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
-
-
-class Usage(BaseModel):
-    """Tokens, as the server counted them."""
-
-    model_config = ConfigDict(frozen=True)
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-        )
 
 
 @dataclass(frozen=True)
@@ -109,142 +37,6 @@ class Reply(BaseModel):
     """``None`` if the server did not count."""
 
 
-class ReplyBody(BaseModel):
-    """The JSON body of a reply to one kind of request."""
-
-    called: ClassVar[str]
-    """Name of such a body in error messages."""
-
-
-class _Message(BaseModel):
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Completion(ReplyBody):
-    called = "chat completion"
-    choices: list[_Choice] = Field(min_length=1)
-    usage: Usage | None = None
-
-
-class _Fault(Exception):
-    """The failure of one try.
-
-    Args:
-        message: What went wrong.
-        may_pass: A later try may succeed.
-        wait: Seconds to wait before it, if the server asks for a wait.
-    """
-
-    def __init__(self, message: str, may_pass: bool = True, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.may_pass = may_pass
-        self.wait = wait
-
-
-class ServerConnection:
-    """Sends requests to one server. Use it as an asynchronous context manager."""
-
-    def __init__(self, server: ModelServer) -> None:
-        self.server = server
-        headers = {"Content-Type": "application/json"}
-        if server.api_key:
-            headers["Authorization"] = f"Bearer {server.api_key}"
-        # Without a limit: time spent waiting for a connection would count as the server's time.
-        limits = httpx.Limits(max_connections=None)
-        self.gate = asyncio.Semaphore(server.concurrency)
-        """Semaphore for callers that ask for more at once than the server's settings allow."""
-        self._http = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
-
-    async def __aenter__(self) -> Self:
-        await self._http.__aenter__()
-        return self
-
-    async def __aexit__(self, *exception: Any) -> None:
-        await self._http.__aexit__(*exception)
-
-    async def post(self, path: str, body: bytes, body_type: type[BodyT], name: str) -> BodyT:
-        """Send a request and return the reply, after as many tries as the settings allow.
-
-        Args:
-            path: Path after the base URL, as in ``chat/completions``.
-            body: JSON.
-            body_type: Type of the reply.
-            name: Name of the request in error messages.
-
-        Raises:
-            ServerRefusal: If the server refuses the key, or has no such model or address.
-            RequestRefused: If the server refuses this request.
-            CustosError: If the last try failed too.
-        """
-        number = 1
-        while True:
-            try:
-                return await self._try(path, body, body_type)
-            except _Fault as fault:
-                if not fault.may_pass:
-                    raise RequestRefused(f"{name}: {fault}") from None
-                if number == self.server.tries:
-                    tries = f"{number} tries" if number > 1 else "1 try"
-                    raise CustosError(f"{name}: {fault} ({tries})") from None
-                wait = self._wait(number, fault.wait)
-            await asyncio.sleep(wait)
-            number += 1
-
-    async def _try(self, path: str, body: bytes, body_type: type[BodyT]) -> BodyT:
-        deadline = self.server.deadline
-        url = f"{self.server.base_url.rstrip('/')}/{path}"
-        try:
-            async with asyncio.timeout(deadline):
-                response = await self._http.post(url, content=body)
-        except TimeoutError:
-            raise _Fault(f"no answer within {deadline:g} s") from None
-        except httpx.RequestError as error:
-            raise _Fault(self._redacted(f"{type(error).__name__} {error}")) from None
-        self._check(response)
-        try:
-            return body_type.model_validate_json(response.content)
-        except ValidationError:
-            text = self._redacted(response.text)
-            raise _Fault(f"the answer is not a {body_type.called}: {text}") from None
-
-    def _check(self, response: httpx.Response) -> None:
-        status, text = response.status_code, self._redacted(response.text)
-        if status == 200:
-            return
-        if status == 401:  # the reply may repeat a part of the key, so it is not shown
-            raise ServerRefusal(f"{self.server.base_url}: the server refuses the API key (401)")
-        if status == 404:
-            raise ServerRefusal(
-                f"{self.server.base_url}: no model '{self.server.model}' or no such address "
-                f"(404): {text}"
-            )
-        may_pass = status in PASSING_STATUSES or status >= 500
-        raise _Fault(
-            f"the server answered {status}: {text}",
-            may_pass and response.headers.get("x-should-retry") != "false",
-            _seconds(response.headers.get("retry-after")),
-        )
-
-    def _wait(self, number: int, requested: float | None) -> float:
-        jitter = random.random()
-        if requested is None:
-            wait = self.server.first_wait * 2.0 ** (number - 1) * (1 + jitter) / 2
-        else:  # not sooner than the server asks, and not all requests at the same moment
-            wait = requested + jitter * self.server.first_wait
-        return min(wait, self.server.longest_wait)
-
-    def _redacted(self, text: str) -> str:
-        """Return text from outside on one line, without the key, cut to a readable length."""
-        if self.server.api_key:
-            text = text.replace(self.server.api_key, "[API key]")
-        return " ".join(text.split())[:SHOWN_CHARS]
-
-
 class ChatClient(ServerConnection):
     """Asks one model on one server. Use it as an asynchronous context manager."""
 
@@ -265,10 +57,9 @@ class ChatClient(ServerConnection):
             body = request_body(item, self.server.model, self.decoding)
         except CustosError as error:
             raise CustosError(f"{name}: {error}") from None
-        completion = await self.post("chat/completions", body, _Completion, name)
+        completion = await self.post("chat/completions", body, ChatCompletion, name)
         choice = completion.choices[0]
-        text = choice.message.content or ""
-        return Reply(text=text, finish_reason=choice.finish_reason, usage=completion.usage)
+        return Reply(text=choice.text, finish_reason=choice.finish_reason, usage=completion.usage)
 
     async def complete_all(
         self, items: Iterable[ChatItem], done: Callable[[ChatItem, Reply | CustosError], None]
@@ -302,17 +93,3 @@ class ChatClient(ServerConnection):
                     group.create_task(work())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """Return the seconds of a ``Retry-After`` header, a number or a date; ``None`` for neither."""
-    if retry_after is None:
-        return None
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
-        return None

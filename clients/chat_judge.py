@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from clients.chat import ChatClient, ModelServer, Reply, Usage
+from clients.chat import ChatClient, Reply
+from clients.completions import Usage
+from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
 from judging.fingerprint import digest

@@ -1,13 +1,28 @@
-"""Replies with log-probabilities: of ``POST /completions`` and of ``POST /chat/completions``."""
+"""Replies of ``POST /completions`` and of ``POST /chat/completions``."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from clients.chat import ReplyBody
+from clients.connection import ReplyBody
 from judging.errors import CustosError
+
+
+class Usage(BaseModel):
+    """Tokens, as the server counted them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+        )
 
 
 class _TextLogprobs(BaseModel):
@@ -72,10 +87,11 @@ class ChatChoice(BaseModel):
 
 
 class ChatCompletion(ReplyBody):
-    """``POST /chat/completions`` with log-probabilities."""
+    """``POST /chat/completions``, with or without log-probabilities."""
 
     called: ClassVar[str] = "chat completion"
     choices: list[ChatChoice] = Field(min_length=1)
+    usage: Usage | None = None
     prompt_token_ids: list[int] | None = None
 
     def tokens(self) -> list[ChatToken]:

@@ -11,7 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from clients.chat import ChatClient, ModelServer, Prices, Reply, Usage
+from clients.chat import ChatClient, Prices, Reply
+from clients.completions import Usage
+from clients.connection import ModelServer
 from clients.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError

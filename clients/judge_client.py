@@ -17,7 +17,13 @@ from typing import Any, Self
 
 import httpx
 
-from clients.chat import ModelServer, ReplyBody, RequestRefused, ServerConnection, ServerRefusal
+from clients.connection import (
+    ModelServer,
+    ReplyBody,
+    RequestRefused,
+    ServerConnection,
+    ServerRefusal,
+)
 from clients.messages import picture_url
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest

@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from clients.chat import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.completions import ChatChoice, ChatCompletion, Completions, TextChoice, token_id
+from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.messages import encode_message
 from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed

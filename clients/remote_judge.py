@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clients.chat import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.completions import ChatCompletion, Completions
+from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
 from judging.card import check_version, read_card, run_folder
 from judging.errors import CustosError

@@ -12,7 +12,8 @@ from benchmarks.framework.files import Row, check_ids, error_location, read_file
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:
-    from clients.chat import Prices, Usage
+    from clients.chat import Prices
+    from clients.completions import Usage
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
-from clients.chat import Reply, Usage
+from clients.chat import Reply
+from clients.completions import Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
 from clients.kept_work import in_batches
 from clients.messages import ChatItem, Decoding

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
     from benchmarks.framework.files import Row
     from benchmarks.framework.responses import ItemQuestion
-    from clients.chat import ModelServer, Prices
+    from clients.chat import Prices
+    from clients.connection import ModelServer
     from clients.jobs import JobResult
     from clients.messages import ChatItem, Decoding
 
@@ -143,7 +144,7 @@ def _server(
     Raises:
         CustosError: If the options name neither or both.
     """
-    from clients.chat import ModelServer
+    from clients.connection import ModelServer
 
     if backbone is not None and base_url is None:
         return backbone

@@ -73,7 +73,7 @@ def generate(
     Example: custos prep charthal-construct generate --charts charts.jsonl --count 100
     --base-url https://api.openai.com/v1 --model o4-mini --key-env OPENAI_API_KEY --out data/mine
     """
-    from clients.chat import ModelServer
+    from clients.connection import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.charthal.charts import load_charts, sample_charts
     from data_prep.construction.charthal.questions import generate_questions

@@ -61,7 +61,7 @@ def critiques(
     Example: custos prep critiques --source pairs.jsonl --base-url https://api.openai.com/v1
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
-    from clients.chat import ModelServer
+    from clients.connection import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.critiques import write_critiques
     from data_prep.construction.model_writer import ModelWriter

@@ -44,7 +44,7 @@ def load_judge(
         raise CustosError("--engine openai and --base-url URL go together; give both or neither")
     if base_url is None:
         return Judge.load(source)
-    from clients.chat import ModelServer
+    from clients.connection import ModelServer
     from clients.remote_judge import remote_judge, remote_source
 
     model, run = remote_source(source)
@@ -98,8 +98,8 @@ def load_benchmark_grader(
         return connect_service(source, key_env, concurrency, deadline)
     if model is None:
         raise CustosError("--model: name the model to ask on the server")
-    from clients.chat import ModelServer
     from clients.chat_judge import ChatJudge
+    from clients.connection import ModelServer
 
     key = api_key(key_env)
     return ChatJudge(ModelServer(source, model, key, concurrency=concurrency, deadline=deadline))

@@ -17,7 +17,8 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from clients.chat import Prices, Usage
+    from clients.chat import Prices
+    from clients.completions import Usage
     from clients.jobs import JobProgress, OnProgress
 
 

@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from clients.chat import ModelServer, Prices, Reply
+from clients.chat import Prices, Reply
+from clients.connection import ModelServer
 from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
 from data_prep.errors import UnusableText

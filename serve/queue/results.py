@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from clients.chat import RequestRefused
+from clients.connection import RequestRefused
 from judging import CustosError, Verdict
 from judging.errors import FieldError
 from serve.errors import RETRY_AFTER_S, ApiError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clients.chat import ModelServer
+from clients.connection import ModelServer
 from judging import JudgeRequest
 from judging.scoring.engine import Sampling
 from tests.clients.fake_server import FakeServer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clients.chat import ModelServer, ServerRefusal
 from clients.chat_judge import ChatJudge
+from clients.connection import ModelServer, ServerRefusal
 from clients.messages import Decoding
 from judging.tasks import get_task
 from judging.types import JudgeRequest

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from clients.chat import ChatClient, ModelServer, Prices, ServerRefusal
+from clients.chat import ChatClient, Prices
+from clients.connection import ModelServer, ServerRefusal
 from clients.jobs import JobProgress, JobResult, OnProgress, run_job
 from clients.kept_work import locked
 from clients.messages import ChatItem, Decoding
@@ -168,7 +169,7 @@ def test_ids_must_differ(fake: FakeServer, tmp_path: Path) -> None:
 JOB = """
 import sys
 from pathlib import Path
-from clients.chat import ModelServer
+from clients.connection import ModelServer
 from clients.jobs import run_job
 from clients.messages import ChatItem, Decoding
 from judging.messages import Message

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.chat import ServerRefusal
+from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
 from judging import CustosError, JudgeRequest, Verdict
 from serve.limits import Limits

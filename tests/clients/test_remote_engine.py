@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clients.chat import RequestRefused
+from clients.connection import RequestRefused
 from clients.remote_judge import remote_judge
 from judging import CustosError, Judge
 from judging.models.backbones import Backbone

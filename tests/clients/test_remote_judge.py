@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clients.chat import ServerRefusal
+from clients.connection import ServerRefusal
 from clients.remote_judge import remote_judge, remote_source
 from judging import CustosError, Judge, Verdict
 from judging.calibration import Calibration, CalibrationSet

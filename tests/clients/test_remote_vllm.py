@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clients.chat import ModelServer
+from clients.connection import ModelServer
 from clients.remote_judge import remote_judge
 from experiments.cost.scoring_speed import export_llama, library_model
 from judging import Judge, JudgeRequest

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from clients.chat import ModelServer, Prices
+from clients.chat import Prices
+from clients.connection import ModelServer
 from clients.messages import Decoding
 from data_prep.construction.critiques import critique_item, write_critiques
 from data_prep.construction.model_writer import ModelWriter

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from clients.chat import ModelServer, Prices, Reply
+from clients.chat import Prices, Reply
+from clients.connection import ModelServer
 from clients.jobs import JobProgress
 from clients.messages import ChatItem, Decoding
 from data_prep.construction.model_writer import ModelWriter, Request

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clients.chat import RequestRefused
+from clients.connection import RequestRefused
 from judging import CustosError
 from judging.errors import FieldError
 from tests.serve.chat.made_up import user
