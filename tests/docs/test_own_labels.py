@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.docs.markdown_pages import DOCS, ROOT, Block, blocks
+from tests.docs.markdown_pages import DOCS, Block, blocks
+from tests.docs.shell import environment, run
 
 PAGE = DOCS / "own-labels.md"
 ROWS = 20
@@ -92,26 +91,6 @@ def test_the_table_of_splits_is_what_the_command_makes(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     for name, rows in re.findall(r"^\| `(\w+\.jsonl)` \| (\d+) \|", text, re.M):
         assert count_lines(tmp_path / "data" / "mine" / name) == int(rows), name
-
-
-def environment() -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    python_path = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"
-    return os.environ | {"PATH": path, "PYTHONPATH": python_path, "CUDA_VISIBLE_DEVICES": ""}
-
-
-def run(text: str, folder: Path) -> str:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    return done.stdout
 
 
 def start(text: str, folder: Path) -> subprocess.Popen[bytes]:
