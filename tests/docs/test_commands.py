@@ -122,7 +122,7 @@ def experiment_options(name: str) -> frozenset[str]:
 
 def test_training_commands(page: Path) -> None:
     models = recipe_models()
-    titles = {block.title for block in blocks(page)}
+    copied = {words[-1] for words in commands_of(page) if words[1:3] == ["recipe", "copy"]}
     for words in commands_of(page):
         if words[:2] != ["accelerate", "launch"] or len(words) == 2:
             continue
@@ -132,7 +132,7 @@ def test_training_commands(page: Path) -> None:
         assert name in models or name.isupper(), " ".join(words)
         if "--config" in words:
             recipe = words[words.index("--config") + 1]
-            is_named = recipe in recipe_names() or recipe in titles or recipe.isupper()
+            is_named = recipe in recipe_names() or recipe in copied or recipe.isupper()
             assert is_named or (ROOT / recipe).is_file(), " ".join(words)
         for key in (word.partition("=")[0] for word in words if re.match(r"[a-z_.]+=", word)):
             assert has_key(models[name], key), f"{key}: {' '.join(words)}"

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.docs.markdown_pages import DOCS, Block, blocks
 from tests.docs.shell import environment, run
+from train.setup.recipe_files import find_recipe
 
 PAGE = DOCS / "own-labels.md"
 ROWS = 20
@@ -54,7 +56,10 @@ def follow(folder: Path, change: Callable[[str], str]) -> None:
                 wait_until_ready(services[-1], port)
             elif block.language == "sh":
                 output = run(text, folder)
-                if text.startswith("curl"):
+                if text.startswith("custos recipe copy"):
+                    recipe = folder / "mine.yaml"
+                    recipe.write_text(change(recipe.read_text(encoding="utf-8")), encoding="utf-8")
+                elif text.startswith("curl"):
                     (folder / "answer.json").write_text(output, encoding="utf-8")
     check(folder)
 
@@ -129,3 +134,8 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def test_the_recipe_on_the_page_is_the_one_that_is_copied() -> None:
+    [shown] = [block for block in blocks(PAGE) if block.language == "yaml"]
+    assert yaml.safe_load(shown.text) == yaml.safe_load(find_recipe("embedded/mine").read_text())
