@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from importlib.metadata import PackageNotFoundError, metadata
+from importlib.metadata import PackageNotFoundError, distribution
 
 import pytest
 from packaging.requirements import Requirement
@@ -22,7 +22,7 @@ def test_a_pin_is_one_version_for_the_oldest_python(pin: Requirement) -> None:
     [specifier] = pin.specifier
     assert specifier.operator == "=="
     try:
-        needed = metadata(pin.name).get("Requires-Python") or ""
+        needed = str(distribution(pin.name).metadata.json.get("requires_python", ""))
     except PackageNotFoundError:
         pytest.skip(f"{pin.name} is not installed here")
     assert SpecifierSet(needed).contains(OLDEST_PYTHON), needed
