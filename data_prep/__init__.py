@@ -1,1 +1,1 @@
-"""Raw data to labelled examples: loaders, filters, splits and the files they are kept in."""
+"""Raw data to labelled examples: sources, synthetic data and its audits, constructions, splits."""

@@ -1,1 +1,1 @@
-"""Filters, class balance, and splits that share no question."""
+"""Splits that share no question, with filters, class balance and manifests."""

@@ -208,8 +208,9 @@ def _candidates(incidence: Any, sizes: Ints, threshold: float) -> Iterator[tuple
     block_of_row = meetings // PAIRS_AT_ONCE
     blocks = np.append(0, np.flatnonzero(np.diff(block_of_row)) + 1)
     for start, stop in zip(blocks, np.append(blocks[1:], len(sizes)), strict=True):
-        met = (prefixes[start:stop] @ index).tocoo()
-        i, j, shared = met.row.astype(np.int64) + start, met.col.astype(np.int64), met.data
+        meeting = (prefixes[start:stop] @ index).tocoo()
+        i, j = meeting.row.astype(np.int64) + start, meeting.col.astype(np.int64)
+        shared = meeting.data
         ordered = i < j
         i, j, shared = i[ordered], j[ordered], shared[ordered]
         # Elements beyond the shorter prefix are all that can still be shared.

@@ -98,6 +98,6 @@ def write_benchmark(folder: Path, rulings: Rulings) -> None:
     ``charthal.json`` is ChartHal's own shape, an object from id to item; ``disagreements.json``
     lists the questions that annotators differ on.
     """
-    kept = {question.id: question.model_dump(exclude={"id"}) for question in rulings.kept}
-    write_json(folder / BENCHMARK, kept)
+    items = {question.id: question.model_dump(exclude={"id"}) for question in rulings.kept}
+    write_json(folder / BENCHMARK, items)
     write_json(folder / DISAGREEMENTS, rulings.disagreements)

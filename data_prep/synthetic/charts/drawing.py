@@ -98,8 +98,8 @@ def _colours(scene: ChartScene, style: Style) -> list[str]:
     return [palette[i if style.many_colours else 0] for i in range(len(scene.names))]
 
 
-def _write(axes: Axes, x: float, y: float, text: str, style: Style, **more: Any) -> None:
-    look = {"color": INK, "ha": "center", "va": "center", **more}
+def _write(axes: Axes, x: float, y: float, text: str, style: Style, **options: Any) -> None:
+    look = {"color": INK, "ha": "center", "va": "center", **options}
     axes.text(x, y, text, fontsize=_points(style), family=style.font, **look)
 
 

@@ -249,14 +249,14 @@ TWIN_OPERATIONS: tuple[Operation, ...] = (
 
 def operations_for(kind: str) -> dict[Operation, int]:
     """Return the operations on a kind of scene, with their weights."""
-    more: dict[Operation, int] = {}
+    special: dict[Operation, int] = {}
     if kind in TOTALLED:
-        more[total] = 5
+        special[total] = 5
     if kind == "line":
-        more = {trend: 6, biggest_rise: 6}
+        special = {trend: 6, biggest_rise: 6}
     if kind == "angles":
-        more[exterior] = 6
-    return GENERAL | more
+        special[exterior] = 6
+    return GENERAL | special
 
 
 def twin_operations_for(kind: str) -> tuple[Operation, ...]:

@@ -7,7 +7,7 @@
 - ``Unanswerable``, ``Overthinking``, ``Other``: declined, not brought to an end, or without
   anything that shows the cause.
 
-The score compares the answers given with the answer set: nothing lacking and nothing else is
+The score compares the answers claimed with the answer set: nothing lacking and nothing else is
 ``Correct``, a part of it and nothing else ``Partial``, all else ``Wrong``.
 """
 
@@ -88,11 +88,11 @@ def draw_exercise(
 
 
 def score_answers(answers: Collection[str], references: Collection[str]) -> str:
-    """Compare the answers given with the answer set: ``Correct``, ``Partial`` or ``Wrong``."""
-    given, expected = set(answers), set(references)
-    if given == expected:
+    """Compare the answers claimed with the answer set: ``Correct``, ``Partial`` or ``Wrong``."""
+    claimed, expected = set(answers), set(references)
+    if claimed == expected:
         return CORRECT
-    return PARTIAL if given and given < expected else WRONG
+    return PARTIAL if claimed and claimed < expected else WRONG
 
 
 def questions_for(exercise: Exercise, questions: Iterable[ChartQuestion]) -> list[ChartQuestion]:

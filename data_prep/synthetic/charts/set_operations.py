@@ -109,8 +109,8 @@ def _matching(rng: Random, view: View, operation: str) -> Problem | None:
             if remaining:
                 yield Slip("left out", conclude(remaining), shows_all=True)
         for name in others:
-            more = tuple(other for other in view if other in (*right, name))
-            yield Slip("one too many", conclude(more))
+            extended = tuple(other for other in view if other in (*right, name))
+            yield Slip("one too many", conclude(extended))
 
     if len({holds(value) for value in view.values()}) < 2:
         return None

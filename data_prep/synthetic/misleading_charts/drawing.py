@@ -87,25 +87,25 @@ def _bars(axes: Axes, chart: MisleadingChart) -> None:
 def _truncated(
     draw: Callable[[Axes, MisleadingChart], None],
 ) -> Callable[[Axes, MisleadingChart, bool], None]:
-    def drawn(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    def draw_chart(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
         draw(axes, chart)
         _value_axis(
             axes, chart, chart.drawing_values["base"] if manipulated else 0, _honest_top(chart)
         )
 
-    return drawn
+    return draw_chart
 
 
 def _compressed(
     draw: Callable[[Axes, MisleadingChart], None],
 ) -> Callable[[Axes, MisleadingChart, bool], None]:
-    def drawn(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+    def draw_chart(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
         draw(axes, chart)
         _value_axis(
             axes, chart, 0, chart.drawing_values["top"] if manipulated else _honest_top(chart)
         )
 
-    return drawn
+    return draw_chart
 
 
 def _inverted_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:

@@ -212,9 +212,9 @@ def _dual_axes(rng: Random) -> MisleadingChart:
     """
     things, (first, second) = rng.choice(RIVALS), rng.sample(COUNTRIES, 2)
     years, step = _years(rng, 5), rng.choice((2, 20))
-    more = [step * rng.randint(13, 19) for _ in years]
-    fewer = [step * rng.randint(7, 10) for _ in years]
-    named = {first: tuple(map(float, more)), second: tuple(map(float, fewer))}
+    high = [step * rng.randint(13, 19) for _ in years]
+    low = [step * rng.randint(7, 10) for _ in years]
+    named = {first: tuple(map(float, high)), second: tuple(map(float, low))}
     if rng.random() < 0.5:  # either country may come first
         named = dict(reversed(named.items()))
     year = rng.choice(years)
@@ -306,16 +306,16 @@ def _inverted_colours(rng: Random) -> MisleadingChart:
     """
     names = tuple(f"{letter}{letter.lower()}" for letter in "ABCDEFGHKLMN")
     values = [10.0 * rng.randint(1, 9) for _ in names]
-    more, less = rng.sample(range(len(names)), 2)
-    values[more], values[less] = 10.0 * rng.randint(7, 9), 10.0 * rng.randint(1, 4)
-    pair = tuple(sorted((names[more], names[less])))
+    higher, lower = rng.sample(range(len(names)), 2)
+    values[higher], values[lower] = 10.0 * rng.randint(7, 9), 10.0 * rng.randint(1, 4)
+    pair = tuple(sorted((names[higher], names[lower])))
     return MisleadingChart(
         title="Inhabitants by region (thousands)",
         question=f"Which region has more inhabitants, {pair[0]} or {pair[1]}?",
         labels=names,
         values={"Inhabitants (thousands)": tuple(values)},
-        answer=names[more],
-        misled=names[less],
+        answer=names[higher],
+        misled=names[lower],
         choices=pair,
         drawing_values={"layout": rng.randrange(10**6)},
     )

@@ -53,12 +53,12 @@ class Element:
 
 def distinct(make: Callable[[], Element], count: int, *, apart: float = 0.0) -> list[Element]:
     """Draw elements until ``count`` differ in text (and, if numbers, by ``apart`` relatively)."""
-    drawn: list[Element] = []
-    while len(drawn) < count:
+    elements: list[Element] = []
+    while len(elements) < count:
         new = make()
-        if all(new.text != old.text and _apart(new, old, apart) for old in drawn):
-            drawn.append(new)
-    return drawn
+        if all(new.text != old.text and _apart(new, old, apart) for old in elements):
+            elements.append(new)
+    return elements
 
 
 def _apart(new: Element, old: Element, share: float) -> bool:
@@ -157,9 +157,9 @@ def date(year: int, month: int, day: int, language: Language) -> Element:
 def year(rng: Random, language: Language) -> Element:
     """Draw a year; a month may be added to it in English."""
     value, mark = rng.randint(1500, 2020), "年" if language == "zh" else ""
-    more = str(value) if language == "zh" else f"{rng.choice(MONTHS)} {value}"
+    alias = str(value) if language == "zh" else f"{rng.choice(MONTHS)} {value}"
     lookalikes = tuple(f"{value + shift}{mark}" for shift in (-10, -1, 1, 2, 100))
-    return Element(f"{value}{mark}", (more,), lookalikes)
+    return Element(f"{value}{mark}", (alias,), lookalikes)
 
 
 def person(rng: Random, language: Language, *, short: bool) -> Element:

@@ -98,15 +98,15 @@ def table_measure(rng: Random, language: Language) -> Facts:
     }
     row = rng.choice(list(rows))
     head = (_say(language, "Name", "名称"), f"{measure} ({unit})")
-    shown = {name: elements.digits(item.value or 0) for name, item in rows.items()}
+    cells = {name: elements.digits(item.value or 0) for name, item in rows.items()}
     answer = rows.pop(row)
     return Facts(
-        slots={"table": _table(head, list(shown.items())), "measure": measure, "row": row},
+        slots={"table": _table(head, list(cells.items())), "measure": measure, "row": row},
         answers=(answer,),
         decoys=tuple(item for item in rows.values() if item.value != answer.value),
         steps=tuple(
             _say(language, f"For {name} the entry is {value}.", f"{name}对应{value}。")
-            for name, value in shown.items()
+            for name, value in cells.items()
         ),
         tolerant=True,
     )
@@ -183,18 +183,18 @@ def option_town(rng: Random, language: Language) -> Facts:
     """Offer the rows of a table as options, the largest of which is right."""
     towns, noun = _rows(rng, language, 10, 99), rng.choice(GOODS[language])
     by_letter = rng.random() < 0.5
-    shown = list(towns)[:4]
+    offered = list(towns)[:4]
     options = [
-        _option(letter, town, by_letter) for letter, town in zip(LETTERS, shown, strict=False)
+        _option(letter, town, by_letter) for letter, town in zip(LETTERS, offered, strict=False)
     ]
-    best = max(shown, key=lambda town: towns[town])
-    offered = {town: towns[town] for town in shown}
+    best = max(offered, key=lambda town: towns[town])
+    table = {town: towns[town] for town in offered}
     return Facts(
-        slots={"table": _town_table(language, offered, noun), "noun": noun},
+        slots={"table": _town_table(language, table, noun), "noun": noun},
         answers=tuple(option for option in options if option.choice == best),
         decoys=tuple(option for option in options if option.choice != best),
-        steps=_row_steps(language, offered),
-        choices=tuple(shown),
+        steps=_row_steps(language, table),
+        choices=tuple(offered),
     )
 
 
@@ -262,15 +262,15 @@ def peaks(rng: Random, language: Language) -> Facts:
     count = rng.randint(1, 4)
     level = sorted(heights, reverse=True)[count]
     pairs = list(zip(spots, heights, strict=True))
-    shown = [(elements.digits(spot.value or 0), str(height)) for spot, height in pairs]
+    rows = [(elements.digits(spot.value or 0), str(height)) for spot, height in pairs]
     head = _say(language, "Position (nm), Height", "位置 (nm), 高度").split(", ")
     return Facts(
-        slots={"table": _table((head[0], head[1]), shown), "level": str(level)},
+        slots={"table": _table((head[0], head[1]), rows), "level": str(level)},
         answers=tuple(spot for spot, height in pairs if height > level),
         decoys=tuple(spot for spot, height in pairs if height <= level),
         steps=tuple(
             _say(language, f"At {x} the height reads {y}.", f"{x}处的高度读作{y}。")
-            for x, y in shown[:4]
+            for x, y in rows[:4]
         ),
         tolerant=True,
     )
@@ -301,9 +301,9 @@ def points(rng: Random, language: Language) -> Facts:
     )
 
 
-def _without_mirror(spot: Element, shown: set[Element]) -> Element:
+def _without_mirror(spot: Element, points: set[Element]) -> Element:
     """Drop a look-alike with swapped coordinates that is itself one of the points."""
-    texts = {other.text for other in shown}
+    texts = {other.text for other in points}
     return replace(spot, lookalikes=tuple(text for text in spot.lookalikes if text not in texts))
 
 

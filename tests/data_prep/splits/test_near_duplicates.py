@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from data_prep.splits.near_duplicates import (
     cluster_examples,
+    cluster_together,
     near_duplicate_clusters,
     normalise_question,
     question_key,
@@ -152,6 +153,15 @@ def test_cluster_names_depend_on_their_members_alone() -> None:
     without_why = cluster_examples([examples[0], examples[1], examples[3]])
     assert names == backwards
     assert without_why == [names[questions[0]], names[questions[1]], names["When?"]]
+
+
+def test_lists_are_clustered_together() -> None:
+    first = [example("Who sang at the opening gala?"), example("Why?")]
+    second = [example("who sang at opening gala")]
+    together, alone = cluster_together(first, second), cluster_examples([*first, *second])
+    assert together == [alone[:2], alone[2:]]
+    assert together[0][0] == together[1][0]
+    assert cluster_together(first, [], second)[1] == []
 
 
 @pytest.mark.parametrize("threshold", [0, 1.5])

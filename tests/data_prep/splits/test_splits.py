@@ -10,6 +10,7 @@ from data_prep.splits.splits import (
     SPLITS,
     HeldOut,
     Splits,
+    fill_by_group,
     shuffled,
     split_beside_test,
     split_examples,
@@ -189,3 +190,29 @@ def test_one_large_group_does_not_spoil_the_sizes() -> None:
     for seed in range(10):
         splits = split_examples(examples, HeldOut(val=0.1, cal=0.1, test=0.3), seed)
         assert [len(splits[split]) for split in SPLITS] == [100, 20, 20, 60]
+
+
+def test_whole_groups_fill_val_then_cal_then_train() -> None:
+    rows = [f"{group}{number}" for group in "abcdefghij" for number in range(3)]
+    splits = fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=1)
+    sizes = {split: len(members) for split, members in splits.items()}
+    assert sizes == {"val": 6, "cal": 3, "train": 21}, "a group may exceed the size of its split"
+    groups = {split: {row[0] for row in members} for split, members in splits.items()}
+    assert sum(map(len, groups.values())) == 10
+    assert splits == fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=1)
+    assert splits != fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=2)
+
+
+def test_what_an_earlier_stage_has_seen_is_for_training_only() -> None:
+    examples = singles(60)
+    seen = [member.model_copy(update={"id": f"seen {member.id}"}) for member in examples[:20]]
+    test = [example("Who sang at the opening gala?", id="t")]
+    splits, num_left_out = split_beside_test(
+        examples, test, HeldOut(val=10, cal=10, test=1), seen=seen
+    )
+    assert num_left_out == 0
+    held_out = {member.id for split in ("val", "cal") for member in splits[split]}
+    assert len(held_out) == 20
+    assert held_out.isdisjoint(member.id for member in examples[:20])
+    with pytest.raises(CustosError, match="need more than the 40 examples"):
+        split_beside_test(examples, test, HeldOut(val=20, cal=20, test=1), seen=seen)
