@@ -41,14 +41,18 @@ class PicturesSection(Section):
     """Seeded pictures of charts, drawn once, and shifted and tinted at every use."""
 
     train: int = Field(gt=0)
+    """Pictures to train on."""
     held_out: int = Field(default=500, gt=0)
+    """Pictures to measure on; training never shows them."""
     seed: int = 0
+    """Seed of the pictures."""
 
 
 class WarmupRecipe(Section):
     """Recipe of this script."""
 
     backbone: str
+    """Model whose vision tower is trained: ``embedded``, a folder, or a hub id."""
     pictures: PicturesSection
     optim: OptimSection
     run: RunSection

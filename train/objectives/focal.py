@@ -22,9 +22,11 @@ class FocalSection(Section):
     """Focal loss (HiEval section 3.1); ``gamma`` 0 with weighting ``none`` is cross-entropy."""
 
     gamma: float = Field(default=1.0, ge=0)
+    """Focusing exponent; 0 weights all tokens alike, whatever their probability."""
     t_max: float = Field(default=5.0, gt=0)
     """Largest class weight."""
     weighting: Literal["sqrt", "none"] = "sqrt"
+    """Class weights: square root of the inverse frequency, or none."""
 
 
 @dataclass(frozen=True)

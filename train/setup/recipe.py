@@ -35,6 +35,7 @@ class DataSection(Section):
     limit: int | None = Field(default=None, gt=0)
     """Train on only the first ``limit`` rows of each file."""
     val_limit: int | None = Field(default=None, gt=0)
+    """Validate on only the first ``val_limit`` rows."""
     exclude_answerer: str | None = None
     """Leave this ``metadata.answerer`` out of train, val and cal, and test on it alone."""
 
@@ -43,9 +44,13 @@ class AdapterSection(Section):
     """LoRA on the text tower."""
 
     r: int = Field(default=64, gt=0)
+    """Rank of the LoRA matrices."""
     alpha: int = Field(default=64, gt=0)
+    """LoRA scale; the adapter counts ``alpha / r`` times."""
     dropout: float = Field(default=0.05, ge=0, lt=1)
+    """Dropout on the input of the LoRA matrices."""
     modules: tuple[Module, ...] = ALL_MODULES
+    """Projections of each layer that get LoRA matrices."""
     init: Path | None = None
     """Run folder or shipped judge whose adapter to start from, instead of a fresh one."""
 
@@ -61,11 +66,17 @@ class OptimSection(Section):
     """AdamW with warm-up and decay."""
 
     lr: float = Field(gt=0)
+    """Highest learning rate, reached after the warm-up."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """AdamW's weight decay."""
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    """Course of the learning rate after the warm-up."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
+    """Share of the steps in which the learning rate rises from 0."""
     max_grad_norm: float = Field(default=1.0, gt=0)
+    """Largest norm of the gradient of a step; larger ones are scaled down."""
     epochs: int = Field(default=1, gt=0)
+    """Passes over the training rows."""
     max_steps: int | None = Field(default=None, gt=0)
     """Stop after this many optimizer steps, even if ``epochs`` would take more."""
     batch_size: int = Field(default=16, gt=0)
@@ -92,6 +103,7 @@ class RunSection(Section):
     output: Path
     """Run folder: checkpoints, log and, at the end, the judge."""
     seed: int = 0
+    """Seed of the fresh adapter, the order of the rows and what else is drawn."""
     precision: Literal["bf16", "fp32"] = "bf16"
     """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast. A CPU without bfloat16
     instructions computes everything in float32."""
@@ -116,6 +128,7 @@ class Recipe(Section):
     """The sections of every recipe; each script adds its own."""
 
     backbone: str
+    """Model to train on: ``embedded``, a folder, or a hub id."""
     data: DataSection
     adapter: AdapterSection = AdapterSection()
     optim: OptimSection

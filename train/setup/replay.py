@@ -24,9 +24,11 @@ class ReplaySection(Section):
     val: Path | None = None
     """Validation split of the earlier stage, scored to see what the judge forgets."""
     rho: float = Field(default=1.0, ge=0)
+    """Replay ratio: how many rows of the earlier stage are mixed in."""
     of: Literal["task2", "task1"] = "task2"
     """What ``rho`` is a share of; the paper leaves it open."""
     val_limit: int | None = Field(default=None, gt=0)
+    """Watch only the first ``val_limit`` rows of ``val``."""
 
 
 def with_replay(
