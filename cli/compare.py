@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evaluation.compare import MIN_COMMON, compare_runs, render_comparison
+from evaluation.compare import MIN_COMMON, compare_evaluations, render_comparison
 from judging.records import write_json
 
 
@@ -29,7 +29,7 @@ def compare(
 
     Example: custos compare runs/plain/eval runs/focal/eval --json comparison.json
     """
-    comparison = compare_runs(a, b, min_common=min_common, seed=seed)
+    comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)
     typer.echo(render_comparison(comparison))

@@ -1,6 +1,6 @@
-"""Judges that need no model: the floors every trained judge is measured against.
+"""Judges that need no model, to compare trained judges with.
 
-Each rule takes a request and answers ``Correct``, ``Partial`` or ``Wrong``. With ``reference_mode``
+Each rule takes a request and returns ``Correct``, ``Partial`` or ``Wrong``. With ``reference_mode``
 ``any`` one matching reference is enough. With ``all`` the references are the elements of the answer
 set A, and the response R is split into its own elements: R = A is Correct, a non-empty proper
 subset Partial, and anything outside A, or nothing, Wrong.
@@ -24,10 +24,10 @@ Rule = Callable[[JudgeRequest], Label]
 
 RELATIVE_TOLERANCE = 0.05
 TOKEN_F1_THRESHOLD = 0.5
-"""At least half of the tokens shared. A convention, not fitted to any data."""
+"""Half of the tokens shared; a convention, not fitted to any data."""
 
 _NUMBER_SIGN = re.compile(r"(?<=\d)\.(?=\d)|(?<!\S)-(?=\.?\d)")
-"""A decimal point or a leading minus: without them 3.5 would equal 35 and -2 equal 2."""
+"""A decimal point or a leading minus, without which 3.5 would equal 35 and -2 equal 2."""
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
@@ -36,19 +36,18 @@ _BETWEEN_ELEMENTS = re.compile(r"[;\n，；、]|,(?!\d{3}(?!\d))|\band\b", re.IG
 
 @lru_cache(maxsize=1 << 16)
 def normalise(text: str) -> str:
-    """Reduce text to what a comparison should see.
+    """Remove case, punctuation, English articles and extra white space, as SQuAD does.
 
-    SQuAD's normalisation (case, punctuation, English articles, white space) for every script:
-    compatibility forms are unified, Unicode punctuation and symbols count. The points and minus
-    signs of numbers stay, and a step that would leave nothing is skipped: ``A`` may be an option
-    letter, ``%`` may be the answer.
+    This works for every script: compatibility forms are unified, and Unicode punctuation and
+    symbols are removed. The points and minus signs of numbers stay. A step that would remove the
+    whole text is skipped: ``A`` may be an option letter, ``%`` may be the answer.
     """
     text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").casefold()
-    kept = {match.start() for match in _NUMBER_SIGN.finditer(text)}
+    number_signs = {match.start() for match in _NUMBER_SIGN.finditer(text)}
     without_punctuation = "".join(
         character
         for position, character in enumerate(text)
-        if position in kept or unicodedata.category(character)[0] not in "PS"
+        if position in number_signs or unicodedata.category(character)[0] not in "PS"
     )
     text = without_punctuation if without_punctuation.strip() else text
     without_articles = _ARTICLE.sub(" ", text)
@@ -57,39 +56,39 @@ def normalise(text: str) -> str:
 
 
 def exact_match(request: JudgeRequest) -> Label:
-    """Elements are the same when they are equal once normalised."""
+    """Compare elements for equality, normalised."""
     return _compare_elements(request, _equal)
 
 
 def relaxed_accuracy(request: JudgeRequest) -> Label:
-    """Numbers are the same within 5 % of the reference, other text when equal once normalised.
+    """Compare numbers within 5 % of the reference, and other text for equality, normalised.
 
-    ChartQA's measure (Masry et al. 2022): ``5%`` reads as 0.05. Thousands separators are accepted,
-    and a reference of zero asks for zero.
+    This is ChartQA's measure (Masry et al. 2022): ``5%`` reads as 0.05. Thousands separators are
+    accepted, and only zero equals a reference of zero.
     """
     return _compare_elements(request, _close)
 
 
 def token_f1(request: JudgeRequest) -> Label:
-    """Elements are the same when the F1 of their tokens (SQuAD) is at least 0.5.
+    """Compare elements by the F1 of their tokens (SQuAD), which must be at least 0.5.
 
-    Tokens are what white space separates, so a text in a script without it is a single token.
+    White space separates tokens, so that a text in a script without it is a single token.
     """
     return _compare_elements(request, _shares_tokens)
 
 
 def containment(request: JudgeRequest) -> Label:
-    """A reference counts as given when it occurs in the response, both normalised.
+    """Look for the references in the response, both normalised.
 
-    ``any``: one is enough. ``all``: all is Correct, some Partial, none Wrong; what else the
-    response says cannot be told apart from reasoning and is ignored.
+    In mode ``any`` a single one is enough. In mode ``all``, all are Correct, some Partial and none
+    Wrong. The rest of the response cannot be told apart from reasoning and is ignored.
     """
     response = normalise(request.response)
     references = [normalise(reference) for reference in request.references if reference.strip()]
-    found = [reference in response for reference in references]
-    if not any(found):
+    occurs = [reference in response for reference in references]
+    if not any(occurs):
         return "Wrong"
-    return "Correct" if request.reference_mode == "any" or all(found) else "Partial"
+    return "Correct" if request.reference_mode == "any" or all(occurs) else "Partial"
 
 
 RULES: Mapping[str, Rule] = {
@@ -101,7 +100,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def rule_verdicts(rule: Rule, examples: Sequence[LabelledExample]) -> list[Verdict]:
-    """Judge examples by a rule. A rule has no posterior and leaves nothing unscored."""
+    """Judge examples by a rule, which scores all of them and gives no posteriors."""
     return [
         Verdict(id=example.id, status="scored", label=rule(example), judge="rule")
         for example in examples
@@ -109,7 +108,7 @@ def rule_verdicts(rule: Rule, examples: Sequence[LabelledExample]) -> list[Verdi
 
 
 def majority_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict]:
-    """Give every example the label people used most: the best a constant can do (kappa 0)."""
+    """Give every example the most frequent human label, which no other constant beats."""
     label = Counter(map(full_label, examples)).most_common(1)[0][0]
     return [
         Verdict(id=example.id, status="scored", label=label, judge="majority")
@@ -118,7 +117,7 @@ def majority_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict]:
 
 
 def parse_number(text: str) -> float | None:
-    """Read a whole text as one number, a percentage as its hundredth; else ``None``."""
+    """Read a whole text as one number, a percentage as a fraction; else return ``None``."""
     text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").strip().casefold()
     text = _THOUSANDS.sub("", text)
     is_percentage = text.endswith("%")
@@ -130,9 +129,9 @@ def parse_number(text: str) -> float | None:
 
 
 def shared_token_f1(text: str, reference: str) -> float:
-    """Harmonic mean of token precision and recall: 1 for the same bag of tokens, 0 for none shared.
+    """Return the harmonic mean of token precision and recall.
 
-    Two empty texts give 1, one empty text gives 0.
+    It is 1 for the same bag of tokens, or two empty texts, and 0 for no shared token.
     """
     tokens, expected = normalise(text).split(), normalise(reference).split()
     if not tokens or not expected:
@@ -142,6 +141,7 @@ def shared_token_f1(text: str, reference: str) -> float:
 
 
 def _compare_elements(request: JudgeRequest, same: Callable[[str, str], bool]) -> Label:
+    """Compare the elements of the response with the references, as the module describes."""
     response = request.response.strip()
     references = [reference for reference in request.references if reference.strip()]
     if not response or not references:

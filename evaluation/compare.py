@@ -24,7 +24,7 @@ COMPARED = ("accuracy", "kappa", "mcc", "macro_f1", "fpr", "ece", "brier", "nll"
 ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
 
 
-def compare_runs(
+def compare_evaluations(
     first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
 ) -> dict[str, Any]:
     """Compare two evaluation folders on the items that they share.

@@ -50,12 +50,12 @@ class Draws:
 
     @property
     def total(self) -> Floats:
-        """Sums over all items. Shape ``[S]``."""
+        """Return the sums over all items. Shape ``[S]``."""
         return np.asarray(self.sums.sum(axis=0))
 
     @cached_property
     def resampled(self) -> Floats:
-        """Sums over clusters drawn with replacement; nan for fewer than two. Shape ``[B, S]``."""
+        """Return the sums over clusters drawn with replacement, as ``resample_clusters`` does."""
         return resample_clusters(self.sums, self.resamples, self.seed)
 
     def estimate(

@@ -35,43 +35,43 @@ class Tally:
 
     @property
     def confusion(self) -> Floats:
-        """Confusion matrix of scored items. Shape ``[..., K, K]``: rows people, columns judge."""
+        """Return the confusion matrix of scored items, rows people. Shape ``[..., K, K]``."""
         classes = len(self.labels)
         return self.sums[..., : classes**2].reshape(*self.sums.shape[:-1], classes, classes)
 
     @property
     def scored(self) -> Floats:
-        """Count of the items with a label. Shape ``[...]``."""
+        """Return the number of items with a label. Shape ``[...]``."""
         return np.asarray(self.confusion.sum(axis=(-2, -1)))
 
     @property
     def unscored(self) -> Floats:
-        """Count of the items without a label. Shape ``[...]``."""
+        """Return the number of items without a label. Shape ``[...]``."""
         return self._column(0)
 
     @property
     def with_posterior(self) -> Floats:
-        """Count of the scored items with a posterior. Shape ``[...]``."""
+        """Return the number of scored items with a posterior. Shape ``[...]``."""
         return self._column(1)
 
     @property
     def brier(self) -> Floats:
-        """Average Brier score. Shape ``[...]``."""
+        """Return the mean Brier score. Shape ``[...]``."""
         return metrics.ratio(self._column(2), self.with_posterior)
 
     @property
     def nll(self) -> Floats:
-        """Average negative log-likelihood. Shape ``[...]``."""
+        """Return the mean negative log-likelihood. Shape ``[...]``."""
         return metrics.ratio(self._column(3), self.with_posterior)
 
     @property
     def calibration(self) -> Floats:
-        """Sums of ``metrics.calibration_columns``. Shape ``[..., bins * 3]``."""
+        """Return the sums of ``metrics.calibration_columns``. Shape ``[..., bins * 3]``."""
         return self.sums[..., len(self.labels) ** 2 + 4 :]
 
     @property
     def with_confidence(self) -> Floats:
-        """Count of the items with a confidence. Shape ``[...]``."""
+        """Return the number of items with a confidence. Shape ``[...]``."""
         return np.asarray(self.calibration[..., ::3].sum(axis=-1))
 
     def classes(self, is_member: Callable[[str], bool]) -> Ints:
@@ -112,12 +112,12 @@ class TallyDraws:
 
     @property
     def total(self) -> Tally:
-        """Tally of all items; ``sums`` has shape ``[S]``."""
+        """Return the tally of all items; ``sums`` has shape ``[S]``."""
         return Tally(self.labels, self.draws.total)
 
     @property
     def resampled(self) -> Tally:
-        """Tallies of clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
+        """Return tallies of clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
         return Tally(self.labels, self.draws.resampled)
 
     def estimate(self, metric: Metric) -> dict[str, Any]:

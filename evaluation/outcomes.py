@@ -38,12 +38,12 @@ class Outcomes:
 
     @property
     def scored(self) -> npt.NDArray[np.bool_]:
-        """Mask of the items that the judge gave a label. Shape ``[n]``."""
+        """Return a mask of the items that the judge gave a label. Shape ``[n]``."""
         return np.asarray(self.predicted != UNSCORED)
 
     @property
     def right(self) -> npt.NDArray[np.bool_]:
-        """Mask of the items that the judge gave the human label. Shape ``[n]``."""
+        """Return a mask of the items that the judge gave the human label. Shape ``[n]``."""
         return np.asarray(self.predicted == self.human)
 
     def take(self, rows: npt.NDArray[Any]) -> Outcomes:

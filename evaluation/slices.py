@@ -58,7 +58,7 @@ def _divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[
 
 
 def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
-    """Name the third of response lengths of each example, with its range in characters.
+    """Return the third of response lengths of each example, with its range in characters.
 
     A pair counts both responses. Equal lengths stay together, so that thirds can be uneven or
     empty.

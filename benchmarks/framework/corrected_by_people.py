@@ -145,7 +145,7 @@ def judge_agreement(
 
     Returns:
         ``confusion`` (``labels, counts``, rows are people) and ``calibration`` (``None`` for a
-        judge without confidences) as ``evaluation.report.pictures`` draws them; ``None`` if
+        judge without confidences) as ``evaluation.report.plots`` draws them; ``None`` if
         people graded nothing.
     """
     ids, judge, human = labels_of_both(benchmark, rows, people)

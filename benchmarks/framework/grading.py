@@ -38,7 +38,7 @@ class ResponsesToGrade:
 
     @property
     def num_requests(self) -> int:
-        """Number of requests of all rows."""
+        """Return the number of requests of all rows."""
         return sum(map(len, self.requests))
 
     def numbered_requests(self) -> Iterator[tuple[int, JudgeRequest]]:

@@ -42,17 +42,17 @@ class Cells:
 
     @property
     def labelled(self) -> Floats:
-        """Counts of the items that people labelled. Shape ``[..., K]``."""
+        """Return the counts of the items that people labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), 0.0, self.counts)
 
     @property
     def unlabelled(self) -> Floats:
-        """Counts of the items that nobody labelled. Shape ``[..., K]``."""
+        """Return the counts of the items that nobody labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), self.counts, 0.0)
 
     @property
     def human_or_zero(self) -> Floats:
-        """Human labels, 0 where there is none. Shape ``[..., K]``."""
+        """Return people's labels, 0 where there is none. Shape ``[..., K]``."""
         return np.nan_to_num(self.human)
 
 

@@ -17,7 +17,7 @@ from evaluation.estimate import mean
 from evaluation.intervals import RESAMPLES, Floats, number_clusters
 from evaluation.measure import METRICS, Metric, TallyDraws
 from evaluation.outcomes import Outcomes, gather
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
 PAIR_LABELS = ("A", "B", "None")
@@ -133,13 +133,16 @@ def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict
     for record in records:
         if record.label is not None and record.label not in PAIR_LABELS:
             side = "example" if isinstance(record, LabelledExample) else "verdict"
-            raise CustosError(
-                f"{side} '{record.id}': label '{record.label}' is not one of "
-                f"{', '.join(PAIR_LABELS)}: only pairwise verdicts can be measured here"
+            raise FieldError(
+                "label",
+                f"'{record.label}' is not one of {', '.join(PAIR_LABELS)}: only pairwise verdicts "
+                "can be measured here",
+                f"{side} '{record.id}'",
             )
     for example in examples:
         if len(example.responses) != 2:
-            raise CustosError(f"example '{example.id}': has one response, a pair has two")
+            fault = f"a pair has two, this has {len(example.responses)}"
+            raise FieldError("responses", fault, f"example '{example.id}'")
     return gather(examples, verdicts, PAIR_LABELS)
 
 

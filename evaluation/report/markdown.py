@@ -121,7 +121,7 @@ def table_row(values: Iterable[object]) -> str:
 
 
 def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Name the figures on pairs, in reading order."""
+    """Return the names of the figures on pairs with the figures, in reading order."""
     order, length = pairs["order"], pairs["length"]
     return [
         *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),

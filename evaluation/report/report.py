@@ -110,10 +110,10 @@ def write_report(report: dict[str, Any], out_dir: Path) -> None:
     The pictures are ``confusion.png`` always, ``reliability.png`` if the judge gave confidences,
     and ``ranking.png`` if two or more answering systems are known.
     """
-    from evaluation.report import pictures
+    from evaluation.report import plots
 
     out_dir.mkdir(parents=True, exist_ok=True)
-    names = pictures.draw_report(report, out_dir)
+    names = plots.draw_report(report, out_dir)
     with atomic_write(out_dir / "report.md") as file:
         file.write(render_markdown(report, names))
     write_json(out_dir / "report.json", report)

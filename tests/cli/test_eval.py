@@ -43,7 +43,7 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.report.pictures.draw_report", lambda report, out_dir: [])
+    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from evaluation.report.pictures import plot_learning_curve
+from evaluation.report.plots import draw_learning_curve
 from judging.card import CARD_FILE, JudgeCard
 from judging.fingerprint import package_versions
 from judging.models.adapters import ADAPTER_FILE
@@ -42,7 +42,7 @@ def write_judge(
     card = JudgeCard.for_rubrics(backbone, _rubrics(rows), recipe.run.response_budget)
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)
-    plot_learning_curve(progress.history, folder / "learning_curve.png")
+    draw_learning_curve(progress.history, folder / "learning_curve.png")
     write_json(folder / "history.json", progress.history)
 
 

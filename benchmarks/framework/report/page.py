@@ -147,15 +147,15 @@ def draw_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:
     """Draw confusion and calibration against people, each a ``title`` and the ``url`` of a PNG."""
     if agreement is None:
         return []
-    from evaluation.report import pictures
+    from evaluation.report import plots
 
     charts = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chart.png"
-        pictures.draw_confusion(agreement["confusion"], path)
+        plots.draw_confusion(agreement["confusion"], path)
         charts.append({"title": "Judge against people", "url": _data_url(path)})
         if agreement["calibration"]:
-            pictures.draw_reliability(agreement["calibration"], path)
+            plots.draw_reliability(agreement["calibration"], path)
             title = "Calibration of the judge's confidence"
             charts.append({"title": title, "url": _data_url(path)})
     return charts

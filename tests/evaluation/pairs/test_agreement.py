@@ -105,9 +105,9 @@ def test_calibration_of_model_and_of_what_it_says() -> None:
 
 
 def test_labels_of_another_task_are_named() -> None:
-    with pytest.raises(CustosError, match="verdict '1': label 'Wrong' is not one of A, B, None"):
+    with pytest.raises(CustosError, match="verdict '1': field 'label': 'Wrong' is not one of A, B"):
         measure_pairs([pair("A")], [judged("Wrong")])
-    with pytest.raises(CustosError, match="example '1': label 'Correct'"):
+    with pytest.raises(CustosError, match="example '1': field 'label': 'Correct' is not"):
         measure_pairs([pair("Correct")], [judged("A")])
     single = LabelledExample(id="1", question="?", responses=("x",), label="A")
     with pytest.raises(CustosError, match="a pair has two"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from matplotlib.axes import Axes
 
-from evaluation.report.pictures import plot_learning_curve
+from evaluation.report.plots import draw_learning_curve
 
 
 def test_the_learning_curve_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,5 +21,5 @@ def test_the_learning_curve_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Axes, "plot", note)
     entries = [{"step": i, "val_accuracy": i / 2, "stage1_accuracy": 1 - i / 2} for i in range(3)]
-    plot_learning_curve(entries, tmp_path / "curve.png")
+    draw_learning_curve(entries, tmp_path / "curve.png")
     assert drawn["stage1 kept"] == [1.0, 0.5, 0.0]

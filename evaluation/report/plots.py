@@ -1,4 +1,7 @@
-"""Pictures of a report and of a training run, drawn without a display and replaced in one step."""
+"""Plots of a report and of a training run, drawn without a display.
+
+A file appears only when it is complete.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +18,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
-"""Okabe and Ito's colours, told apart by colour-blind readers too."""
+"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
 SHORT_LABEL = 14
+"""Longest label, in characters, that is not set aslant."""
 
 
 def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
-    """Draw what a report has figures for; return the file names, in reading order."""
-    drawn = ["confusion.png"]
-    draw_confusion(report["confusion"], out_dir / drawn[0])
+    """Draw the plots that a report has figures for; return their file names in reading order."""
+    names = ["confusion.png"]
+    draw_confusion(report["confusion"], out_dir / names[0])
     if report["calibration"]:
-        drawn.append("reliability.png")
-        draw_reliability(report["calibration"], out_dir / drawn[-1])
+        names.append("reliability.png")
+        draw_reliability(report["calibration"], out_dir / names[-1])
     if report["answerer_ranking"]:
-        drawn.append("ranking.png")
-        draw_ranking(report["answerer_ranking"], out_dir / drawn[-1])
-    return drawn
+        names.append("ranking.png")
+        draw_ranking(report["answerer_ranking"], out_dir / names[-1])
+    return names
 
 
 def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
-    """Confusion matrix: counts, coloured by the share of each human label."""
+    """Draw a confusion matrix: counts, coloured by the share of each human label.
+
+    Args:
+        confusion: ``labels`` and ``counts``, rows people and columns judge.
+        path: PNG file to write.
+    """
     labels = [_wrap(label) for label in confusion["labels"]]
     counts = np.array(confusion["counts"], dtype=float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -61,7 +70,13 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
-    """Accuracy against confidence in equal-mass bins, also before calibration if known."""
+    """Draw accuracy against confidence in equal-mass bins.
+
+    Args:
+        calibration: ``after`` and, if known, ``before`` calibration: tables as
+            ``metrics.reliability_table`` returns them.
+        path: PNG file to write.
+    """
     colours = {"before": ORANGE, "after": BLUE}
     with _figure(path, 5, 5) as figure:
         axes = figure.subplots()
@@ -92,9 +107,14 @@ def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
-    """Share of Correct answers per answering system, by people and by the judge."""
+    """Draw the share of Correct answers per answering system, by people and by the judge.
+
+    Args:
+        ranking: Result of ``rank_answerers``.
+        path: PNG file to write.
+    """
     names = list(ranking["answerers"])
-    places = np.arange(len(names))
+    heights = np.arange(len(names))
     with _figure(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
         axes = figure.subplots()
         for side, colour, marker, offset in (
@@ -108,14 +128,14 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
             errors = np.nan_to_num(np.maximum([values - low, high - values], 0))
             axes.errorbar(
                 values,
-                places + offset,
+                heights + offset,
                 xerr=errors,
                 fmt=marker,
                 color=colour,
                 capsize=3,
                 label=side,
             )
-        axes.set_yticks(places, names)
+        axes.set_yticks(heights, names)
         axes.invert_yaxis()
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
@@ -123,12 +143,12 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
         _finish(axes)
 
 
-def plot_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
+def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Draw loss and held-out accuracy over training steps.
 
     Args:
         history: Entries with ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and
-            the ``NAME_accuracy`` of an earlier stage that was watched.
+            the ``NAME_accuracy`` of an earlier stage.
         path: PNG file to write.
 
     Raises:
@@ -136,15 +156,15 @@ def plot_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
     """
     with _figure(path, 9, 3.8) as figure:
         losses, accuracy = figure.subplots(1, 2, sharex=True)
-        drawn = [
+        has_points = [
             _curve(losses, history, "train_loss", "training loss", GREY, ""),
             _curve(losses, history, "val_nll", "validation NLL", BLUE, "o"),
             _curve(accuracy, history, "val_accuracy", "validation accuracy", GREEN, "o"),
         ]
-        watched = {key for entry in history for key in entry if key.endswith("_accuracy")}
-        for key in sorted(watched - {"val_accuracy"}):
+        earlier = {key for entry in history for key in entry if key.endswith("_accuracy")}
+        for key in sorted(earlier - {"val_accuracy"}):
             _curve(accuracy, history, key, f"{key.removesuffix('_accuracy')} kept", ORANGE, "s")
-        if not any(drawn):
+        if not any(has_points):
             raise ValueError("history has no train_loss, val_nll or val_accuracy to draw")
         losses.set_ylabel("loss")
         accuracy.set_ylabel("agreement with people")
@@ -156,6 +176,7 @@ def plot_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
 def _curve(
     axes: Axes, history: Sequence[Mapping[str, float]], key: str, name: str, colour: str, mark: str
 ) -> bool:
+    """Draw one curve of a history; return whether it has any point."""
     points = [(entry["step"], entry[key]) for entry in history if entry.get(key) is not None]
     if points:
         steps, values = zip(*points, strict=True)
@@ -176,7 +197,7 @@ def _finish(axes: Axes) -> None:
 
 @contextmanager
 def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """A figure that is saved as ``path``, whole or not at all."""
+    """Yield a figure, and save it as ``path`` after the block."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.report.pictures import draw_confusion, draw_ranking, plot_learning_curve
+from evaluation.report.plots import draw_confusion, draw_learning_curve, draw_ranking
 
 
 def test_learning_curve_of_incomplete_history(tmp_path: Path) -> None:
     history = [{"step": 1.0, "train_loss": 0.7}, {"step": 2.0, "val_nll": 0.6}, {"step": 3.0}]
-    plot_learning_curve(history, tmp_path / "new" / "curve.png")
+    draw_learning_curve(history, tmp_path / "new" / "curve.png")
     assert (tmp_path / "new" / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_learning_curve_of_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no train_loss, val_nll or val_accuracy"):
-        plot_learning_curve([{"step": 1.0}], tmp_path / "curve.png")
+        draw_learning_curve([{"step": 1.0}], tmp_path / "curve.png")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -35,7 +35,7 @@ def test_ranking_without_intervals(tmp_path: Path) -> None:
 
 def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
     code = (
-        "import sys, evaluation.report.report, evaluation.compare, evaluation.report.pictures;"
+        "import sys, evaluation.report.report, evaluation.compare, evaluation.report.plots;"
         "import evaluation.folder;"
         "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
     )
