@@ -73,7 +73,7 @@ class Judge:
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
         self._fingerprints: dict[tuple[str, str, str], str] = {}
-        self.encoder = Encoder(backbone, *([card.response_budget] if card else []))
+        self.encoder = Encoder(backbone, card.response_budget) if card else Encoder(backbone)
 
     @classmethod
     def load(cls, source: str, *, device: str | None = None, dtype: Dtype | None = None) -> Judge:
@@ -98,8 +98,8 @@ class Judge:
             model = backbone.model
         else:
             card = read_card(folder)
-            # In float32, as merging into rounded weights would round twice, and on the CPU, as a
-            # device would need twice the memory that the judge needs there afterwards.
+            # In float32, because merging into rounded weights would round twice. On the CPU,
+            # because float32 weights would need twice the judge's memory on a device.
             backbone = load_backbone(
                 card.backbone, dtype="float32", device="cpu", version=card.backbone_version
             )
@@ -135,7 +135,7 @@ class Judge:
 
     @property
     def identity(self) -> str:
-        """Return a digest of what a calibration is bound to: neither packages nor calibration."""
+        """Return a digest of what a calibration depends on: not packages, not the calibration."""
         return digest(self._identity_fields())
 
     def _identity_fields(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a request to scored labels: its prompts, a critique where one is wanted, the label tree."""
+"""From a request to scored labels: its prompts, its critique if one is wanted, the label tree."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ScoredPass:
 def make_ordered_prompts(
     request_index: int, request: JudgeRequest, task: JudgeTask, encoder: Encoder
 ) -> list[OrderedPrompt]:
-    """Encode a request: a pair in both orders, unless only the given one is wanted.
+    """Encode a request; a pair in both orders, unless only the given one is wanted.
 
     Raises:
         CustosError: As :meth:`Encoder.encode`.
@@ -98,7 +98,7 @@ def score_labels(
     sampling: Sampling | None,
     on_text: Callable[[OrderedPrompt, str], None] | None = None,
 ) -> dict[int, list[ScoredPass] | CustosError]:
-    """Score the labels after every prompt, after a critique where one is wanted.
+    """Score the labels after every prompt, and after its critique if one is wanted.
 
     Args:
         prompts: Prompts of one rubric.
@@ -116,29 +116,30 @@ def score_labels(
         CustosError: If the engine fails as a whole.
     """
     scoring = _Scoring(task, rubric, encoder, engine)
-    rows = [
-        _Row(i, prompt, prompt.prompt, Pass(order=prompt.order)) for i, prompt in enumerate(prompts)
+    drafts = [
+        _Draft(i, prompt, prompt.prompt, Pass(order=prompt.order))
+        for i, prompt in enumerate(prompts)
     ]
     if task.critique and sampling:
-        rows = scoring.add_critiques(rows, task.critique, sampling, on_text)
+        drafts = scoring.add_critiques(drafts, task.critique, sampling, on_text)
     else:
-        rows = scoring.add_posteriors(rows, engine.score)
+        drafts = scoring.add_posteriors(drafts, engine.score)
     results: dict[int, list[ScoredPass] | CustosError] = dict(scoring.errors)
-    for row in sorted(rows, key=lambda row: row.position):
-        passes = results.setdefault(row.request_index, [])
+    for draft in sorted(drafts, key=lambda draft: draft.position):
+        passes = results.setdefault(draft.request_index, [])
         if isinstance(passes, list):
-            passes.append(ScoredPass(row.record, row.label_mass, row.prompt.truncated))
+            passes.append(ScoredPass(draft.record, draft.label_mass, draft.prompt.truncated))
     return results
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A prompt on its way to a scored pass."""
+class _Draft:
+    """A pass that is not finished."""
 
     position: int
     source: OrderedPrompt
     prompt: EncodedPrompt
-    """Source prompt and what has been written after it."""
+    """The source's prompt and what has been written after it."""
     record: Pass
     label_mass: float = math.nan
 
@@ -153,7 +154,7 @@ class _Row:
 class _Scoring:
     """The steps from prompts to scored passes.
 
-    Once a prompt fails, its request is dropped: no later step asks anything for it.
+    Once a prompt fails, its request is dropped: later steps ask for nothing more of it.
 
     Attributes:
         errors: Why requests were dropped, by request index.
@@ -168,61 +169,62 @@ class _Scoring:
 
     def add_critiques(
         self,
-        rows: Sequence[_Row],
+        drafts: Sequence[_Draft],
         form: CritiqueFormat,
         sampling: Sampling,
         on_text: Callable[[OrderedPrompt, str], None] | None,
-    ) -> list[_Row]:
-        """Write a critique for every row, then add posteriors and stated confidences."""
+    ) -> list[_Draft]:
+        """Write a critique for every draft, then add posteriors and stated confidences."""
         opening = self.encoder.text(form.opening)
-        rows = [replace(row, prompt=row.prompt.extended(opening)) for row in rows]
+        drafts = [replace(draft, prompt=draft.prompt.extended(opening)) for draft in drafts]
         batches = self.engine.generate(
-            [row.prompt for row in rows],
+            [draft.prompt for draft in drafts],
             self.encoder,
             form.closing,
-            [row.source.seed for row in rows],
+            [draft.source.seed for draft in drafts],
             sampling,
-            (lambda index, piece: on_text(rows[index].source, piece)) if on_text else None,
+            (lambda index, piece: on_text(drafts[index].source, piece)) if on_text else None,
         )
         finished = []
         for batch in batches:
-            finished += self._score_batch([rows[index] for index in batch.indices], form, batch)
+            finished += self._score_batch([drafts[index] for index in batch.indices], form, batch)
         return finished
 
     def _score_batch(
-        self, rows: Sequence[_Row], form: CritiqueFormat, batch: TextBatch
-    ) -> list[_Row]:
+        self, drafts: Sequence[_Draft], form: CritiqueFormat, batch: TextBatch
+    ) -> list[_Draft]:
         closing = self.encoder.text(form.closing)
         critiqued = [
             replace(
-                row,
-                prompt=row.prompt.extended([*self.encoder.data(text.text), *closing]),
-                record=row.updated(
+                draft,
+                prompt=draft.prompt.extended([*self.encoder.data(text.text), *closing]),
+                record=draft.updated(
                     critique=text.text, finish_reason="stop" if text.finished else "length"
                 ),
             )
-            for row, text in self._successes(rows, batch.texts)
+            for draft, text in self._successes(drafts, batch.texts)
         ]
         scored = self.add_posteriors(critiqued, batch.score)
         return self._add_confidences(scored, form, batch) if form.states_confidence else scored
 
-    def add_posteriors(self, rows: Sequence[_Row], score: Scorer) -> list[_Row]:
+    def add_posteriors(self, drafts: Sequence[_Draft], score: Scorer) -> list[_Draft]:
         """Add the posterior over the labels, read after prompts that end before a label."""
         form = self.task.critique
         closing = form.label_closing if form else END_TOKEN
         tree = self.encoder.tree(self.task.labels(self.rubric), closing)
         opening = self.encoder.text(form.label_opening) if form else []
-        scores = score([row.prompt.extended(opening) for row in rows], tree) if rows else []
+        scores = score([draft.prompt.extended(opening) for draft in drafts], tree) if drafts else []
         scored = []
-        for row, values in self._successes(rows, scores):
+        for draft, values in self._successes(drafts, scores):
             logprobs = dict(zip(tree.labels, values, strict=True))
-            record = row.updated(posterior=normalise(logprobs))
-            scored.append(replace(row, record=record, label_mass=math.fsum(map(math.exp, values))))
+            record = draft.updated(posterior=normalise(logprobs))
+            label_mass = math.fsum(map(math.exp, values))
+            scored.append(replace(draft, record=record, label_mass=label_mass))
         return scored
 
     def _add_confidences(
-        self, rows: Sequence[_Row], form: CritiqueFormat, batch: TextBatch
-    ) -> list[_Row]:
+        self, drafts: Sequence[_Draft], form: CritiqueFormat, batch: TextBatch
+    ) -> list[_Draft]:
         """Add the likeliest stated confidence after each pass's own likeliest label.
 
         Where labels are read in words, the confidence is what the words say; none if they say no
@@ -231,10 +233,10 @@ class _Scoring:
         between = self.encoder.text(form.label_closing) + self.encoder.text(form.confidence_opening)
         opening = self.encoder.text(form.label_opening)
         prompts = [
-            row.prompt.extended(
-                [*opening, *self.encoder.text(best_label(row.record.posterior)), *between]
+            draft.prompt.extended(
+                [*opening, *self.encoder.text(best_label(draft.record.posterior)), *between]
             )
-            for row in rows
+            for draft in drafts
         ]
         confidences: Sequence[float | None | CustosError]
         if self.engine.posterior == "exact":
@@ -242,14 +244,14 @@ class _Scoring:
         else:
             confidences = self._read_confidences(prompts, form)
         return [
-            replace(row, record=row.updated(stated_confidence=confidence))
-            for row, confidence in self._successes(rows, confidences)
+            replace(draft, record=draft.updated(stated_confidence=confidence))
+            for draft, confidence in self._successes(drafts, confidences)
         ]
 
     def _score_confidences(
         self, prompts: Sequence[EncodedPrompt], batch: TextBatch
     ) -> list[float | CustosError]:
-        # All have two decimals, so an end token would tell none apart and cost a node for each.
+        # All are equally long: an end token would distinguish none and add a node for each.
         tree = self.encoder.tree(CONFIDENCES, end="")
         scores = batch.score(prompts, tree) if prompts else []
         return [
@@ -271,16 +273,16 @@ class _Scoring:
         ]
 
     def _successes(
-        self, rows: Sequence[_Row], results: Sequence[ResultT | CustosError]
-    ) -> list[tuple[_Row, ResultT]]:
-        """Pair rows with their results, without the requests of which a prompt has failed."""
-        for row, result in zip(rows, results, strict=True):
+        self, drafts: Sequence[_Draft], results: Sequence[ResultT | CustosError]
+    ) -> list[tuple[_Draft, ResultT]]:
+        """Pair drafts with their results, except drafts of requests that have failed."""
+        for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, CustosError):
-                self.errors.setdefault(row.request_index, result)
+                self.errors.setdefault(draft.request_index, result)
         return [
-            (row, result)
-            for row, result in zip(rows, results, strict=True)
-            if not isinstance(result, CustosError) and row.request_index not in self.errors
+            (draft, result)
+            for draft, result in zip(drafts, results, strict=True)
+            if not isinstance(result, CustosError) and draft.request_index not in self.errors
         ]
 
 
