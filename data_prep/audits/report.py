@@ -1,4 +1,4 @@
-"""Results of auditing: what an independent reader makes of a row, and where labels differ from it.
+"""Results of auditing: the label that an independent reader derives, and rows that disagree.
 
 An audit may import this module, the standard library and the record types, and no generator: a
 mistake in a generator and a mistake in its audit must be unlikely to coincide.

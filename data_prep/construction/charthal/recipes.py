@@ -1,4 +1,4 @@
-"""Twelve recipes, one per cell, for a model to write a question about a chart; and its reply read.
+"""Twelve recipes, one per cell: instructions to write a question about a chart; and their replies.
 
 The criteria are those of ChartHal's Tables 3 to 14, in our own words.
 """

@@ -1,4 +1,4 @@
-"""Rulings on questions: what several annotators' sheets come to, and the benchmark file of it."""
+"""Rulings on questions, from several annotators' sheets, and the benchmark file made of them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def settle(
 ) -> Rulings:
     """Bring annotators' sheets together.
 
-    A question is settled where everybody who checked it came to the same: discarded by all, or kept
-    by all with the same type, relation, wording and answer. Everything else is a disagreement.
+    A question is settled where everybody who checked it agrees: discarded by all, or kept by all
+    with the same type, relation, wording and answer. Everything else is a disagreement.
 
     Args:
         questions: Questions that were sent out.

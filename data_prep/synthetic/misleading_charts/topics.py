@@ -1,4 +1,4 @@
-"""What made-up charts are about."""
+"""Topics of made-up charts."""
 
 COUNTRIES = ("Arvenia", "Borland", "Cardova", "Dunmark", "Estoria", "Faldora")
 COMPANIES = ("Alder", "Birch", "Cedar", "Doum", "Elm", "Fir", "Ginkgo", "Hazel")
