@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.serve.chat.made_up import KnowingJudge
-from tests.serve.chat.serving import serving
+from tests.serve.sockets import serving_judges
 
 
 def examine(url: str, *options: str, **env: str) -> Result:
@@ -27,7 +27,7 @@ def row(result: Result, model: str) -> list[str]:
 
 
 def test_all_that_is_served_is_well() -> None:
-    with serving({"knowing": KnowingJudge()}, {"gpt-4o": "custos/qa"}) as address:
+    with serving_judges({"knowing": KnowingJudge()}, aliases={"gpt-4o": "custos/qa"}) as address:
         result = examine(f"{address}/v1")
     assert result.exit_code == 0, result.output
     for name in CHAT_CONTRACTS.names():
@@ -40,7 +40,9 @@ def test_all_that_is_served_is_well() -> None:
 
 
 def test_what_is_not_served_is_said_and_a_wanted_one_fails() -> None:
-    with serving({"pairs": KnowingJudge("pairs", ("truthful-pair",))}, keys=("k3y",)) as address:
+    with serving_judges(
+        {"pairs": KnowingJudge("pairs", ("truthful-pair",))}, keys=("k3y",)
+    ) as address:
         assert examine(address).exit_code == 2
         result = examine(address, CUSTOS_KEY="k3y")
         assert result.exit_code == 0

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from tests.serve.chat.made_up import KnowingJudge
-from tests.serve.chat.serving import serving
 from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving_judges
 
 
 def run(*arguments: object) -> str:
@@ -22,7 +22,7 @@ def test_grade(tmp_path: Path) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     responses = ["Paris" if number % 2 else "Rome" for number in range(30)]
     source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
-    with serving({"fake": FakeJudge()}) as url:
+    with serving_judges({"fake": FakeJudge()}) as url:
         assert "30 scored" in run("grade", "--judge", url, "--in", source, "--out", out)
     labels = [json.loads(line)["label"] for line in out.read_text().splitlines()]
     assert labels == ["Correct" if response == "Paris" else "Wrong" for response in responses]
@@ -36,7 +36,7 @@ def test_the_key_comes_from_where_doctor_looks(
     monkeypatch.setenv("CUSTOS_KEY", "a-key-of-sixteen")
     monkeypatch.setenv("OTHER_KEY", "another-of-sixteen")
     for key, options in (("a-key-of-sixteen", []), ("another-of-sixteen", ["OTHER_KEY"])):
-        with serving({"fake": FakeJudge()}, keys=(key,)) as url:
+        with serving_judges({"fake": FakeJudge()}, keys=(key,)) as url:
             named = [part for name in options for part in ("--key-env", name)]
             run("grade", "--judge", url, "--in", source, "--out", out, *named)
 
@@ -60,7 +60,7 @@ def test_bench_grade(tmp_path: Path) -> None:
     source.write_text(
         json.dumps({"1": item | {"response": "40 mm"}, "2": item | {"response": "9"}})
     )
-    with serving({"knowing": KnowingJudge(tasks=("charthal",))}) as url:
+    with serving_judges({"knowing": KnowingJudge(tasks=("charthal",))}) as url:
         run("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
     graded = json.loads(out.read_text())
     assert (graded["1"]["score"], graded["2"]["score"]) == (1, 0)

@@ -13,8 +13,8 @@ from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
 from judging import CustosError, JudgeRequest, Verdict
 from serve.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
-from tests.serve.chat.serving import serving
 from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving_judges
 from tests.tiny import save_picture
 
 
@@ -26,7 +26,7 @@ def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequ
 def test_verdicts_come_in_order_whatever_the_batches() -> None:
     requests = [request(n, "Paris" if n % 3 else "Rome") for n in range(50)]
     judge = FakeJudge()
-    with serving({"fake": judge}) as url:
+    with serving_judges({"fake": judge}) as url:
         for concurrency in (1, 10, 64, 4096):
             verdicts = list(JudgeClient(url, concurrency=concurrency).grade(requests))
             assert [verdict.id for verdict in verdicts] == [str(n) for n in range(50)]
@@ -44,7 +44,7 @@ def test_async_and_left_early() -> None:
             await verdicts.aclose()
             return found
 
-    with serving({"fake": FakeJudge()}) as url:
+    with serving_judges({"fake": FakeJudge()}) as url:
         assert asyncio.run(first(url)).label == "Correct"
 
 
@@ -56,7 +56,7 @@ def test_what_is_refused_fails_alone(tmp_path: Path) -> None:
         request(6, images=[str(tmp_path / "missing.png")]),
         request(8, task="charthal", variant="irrelevant"),
     ]
-    with serving({"fake": FakeJudge()}, limits=Limits(image_pixels=5000)) as url:
+    with serving_judges({"fake": FakeJudge()}, limits=Limits(image_pixels=5000)) as url:
         verdicts = list(JudgeClient(url).grade([request(1), *bad, request(9)]))
     assert [verdict.status for verdict in verdicts] == ["scored", *["judge_error"] * 4, "scored"]
     assert [verdict.id for verdict in verdicts] == ["1", "3", "5", "6", "8", "9"]
@@ -120,7 +120,7 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
 
 def test_fingerprints_tell_judges_apart() -> None:
     judges = {"first": FakeJudge("a"), "second": FakeJudge("b")}
-    with serving(judges) as url:
+    with serving_judges(judges) as url:
         any_judge, second = JudgeClient(url), JudgeClient(url, judge="second")
         assert any_judge.fingerprint(request(1)) != second.fingerprint(request(1))
         with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 import threading
 import time
@@ -9,6 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from fastapi.testclient import TestClient
+from PIL import Image
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.tasks import get_task
@@ -111,3 +116,23 @@ def row(response: str = "Paris", **fields: Any) -> dict[str, Any]:
         "response": response,
         **fields,
     }
+
+
+def picture(
+    size: tuple[int, int] = (8, 8), kind: str = "png", mode: str = "RGB", color: Any = 0
+) -> str:
+    """A picture of one colour as a data URL."""
+    file = io.BytesIO()
+    Image.new(mode, size, color).save(file, kind)
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def refused(client: TestClient, body: Any, status: int = 422) -> tuple[str | None, str]:
+    """Field and message of an error, whose body must have the one shape."""
+    sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}
+    answer = client.post("/judge", **sent)
+    assert answer.status_code == status, answer.text
+    assert answer.json().keys() == {"error"}
+    error = answer.json()["error"]
+    assert error.keys() == {"type", "message", "field"}
+    return error["field"], error["message"]

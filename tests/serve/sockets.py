@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
 
+from judging import Judge
 from serve.app import create_app
+from serve.limits import Limits
 from serve.queue.service import Service
 from serve.server import DrainingServer, bind, url
 
 
 @contextmanager
-def serving(service: Service, **options: object) -> Iterator[httpx.Client]:
-    """The app on a free port, and a client of it."""
-    server = DrainingServer(create_app(service, **options), service)  # type: ignore[arg-type]
+def serving(service: Service, **options: Any) -> Iterator[httpx.Client]:
+    """Run the app of a service on a free port; yield a client of it."""
+    server = DrainingServer(create_app(service, **options), service)
     with bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -31,9 +35,30 @@ def serving(service: Service, **options: object) -> Iterator[httpx.Client]:
             thread.join()
 
 
+@contextmanager
+def serving_judges(
+    judges: Mapping[str, Judge], limits: Limits | None = None, **options: Any
+) -> Iterator[str]:
+    """Run a service with judges on a free port; yield its address."""
+    with serving(Service(judges, limits), **options) as client:
+        yield str(client.base_url).rstrip("/")
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
+    for _ in range(4000):
         if condition():
             return
         time.sleep(0.005)
     pytest.fail("waited in vain")
+
+
+def send_raw(client: httpx.Client, content: bytes) -> socket.socket:
+    """Open a connection to a client's service and send bytes as they are."""
+    connection = socket.create_connection((client.base_url.host, client.base_url.port or 0))
+    connection.settimeout(10)
+    connection.sendall(content)
+    return connection
+
+
+def first_line(connection: socket.socket) -> str:
+    return connection.makefile("rb").readline().decode().strip()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, settings
 from jsonschema_rs import validator_for
 from schemathesis.checks import not_a_server_error
@@ -102,3 +103,15 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
                 assert not accepted
                 continue
             assert accepted == allowed.is_valid(given), given
+
+
+def test_tasks_come_with_a_schema_and_an_example_that_is_accepted() -> None:
+    every = Service({"all": FakeJudge(tasks=task_names())})
+    with TestClient(create_app(every)) as client:
+        tasks = client.get("/tasks").json()["tasks"]
+        assert [task["name"] for task in tasks] == sorted(task_names())
+        for task in tasks:
+            assert task["judges"] == ["all"]
+            answer = client.post("/judge", json=task["example"])
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["status"] == "scored"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.serve.chat.made_up import KnowingJudge
-from tests.serve.chat.serving import serving
+from tests.serve.sockets import serving_judges
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def judge() -> KnowingJudge:
 @pytest.fixture(scope="session")
 def address(judge: KnowingJudge) -> Iterator[str]:
     """A service with one judge of every task, and an alias."""
-    with serving({"knowing": judge}, {"gpt-4o": "custos/qa"}) as address:
+    with serving_judges({"knowing": judge}, aliases={"gpt-4o": "custos/qa"}) as address:
         yield address
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
-
-import pytest
-from PIL import Image
 
 from judging import JudgeRequest, Verdict
 from judging.card import JudgeCard
@@ -97,17 +91,3 @@ def qa(response: str, *, question: Any = "Which?", reference: Any = "Paris", **m
         "[END DATA]\n\nAnd LETTER is one of CI."
     )
     return {"model": "custos/qa", "messages": user(prompt), **more}
-
-
-def picture() -> str:
-    content = io.BytesIO()
-    Image.new("RGB", (30, 20), "red").save(content, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("waited in vain")

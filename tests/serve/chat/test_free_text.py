@@ -12,8 +12,8 @@ from clients.connection import RequestRefused
 from judging import CustosError
 from judging.errors import FieldError
 from tests.serve.chat.made_up import user
-from tests.serve.chat.serving import serving
 from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving_judges
 
 URL = "/v1/chat/completions"
 FAULTS = [
@@ -36,7 +36,7 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
     monkeypatch.setattr("serve.chat.free_text.complete", complete)
     asked = {"model": "plain", "messages": user("Go on.")}
     headers = {"X-Request-ID": "call-9"}
-    with serving({"plain": FakeJudge("plain")}) as address:
+    with serving_judges({"plain": FakeJudge("plain")}) as address:
         with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
             answers = [http.post(URL, json={**asked, "stream": on}) for on in (False, True)]
             begins = True
@@ -57,7 +57,7 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
 def test_a_backbone_known_only_by_its_words_is_not_offered_for_free_text() -> None:
     judge = FakeJudge("far")
     judge.engine = type("Words", (), {"posterior": "approximate"})()
-    with serving({"far": judge}) as address, httpx.Client(base_url=address) as http:
+    with serving_judges({"far": judge}) as address, httpx.Client(base_url=address) as http:
         names = {one["id"] for one in http.get("/v1/models").json()["data"]}
         assert "custos/qa" in names
         assert "far" not in names

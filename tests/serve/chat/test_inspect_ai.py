@@ -11,7 +11,7 @@ import pytest
 
 from serve.chat.layout import CAPITAL
 from tests.serve.chat.made_up import KnowingJudge
-from tests.serve.chat.serving import serving
+from tests.serve.sockets import serving_judges
 
 PYTHON = Path(__file__).parents[3] / ".venv-harness" / "bin" / "python"
 
@@ -47,7 +47,7 @@ asyncio.run(main())
 
 def test_its_scorers_read_our_verdicts(tmp_path: Path) -> None:
     responses = (CAPITAL.right, CAPITAL.wrong, "GRADE: C", "downgrade: insufficient")
-    with serving({"knowing": KnowingJudge()}) as url:
+    with serving_judges({"knowing": KnowingJudge()}) as url:
         done = subprocess.run(
             [PYTHON, "-c", SCRIPT, url, CAPITAL.question, CAPITAL.reference, *responses],
             capture_output=True,

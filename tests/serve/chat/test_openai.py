@@ -14,8 +14,9 @@ from judging import Judge
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.limits import Limits
 from tests.conftest import Folders
-from tests.serve.chat.made_up import KnowingJudge, body, picture, qa, wait_until
-from tests.serve.chat.serving import serving
+from tests.serve.chat.made_up import KnowingJudge, body, qa
+from tests.serve.made_up import picture
+from tests.serve.sockets import serving_judges, wait_until
 
 
 def client(address: str, **options: Any) -> openai.OpenAI:
@@ -75,7 +76,7 @@ def test_refusals_are_not_repeated(address: str, judge: KnowingJudge) -> None:
 
 def test_a_burst_of_32_that_never_waits_is_held() -> None:
     """VLMEvalKit sends 32 at once and does not read Retry-After: nothing may be turned away."""
-    with serving({"slow": KnowingJudge()}) as address, client(address) as sdk:
+    with serving_judges({"slow": KnowingJudge()}) as address, client(address) as sdk:
 
         def ask(number: int) -> Any:
             response = "The capital of France is Paris." if number % 2 else f"Rome {number}"
@@ -90,7 +91,7 @@ def test_a_full_queue_is_429_and_the_sdk_waits_for_it() -> None:
     judge = KnowingJudge()
     judge.gate.clear()
     with (
-        serving({"k": judge}, limits=Limits(queue_requests=1)) as address,
+        serving_judges({"k": judge}, limits=Limits(queue_requests=1)) as address,
         client(address) as hasty,
         client(address, max_retries=8) as patient,
         ThreadPoolExecutor(8) as pool,
@@ -115,12 +116,12 @@ def test_a_full_queue_is_429_and_the_sdk_waits_for_it() -> None:
 
 def test_a_plain_backbone_writes_freely(tiny_folders: Folders) -> None:
     judge = Judge.load(tiny_folders("qwen2_5_vl"), dtype="float32", device="cpu")
-    image: Any = {"type": "image_url", "image_url": {"url": picture()}}
+    image: Any = {"type": "image_url", "image_url": {"url": picture((30, 20))}}
     messages: list[Any] = [
         {"role": "system", "content": "Count."},
         {"role": "user", "content": [image, {"type": "text", "text": "How many boats?"}]},
     ]
-    with serving({"tiny": judge}) as address, client(address) as sdk:
+    with serving_judges({"tiny": judge}) as address, client(address) as sdk:
         asked: dict[str, Any] = {"model": "tiny", "messages": messages, "seed": 3, "max_tokens": 9}
         reply = sdk.chat.completions.create(**asked)
         again = sdk.chat.completions.create(**asked, stream=True)
@@ -139,7 +140,7 @@ def test_a_plain_backbone_writes_freely(tiny_folders: Folders) -> None:
 def test_the_shipped_judge_grades_a_harness_s_prompts() -> None:
     judge = Judge.load("embedded-qs")
     question, reference = "What is the capital of France?", "Paris"
-    with serving({"embedded-qs": judge}) as address, client(address) as sdk:
+    with serving_judges({"embedded-qs": judge}) as address, client(address) as sdk:
         for response, grade in (("The capital is Paris.", "C"), ("It is Rome.", "I")):
             asked = qa(
                 response, question=question, reference=reference, logprobs=True, top_logprobs=2

@@ -11,9 +11,9 @@ import pytest
 from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.chat.layout import PromptLayout
 from serve.limits import Limits
-from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge, body, picture, qa, user
-from tests.serve.chat.serving import serving
-from tests.serve.made_up import FakeJudge
+from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge, body, qa, user
+from tests.serve.made_up import FakeJudge, picture
+from tests.serve.sockets import serving_judges
 
 URL = "/v1/chat/completions"
 
@@ -156,7 +156,7 @@ def test_usage_ends_a_stream_when_asked_for(http: httpx.Client) -> None:
 def test_pictures_seed_and_references_reach_the_judge(
     http: httpx.Client, judge: KnowingJudge
 ) -> None:
-    image = {"type": "image_url", "image_url": {"url": picture(), "detail": "low"}}
+    image = {"type": "image_url", "image_url": {"url": picture((30, 20)), "detail": "low"}}
     pair = CHAT_CONTRACTS.get("truthful-pair")
     parts = [image, {"type": "text", "text": pair.layouts[0].payload(right=True)}]
     ask(http, {"model": "custos/truthful-pair", "messages": user(parts), "seed": 7})
@@ -197,7 +197,7 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         "one": KnowingJudge("one", ("hieval-qs",)),
         "two": KnowingJudge("two", ("hieval-qs",)),
     }
-    with serving(judges) as address, httpx.Client(base_url=address, timeout=20) as http:
+    with serving_judges(judges) as address, httpx.Client(base_url=address, timeout=20) as http:
         assert ask(http, qa("x"))["model"] == "custos/qa@one"
         assert ask(http, {**qa("x"), "model": "custos/qa@two"})["model"] == "custos/qa@two"
         for name in ("custos/qa@pairs", "custos/charthal", "one", "custos/nothing", "qa"):
@@ -211,7 +211,7 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
     later, first = KnowingJudge("later"), KnowingJudge("first", ("hieval-qs",))
     calibration: Any = SimpleNamespace(rubrics={"hieval-qs/plain/any": None})
     first.calibration = calibration
-    with serving({"later": later, "first": first, "zero": FakeJudge("zero")}) as address:
+    with serving_judges({"later": later, "first": first, "zero": FakeJudge("zero")}) as address:
         with httpx.Client(base_url=address, timeout=20) as http:
             assert ask(http, qa("x"))["model"] == "custos/qa@first"
             names = http.get("/v1/models").json()["data"]
@@ -274,7 +274,7 @@ def test_what_would_fail_again_says_so(http: httpx.Client) -> None:
 def test_keys_and_deadlines() -> None:
     judge = KnowingJudge()
     with (
-        serving({"k": judge}, limits=Limits(deadline_s=0.3), keys=("s3",)) as address,
+        serving_judges({"k": judge}, limits=Limits(deadline_s=0.3), keys=("s3",)) as address,
         httpx.Client(base_url=address, timeout=20) as http,
     ):
         assert http.post(URL, json=qa("x")).status_code == 401
@@ -289,7 +289,7 @@ def test_keys_and_deadlines() -> None:
 
 def test_plain_backbones_are_listed_and_adapters_are_not() -> None:
     judges = {"plain": FakeJudge("plain"), "adapter": KnowingJudge("adapter", ("truthful-pair",))}
-    with serving(judges) as address:
+    with serving_judges(judges) as address:
         names = {one["id"] for one in httpx.get(f"{address}/v1/models").json()["data"]}
     assert {"plain", "custos/truthful-pair", "custos/qa"} <= names
     assert "adapter" not in names

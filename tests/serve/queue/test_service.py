@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving, wait_until
 
 
 def requests(count: int, **fields: Any) -> list[JudgeRequest]:
@@ -89,3 +91,68 @@ def test_places_of_cancelled_calls_are_free() -> None:
 
     asyncio.run(main())
     assert judge.batches == [["0"]]
+
+
+def test_no_judges() -> None:
+    with pytest.raises(CustosError, match="at least one judge"):
+        Service({})
+
+
+def test_calls_of_many_clients_are_graded_together_in_one_thread(closed: FakeJudge) -> None:
+    service = Service({"a": closed})
+    with serving(service) as client, ThreadPoolExecutor(20) as pool:
+        calls = [pool.submit(client.post, "/judge", json=row(id=str(i))) for i in range(20)]
+        # How many the first window took depends on how fast they came.
+        wait_until(
+            lambda: sum([*service.queue().queued.values(), *service.queue().running.values()]) == 20
+        )
+        assert client.get("/health/live").status_code == 200
+        closed.gate.set()
+        assert sorted(int(call.result().json()["id"]) for call in calls) == list(range(20))
+    assert len(closed.batches) <= 4
+    assert closed.threads == {"judge"}
+
+
+def test_a_full_queue_is_429_with_a_time_to_come_back(closed: FakeJudge) -> None:
+    service = Service({"a": closed}, Limits(queue_requests=2))
+    with serving(service) as client, ThreadPoolExecutor(3) as pool:
+        running = pool.submit(client.post, "/judge", json=row())
+        wait_until(lambda: closed.batches != [])
+        waiting = [pool.submit(client.post, "/judge", json=row()) for _ in range(2)]
+        wait_until(lambda: service.queue().queued["a"] == 2)
+        refused = client.post("/judge", json=row())
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        assert refused.json()["error"]["type"] == "overloaded"
+        closed.gate.set()
+        assert [call.result().status_code for call in (running, *waiting)] == [200] * 3
+        assert service.queue().counters["rejected"] == 1
+
+
+def test_a_long_queue_in_tokens_is_429_but_an_empty_one_takes_any_call(closed: FakeJudge) -> None:
+    service = Service({"a": closed}, Limits(queue_tokens=500))
+    long = row("x" * 4000)
+    with serving(service) as client, ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(client.post, "/judge", json=long)]
+        wait_until(lambda: closed.batches != [])
+        calls.append(pool.submit(client.post, "/judge", json=long))
+        wait_until(lambda: service.queue().queued["a"] == 1)
+        assert client.post("/judge", json=long).status_code == 429
+        closed.gate.set()
+        assert [call.result().status_code for call in calls] == [200, 200]
+
+
+def test_a_poisoned_request_fails_alone(closed: FakeJudge) -> None:
+    service = Service({"a": closed})
+    with serving(service) as client, ThreadPoolExecutor(9) as pool:
+        calls = [pool.submit(client.post, "/judge", json=row())]
+        wait_until(lambda: closed.batches != [])
+        calls += [
+            pool.submit(client.post, "/judge", json=row("break" if i == 3 else "Paris"))
+            for i in range(8)
+        ]
+        wait_until(lambda: service.queue().queued["a"] == 8)
+        closed.gate.set()
+        verdicts = [call.result().json() for call in calls]
+    statuses = sorted(verdict["status"] for verdict in verdicts)
+    assert statuses == ["judge_error"] + ["scored"] * 8

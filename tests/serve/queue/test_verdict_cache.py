@@ -1,30 +1,22 @@
 """Verdicts that are kept."""
 
 import asyncio
-import base64
-import io
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from judging import CustosError, JudgeRequest, Verdict
 from serve.errors import ApiError
 from serve.queue.service import Service
 from serve.queue.verdict_cache import FILE, VerdictCache, cache_key
-from tests.serve.made_up import FakeJudge, row
+from tests.serve.made_up import FakeJudge, picture, row
 
 
 def request(response: str = "Paris", **fields: object) -> JudgeRequest:
     return JudgeRequest.model_validate(row(response, **fields))
-
-
-def picture(color: str, kind: str = "png") -> str:
-    file = io.BytesIO()
-    Image.new("RGB", (8, 8), color).save(file, kind)
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def test_what_a_verdict_depends_on_is_in_the_key() -> None:
@@ -46,8 +38,8 @@ def test_what_a_verdict_depends_on_is_in_the_key() -> None:
         request(criteria=["short"]),
         request(variant="tolerance"),
         request(seed=1),
-        request(images=[picture("red")]),
-        request(images=[picture("blue")]),
+        request(images=[picture(color="red")]),
+        request(images=[picture(color="blue")]),
     ]
     keys = {cache_key(judge, one) for one in different}
     keys.add(cache_key(FakeJudge("other"), request()))
@@ -150,7 +142,8 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_a_failing_disk_costs_no_answer(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path, 1_000_000)
-    cache._database.execute("DROP TABLE verdicts")
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("DROP TABLE verdicts")
 
     async def ask() -> Verdict:
         service = Service({"a": FakeJudge()}, cache=cache)

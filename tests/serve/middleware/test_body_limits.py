@@ -1,0 +1,59 @@
+"""Bodies that are too large, too slow, or too many."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi.testclient import TestClient
+
+from serve.limits import Limits
+from serve.queue.service import Service
+from tests.serve.made_up import FakeJudge, refused, row
+from tests.serve.sockets import first_line, send_raw, serving, wait_until
+
+LIMITS = Limits()
+
+
+def test_the_largest_body(client: TestClient) -> None:
+    body = b'{"question": ' + b" " * (LIMITS.body_bytes - 14) + b"3"
+    assert len(body) == LIMITS.body_bytes
+    assert refused(client, body)[0] == "body"
+    assert "larger than 20,000,000 bytes" in refused(client, body + b" ", 413)[1]
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_too_large_a_body_is_answered(judge: FakeJudge, chunked: bool) -> None:
+    limits = Limits(body_bytes=2_000_000)
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(21):
+            yield b" " * 100_000
+
+    with serving(Service({"a": judge}, limits)) as client:
+        answer = client.post("/judge", content=chunks() if chunked else b"".join(chunks()))
+        assert answer.status_code == 413
+        assert answer.json()["error"]["type"] == "too_large"
+        assert client.post("/judge", json=row()).status_code == 200
+
+
+def test_bodies_in_hand_are_bounded_together(closed: FakeJudge) -> None:
+    limits = Limits(body_bytes=100_000, held_bytes=150_000)
+    service = Service({"a": closed}, limits)
+    large = row("Paris" + "x" * 90_000)
+    with serving(service) as client, ThreadPoolExecutor(1) as pool:
+        held = pool.submit(client.post, "/judge", json=large)
+        wait_until(lambda: closed.batches != [])
+        assert client.post("/judge", json=large).status_code == 429
+        closed.gate.set()
+        assert held.result().status_code == 200
+        assert client.post("/judge", json=large).status_code == 200
+
+
+def test_a_slow_body_is_408(judge: FakeJudge) -> None:
+    with serving(Service({"a": judge}, Limits(body_seconds=0.2))) as client:
+        start = time.monotonic()
+        slow = send_raw(client, b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        assert first_line(slow) == "HTTP/1.1 408 Request Timeout"
+        assert time.monotonic() - start < 5
+        assert client.post("/judge", json=row()).status_code == 200

@@ -1,0 +1,82 @@
+"""Bodies of ``POST /judge``: the judge that they name, and errors that name the field."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from serve.app import create_app
+from serve.limits import Limits
+from serve.queue.service import Service
+from tests.serve.made_up import FakeJudge, refused, row
+
+LIMITS = Limits()
+
+
+def test_the_judge_is_the_named_one_or_the_first(client: TestClient) -> None:
+    assert client.post("/judge", json=row()).json()["judge"] == "fake/hieval-qs"
+    named = client.post("/judge", json=row(judge="second")).json()
+    assert named["judge"] == "other/hieval-qs"
+    listed = client.post("/judge", json={"judge": "second", "requests": [row()]}).json()
+    assert listed["verdicts"][0]["judge"] == "other/hieval-qs"
+
+
+def test_the_first_judge_that_takes_the_task() -> None:
+    app = create_app(
+        Service({"pairs": FakeJudge("pairs", tasks=("truthful-pair",)), "qs": FakeJudge()})
+    )
+    with TestClient(app) as client:
+        assert client.post("/judge", json=row()).json()["judge"] == "fake/hieval-qs"
+        assert refused(client, row(judge="pairs")) == (
+            "task",
+            "judge 'pairs' does not take 'hieval-qs'",
+        )
+
+
+def test_no_judge_for_the_task() -> None:
+    with TestClient(create_app(Service({"pairs": FakeJudge(tasks=("truthful-pair",))}))) as client:
+        field, message = refused(client, {"requests": [row()]})
+        assert (field, message) == ("requests.0.task", "no judge here takes 'hieval-qs'")
+
+
+def test_unknown_judge_lists_the_known(client: TestClient) -> None:
+    field, message = refused(client, row(judge="third"), 404)
+    assert (field, message) == ("judge", "no judge 'third' here; there are: first, second")
+    assert refused(client, row(judge=3))[0] == "judge"
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        (b"{", "body", "not valid JSON"),
+        (b"", "body", "not valid JSON"),
+        (b'{"metadata": {"x": NaN}}', "body", "not valid JSON"),
+        (b"[" * 100_000, "body", "not valid JSON"),
+        ([row()], "body", "expected a JSON object"),
+        ({}, "question", "Field required"),
+        (row(nonsense=1), "nonsense", "Extra inputs"),
+        (row(references=[]), "references", "task 'hieval-qs' needs it"),
+        (row(task="nonsense"), "task", "is not one of"),
+        (row(variant="a/b"), "variant", "is not one of"),
+        (row(responses=["a"]), "body", "give only one of"),
+        (row(seed="x"), "seed", "valid integer"),
+        (row(references=["a", 3]), "references.1", "valid string"),
+        ({"requests": {}}, "requests", "expected a list"),
+        ({"requests": [], "more": 1}, "more", "not known"),
+        ({"requests": [row(), 3]}, "requests.1", "valid dictionary"),
+        ({"requests": [row(), row(judge="first")]}, "requests.1.judge", "Extra inputs"),
+        (
+            {"requests": [row(), row(), row(), row(references=[])]},
+            "requests.3.references",
+            "needs it",
+        ),
+        ({"requests": [row()] * (LIMITS.requests + 1)}, "requests", "at most 256"),
+    ],
+)
+def test_errors_name_the_field(
+    client: TestClient, judge: FakeJudge, body: Any, field: str, says: str
+) -> None:
+    named, message = refused(client, body)
+    assert named == field
+    assert says in message
+    assert judge.batches == []
