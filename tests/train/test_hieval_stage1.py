@@ -68,6 +68,21 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
     assert verdicts[0].probabilities != verdicts[0].passes[0].posterior, "calibration applies"
 
 
+def test_the_script_is_launched_as_a_module_from_any_folder(tmp_path: Path) -> None:
+    launch = (sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1")
+    done = subprocess.run(
+        [*launch, "-m", "train.hieval_stage1", "--help"],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "usage: accelerate launch train/hieval_stage1.py" in done.stdout
+
+
 def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:
     """The one line the script prints before it ends with exit code 2."""
     with pytest.raises(SystemExit) as caught:

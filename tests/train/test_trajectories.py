@@ -19,11 +19,10 @@ from judging.fingerprint import file_sha256
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.types import LabelledExample
-from tests.tiny import Family, save_picture, save_tiny
-from tests.train.made_up import examples, write_split
+from tests.tiny import Family, save_tiny
+from tests.train.made_up import analysed, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
 
-TYPES = ("", "Reasoning Error", "Image Misunderstanding", "Unanswerable", "Overthinking", "Other")
 SCRIPTS: dict[str, Any] = {
     "hieval_stage1": hieval_stage1,
     "hieval_stage2": hieval_stage2,
@@ -55,25 +54,6 @@ LOSSES: dict[str, dict[str, list[float]]] = {
 }
 
 
-def _analysed(folder: Path) -> list[LabelledExample]:
-    """Rows of every error type, two in three with a picture."""
-    picture = save_picture(folder / "picture.png", 60, 60)
-    return [
-        LabelledExample(
-            id=f"ea{number}",
-            task="hieval-ea",
-            question=f"Which bar {number // 4}?",
-            references=("7",),
-            reference_mode="any",
-            responses=("green " * (number % 6 + 1),),
-            label=f"Wrong; {kind}" if (kind := TYPES[number % 6]) else "Correct",
-            error_type=kind or None,
-            images=(picture,) if number % 3 else (),
-        )
-        for number in range(24)
-    ]
-
-
 def _pairs() -> list[LabelledExample]:
     """Pairs with critiques; every fifth is a tie."""
     return [
@@ -96,7 +76,7 @@ def _stage(name: str, folder: Path, backbone: str) -> dict[str, Any]:
     if name == "hieval_stage1":
         rows = examples(24)
     elif name == "hieval_stage2":
-        rows = _analysed(folder)
+        rows = analysed(folder, 24)
     else:
         rows = _pairs()
     split = write_split(folder / "rows.jsonl", rows)
