@@ -1,1 +1,1 @@
-"""Benchmarks: items to requests to the paper's table."""
+"""Benchmarks: items, requests that grade responses to them, and the tables of their papers."""

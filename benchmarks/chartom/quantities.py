@@ -219,10 +219,10 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
     """Read a MIND answer: the predicted share in [0, 1], which comes first, and the reasons.
 
     Returns:
-        The first number if it is a share (``0.3``, ``30 %``, ``3/10``, ``half``), else ``None``. It
-        is none if it is one end of a range, part of a count (``1 in 5``), the number of a list or
-        cut by a decimal comma, or a whole number in words (``one``), which mostly means something
-        else. And the text after it; the whole text if there is no prediction.
+        The first number if it is a share (``0.3``, ``30 %``, ``3/10``, ``half``), and the text
+        after it. Otherwise ``None`` and the whole text. No share is one end of a range, part of a
+        count (``1 in 5``), the number of a list, a number that a decimal comma cuts, and a whole
+        number in words (``one``), which mostly means something else.
     """
     text = plain_text(text)
     quantities = find_quantities(text)
@@ -246,7 +246,7 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
 
 
 def _begins_range(text: str, quantities: Sequence[Quantity]) -> bool:
-    """Return whether the first of some quantities is the lower end of a range."""
+    """Return whether the first quantity is the lower end of a range."""
     first = quantities[0]
     between = text[first.end : quantities[1].start].strip() if len(quantities) > 1 else ""
     before = text[: first.start].rstrip().casefold()

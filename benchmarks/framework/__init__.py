@@ -1,1 +1,1 @@
-"""The parts that every benchmark shares: items, responses, grading, tables and reports."""
+"""Parts that all benchmarks share: files, responses, grading, tables and reports."""

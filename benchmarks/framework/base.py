@@ -94,10 +94,16 @@ class Benchmark(ABC):
             row: Item as its file has it.
             folder: Folder that relative paths are relative to.
             images: Folder for pictures that come as bytes.
+
+        Raises:
+            FieldError: If the picture field holds no picture.
         """
         if self.image_field is None or ("images" in row and self.image_field != "images"):
             return row
-        names = image_names(row.get(self.image_field), folder, images)
+        try:
+            names = image_names(row.get(self.image_field), folder, images)
+        except CustosError as error:
+            raise FieldError(self.image_field, str(error), self.location(row)) from None
         is_path = isinstance(row.get(self.image_field), str)
         others = {key: value for key, value in row.items() if key != self.image_field}
         return {**(row if is_path else others), "images": list(names)}

@@ -158,7 +158,7 @@ def check_ids(rows: Iterable[Row]) -> None:
 
 
 def check_output(out: Path, source: Path) -> None:
-    """Raise ``CustosError`` unless ``write_graded`` can write a file without loss of its source."""
+    """Raise ``CustosError`` unless a path suits ``write_graded`` and is not that of the source."""
     if out.suffix not in GRADED_SUFFIXES:
         raise CustosError(
             f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"

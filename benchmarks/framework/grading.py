@@ -1,4 +1,4 @@
-"""From responses to a benchmark to requests for a judge, and from its verdicts to graded rows."""
+"""Grading of the responses to a benchmark: requests for a judge, and rows with its verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GradedRows:
-    """Rows in the benchmark's graded shape, and what the judge left open."""
+    """Rows in the benchmark's graded shape, and the statuses of the verdicts on them."""
 
     rows: list[Row]
     unscored: dict[int, str]
@@ -120,13 +120,13 @@ def time_and_cost(
     usage: Usage | None,
     prices: Prices | None,
 ) -> dict[str, Any]:
-    """Return what grading a file took, as ``build_table`` reads it.
+    """Return the time and cost of grading a file, as ``build_table`` takes them.
 
     Args:
         judge: Name of the judge.
         num_requests: Requests that the judge answered.
-        seconds: Running time; ``None`` where several runs shared the work, whose time and cost are
-            then not known.
+        seconds: Running time; ``None`` if several runs shared the work. Time and cost are then not
+            known.
         usage: Tokens that a server counted; ``None`` for a judge on this machine.
         prices: Prices of the tokens, where they are known.
 

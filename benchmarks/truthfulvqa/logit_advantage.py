@@ -71,7 +71,7 @@ def advantage(logits: Mapping[str, float], answer: str) -> Advantage:
 
 
 def advantage_loss(before: Advantage, after: Advantage) -> dict[str, float]:
-    """Return the LAL from one level to another, which is above 0 when the right option lost.
+    """Return the LAL from one level to another; it is above 0 when the right option lost ground.
 
     Returns:
         ``lal`` (logits), which is the sum of ``correct_degradation`` (the right option's loss) and
@@ -149,6 +149,7 @@ def _losses(levels: Mapping[int, Advantage]) -> dict[str, float]:
 
 
 def _read(result: Mapping[str, Any], row: int) -> tuple[str, int, Advantage]:
+    """Return the set, the level and the right option's lead of a result."""
     try:
         case, logits = result["case"], result["result"]["option_logits"]
         set_id, level, answer = str(case["set_id"]), case["level"], case["answer"]

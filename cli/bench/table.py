@@ -87,8 +87,9 @@ def _read_graded(benchmark: Benchmark, graded: Path) -> list[Row]:
     from benchmarks.framework.files import error_location
 
     pictures = graded.with_name(f"{graded.stem}-images")
+    items = _read_items(graded)
     with error_location(graded):
-        rows = [benchmark.with_images(row, graded.parent, pictures) for row in _read_items(graded)]
+        rows = [benchmark.with_images(row, graded.parent, pictures) for row in items]
         benchmark.scores(rows)
     return rows
 

@@ -86,9 +86,9 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
 
     The interval is Wilson's at the effective number of items: the number divided by the design
     effect (variance over that of independent labels of the same rate) and by the squared ratio of
-    Student's quantiles for groups and for items (Korn & Graubard 1998). Two further
-    rules are ours: a design effect below 1 counts as 1, and where every label is the same, the
-    items of a group count as one.
+    Student's quantiles for groups and for items (Korn & Graubard 1998). Two further rules are ours:
+    a design effect below 1 counts as 1, and where every label is the same, the items of a group
+    count as one.
 
     Args:
         values: Labels, 0 to 1. Shape ``[..., K]``.

@@ -1,1 +1,1 @@
-"""Verdicts on pairs of responses, compared with the choices of people."""
+"""Verdicts on pairs of responses, compared with people's choices."""

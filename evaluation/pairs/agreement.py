@@ -27,7 +27,8 @@ WINNERS = np.array([A, B])
 _HALF_CREDIT = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
 
 
-def _winner_rows(confusion: Floats) -> Floats:
+def _pairs_with_winner(confusion: Floats) -> Floats:
+    """Return the number of pairs on which people name a winner. Shape ``[...]``."""
     return np.asarray(confusion[..., WINNERS, :].sum(axis=(-2, -1)))
 
 
@@ -43,7 +44,7 @@ def accuracy_ties_excluded(confusion: Floats) -> Floats:
         Shape ``[...]``.
     """
     named = confusion[..., A, A] + confusion[..., B, B]
-    return metrics.ratio(named, _winner_rows(confusion))
+    return metrics.ratio(named, _pairs_with_winner(confusion))
 
 
 def accuracy_ties_half(confusion: Floats) -> Floats:
@@ -63,15 +64,15 @@ def loser_rate(confusion: Floats) -> Floats:
     figures lie near one minus accuracy: the two rates cannot be compared. Our rate, the accuracy
     with ties excluded and the judge's tie rate on the same pairs add up to 1.
     """
-    reversed_ = confusion[..., A, B] + confusion[..., B, A]
-    return metrics.ratio(reversed_, _winner_rows(confusion))
+    reversals = confusion[..., A, B] + confusion[..., B, A]
+    return metrics.ratio(reversals, _pairs_with_winner(confusion))
 
 
 PAIR_METRICS: Mapping[str, Metric] = {
     "accuracy_ties_counted": METRICS["accuracy"],
     "accuracy_ties_excluded": Metric(
         lambda tally: accuracy_ties_excluded(tally.confusion),
-        lambda tally: _winner_rows(tally.confusion),
+        lambda tally: _pairs_with_winner(tally.confusion),
         is_rate=True,
     ),
     "accuracy_ties_half": Metric(
@@ -80,7 +81,7 @@ PAIR_METRICS: Mapping[str, Metric] = {
     "kappa": METRICS["kappa"],
     "fpr_ours": Metric(
         lambda tally: loser_rate(tally.confusion),
-        lambda tally: _winner_rows(tally.confusion),
+        lambda tally: _pairs_with_winner(tally.confusion),
         is_rate=True,
     ),
     "ece_model": METRICS["ece"],

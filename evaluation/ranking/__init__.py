@@ -1,1 +1,1 @@
-"""Models ranked by the verdicts on their answers."""
+"""Rankings of models by the verdicts on their answers, and their agreement."""

@@ -1,1 +1,1 @@
-"""The report on one judge: figures, Markdown and pictures."""
+"""The report on one judge: figures, Markdown and plots."""

@@ -131,6 +131,12 @@ def test_a_cell_larger_than_the_csv_modules_limit(tmp_path: Path) -> None:
     assert len(row["text"]) == 200_000
 
 
+def test_what_is_no_picture_is_named_with_its_item(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(json.dumps([{**OFFICIAL["simplevqa"], "image": 7}]))
+    with pytest.raises(CustosError, match="item '1': field 'image': expected a path"):
+        get_benchmark("simplevqa").load(str(tmp_path / "x.json"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

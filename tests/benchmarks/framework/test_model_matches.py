@@ -12,7 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.model_matches import compare_rankings, pair_up, tournament_table
+from benchmarks.framework.model_matches import (
+    compare_rankings,
+    pair_up,
+    responses_by_id,
+    tournament_table,
+)
 from cli.main import app
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.match_results import MatchResults
@@ -58,6 +63,25 @@ def test_what_cannot_be_paired() -> None:
         pair_up(TRUTHFUL, items(1), responses(x=["1"]), task="truthful-pair")
     with pytest.raises(CustosError, match="no two models answered the same question"):
         pair_up(TRUTHFUL, items(1), {"x": {"q0": "1"}, "y": {"q9": "1"}}, task="truthful-pair")
+
+
+@pytest.mark.parametrize("answer", ["", "()", "E", "AB", "yes"])
+def test_an_answer_that_names_no_option(answer: str) -> None:
+    row = {**items(1)[0], "answer": answer}
+    said = responses(x=["1"], y=["2"])
+    with pytest.raises(CustosError, match="item 'q0': field 'answer': '.*' names none"):
+        pair_up(TRUTHFUL, [row], said, task="truthful-pair", with_reference=True)
+
+
+def test_responses_need_ids_of_their_own() -> None:
+    row = {"question_id": "q0", "response": "1"}
+    assert responses_by_id(TRUTHFUL, [row]) == {"q0": "1"}
+    with pytest.raises(CustosError, match="row 2: field 'question_id': 'q0' occurs twice"):
+        responses_by_id(TRUTHFUL, [row, row])
+    with pytest.raises(CustosError, match="row 1: field 'question_id': is missing"):
+        responses_by_id(TRUTHFUL, [{"response": "1"}])
+    with pytest.raises(CustosError, match="row 1: field 'response': is missing"):
+        responses_by_id(TRUTHFUL, [{"question_id": "q0"}])
 
 
 def test_ties_flips_and_failures() -> None:

@@ -39,6 +39,7 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     write(Path("unknown.json"), [{"id": "9_9", "response": "?"}])
     write(Path("nameless.json"), [{"response": "?"}])
     write(Path("logits.json"), [{"case": {}, "result": {}}])
+    write(Path("empty.json"), [])
     return tmp_path
 
 
@@ -46,6 +47,8 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     ("file", "message", "arguments"),
     [
         ("type.json", BAD_TYPE, ("table", "charthal", "--graded", "type.json")),
+        ("gone.json", "no such file", ("table", "charthal", "--graded", "gone.json")),
+        ("empty.json", "no items", ("table", "charthal", "--graded", "empty.json")),
         (
             "people.json",
             "row '0_0': field 'score'",
