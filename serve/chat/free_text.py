@@ -1,13 +1,18 @@
-"""Free text from an untrained backbone, for clients that ask for it by its own name."""
+"""Free text from an untrained backbone, for clients that want a chat model rather than a judge.
+
+They ask for the backbone by its own name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from judging import CustosError, Judge
 from judging.messages import Message
-from serve.chat.completion import Completion, complete
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
@@ -21,6 +26,16 @@ if TYPE_CHECKING:
 MAX_NEW_TOKENS = 4096
 """A larger ``max_tokens`` is taken as this. A reply that reaches it ends with ``length``."""
 DEFAULT_NEW_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A free text and how it ended."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: Literal["stop", "length"]
 
 
 def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
@@ -74,3 +89,51 @@ async def free_reply(
                 yield Ending(part.finish_reason, part.prompt_tokens, part.completion_tokens)
             else:
                 yield Piece(part)
+
+
+def complete(
+    judge: Judge,
+    conversation: Sequence[Message],
+    sampling: Sampling,
+    seed: int,
+    stop: str | None,
+    on_text: Callable[[str], None],
+) -> Completion:
+    """Continue a conversation with a judge's backbone.
+
+    Args:
+        judge: An untrained judge, as an adapter knows how to judge, but not how to chat.
+        conversation: The messages so far; control tokens in them are plain text.
+        sampling: Budget, temperature and nucleus.
+        seed: Seed of the sampling.
+        stop: Text that ends the answer and is left out of it.
+        on_text: Called with each new piece of the answer.
+
+    Raises:
+        ApiError: 422 if the conversation is longer than the model reads.
+        RequestRefused: If the model's server cannot read the conversation.
+        CustosError: If the model's server fails.
+    """
+    from judging.scoring.engine import texts_in_order
+    from judging.scoring.prompts import END_TOKEN
+
+    prompt = judge.encoder.encode_conversation(conversation)
+    num_tokens, max_tokens = len(prompt.suffix_ids), judge.backbone.context
+    if num_tokens >= max_tokens:
+        raise ApiError(
+            422, f"{num_tokens:,} tokens, but the model reads {max_tokens:,}", "messages"
+        )
+    budget = min(sampling.max_new_tokens, max_tokens - num_tokens)
+    batches = judge.engine.generate(
+        [prompt],
+        judge.encoder,
+        stop or END_TOKEN,
+        [seed],
+        replace(sampling, max_new_tokens=budget),
+        lambda _, piece: on_text(piece),
+    )
+    [text] = texts_in_order(batches)
+    if isinstance(text, CustosError):
+        raise text
+    finish_reason: Literal["stop", "length"] = "stop" if text.finished else "length"
+    return Completion(text.text, num_tokens, len(text.tokens), finish_reason)

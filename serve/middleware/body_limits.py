@@ -72,7 +72,7 @@ class _Body:
         except TimeoutError:
             self._is_over = True
             seconds = self._limits.body_seconds
-            raise ApiError(408, f"the body took longer than {seconds:g} seconds") from None
+            raise ApiError(408, f"the body took longer than {seconds:g} s") from None
         self._is_over = not message.get("more_body", False)
         self.num_held.take(len(message.get("body", b"")))
         return message

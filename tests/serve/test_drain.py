@@ -40,25 +40,25 @@ def process(pause_s: float) -> Iterator[tuple[subprocess.Popen[str], str]]:
     )
     try:
         assert started.stdout
-        found = re.search(r"at (http://\S+)", started.stdout.readline())
-        assert found
+        match = re.search(r"at (http://\S+)", started.stdout.readline())
+        assert match
         for _ in range(400):
             try:
-                if httpx.get(f"{found[1]}/health/ready").status_code == 200:
+                if httpx.get(f"{match[1]}/health/ready").status_code == 200:
                     break
             except httpx.ConnectError:
                 pass
             time.sleep(0.05)
         else:
             pytest.fail("never ready")
-        yield started, found[1]
+        yield started, match[1]
     finally:
         started.kill()
         started.wait()
 
 
 def test_a_signal_in_mid_load_loses_no_accepted_request() -> None:
-    async def one(client: httpx.AsyncClient, number: int) -> tuple[int, str]:
+    async def post(client: httpx.AsyncClient, number: int) -> tuple[int, str]:
         try:
             answer = await client.post("/judge", json=row(id=str(number)))
         except httpx.TransportError:  # not accepted: nobody listens any more
@@ -72,7 +72,7 @@ def test_a_signal_in_mid_load_loses_no_accepted_request() -> None:
         async with httpx.AsyncClient(base_url=address, timeout=30, limits=limits) as client:
             calls = []
             for number in range(100):
-                calls.append(asyncio.create_task(one(client, number)))
+                calls.append(asyncio.create_task(post(client, number)))
                 await asyncio.sleep(0.005)
                 if number == 50:
                     metrics = (await client.get("/metrics")).text

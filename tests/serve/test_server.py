@@ -74,14 +74,14 @@ def test_a_taken_port() -> None:
 def test_keys_come_from_a_file_or_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = "a" * 16, "b" * 40
-    monkeypatch.setenv("CUSTOS_API_KEYS", f" {one},{two} ,")
-    assert read_keys(None) == (one, two)
+    first, second = "a" * 16, "b" * 40
+    monkeypatch.setenv("CUSTOS_API_KEYS", f" {first},{second} ,")
+    assert read_keys(None) == (first, second)
     monkeypatch.delenv("CUSTOS_API_KEYS")
     assert read_keys(None) == ()
     file = tmp_path / "keys"
-    file.write_text(f"{two}\n\n{one}\n")
-    assert read_keys(file) == (two, one)
+    file.write_text(f"{second}\n\n{first}\n")
+    assert read_keys(file) == (second, first)
     for content in ("", "short\n"):
         file.write_text(content)
         with pytest.raises(CustosError, match="holds no key|at least 16 characters"):

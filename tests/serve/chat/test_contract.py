@@ -31,15 +31,15 @@ HIJACKS = (
 def filled(layout: PromptLayout, **fields: str) -> str:
     values = {name: fields.get(name, name) for name in FIELD.findall(layout.template)}
     before = f"Ours. {' '.join(layout.cues)}"
-    return before + "\n" + FIELD.sub(lambda found: values[found[1]], layout.template)
+    return before + "\n" + FIELD.sub(lambda match: values[match[1]], layout.template)
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
 def test_the_task_takes_what_is_cut_out(contract: Contract, layout: PromptLayout) -> None:
     task = get_task(contract.task)
     assert layout.variant in task.variants
-    found, fields = contract.read(layout.payload(right=True))
-    assert found is layout
+    read_layout, fields = contract.read(layout.payload(right=True))
+    assert read_layout is layout
     if "response" in fields:
         assert fields["response"] == layout.sample.right
     else:
@@ -64,12 +64,12 @@ def test_fields_come_back_or_are_refused(
     names = [name for name in dict.fromkeys(FIELD.findall(layout.template)) if name != "skip"]
     fields = {name: data.draw(texts, label=name) for name in names}
     try:
-        found, cut = contract.read(filled(layout, **fields))
+        read_layout, read_texts = contract.read(filled(layout, **fields))
     except ApiError as error:
         assert error.status == 422
         return
-    assert found == layout
-    assert cut == {name: text.strip() for name, text in fields.items()}
+    assert read_layout == layout
+    assert read_texts == {name: text.strip() for name, text in fields.items()}
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)

@@ -34,19 +34,19 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
         raise fault
 
     monkeypatch.setattr("serve.chat.free_text.complete", complete)
-    asked = {"model": "plain", "messages": user("Go on.")}
+    request_body = {"model": "plain", "messages": user("Go on.")}
     headers = {"X-Request-ID": "call-9"}
     with serving_judges({"plain": FakeJudge("plain")}) as address:
         with httpx.Client(base_url=address, headers=headers, timeout=60) as http:
-            answers = [http.post(URL, json={**asked, "stream": on}) for on in (False, True)]
+            answers = [http.post(URL, json={**request_body, "stream": on}) for on in (False, True)]
             begins = True
-            streamed = http.post(URL, json={**asked, "stream": True})
+            streamed = http.post(URL, json={**request_body, "stream": True})
     for answer in answers:
         assert answer.status_code == status
         assert says in answer.json()["error"]["message"]
     assert streamed.status_code == 200
-    *_, last, rest = streamed.text.split("\n\n")
-    assert rest == ""
+    *_, last, remainder = streamed.text.split("\n\n")
+    assert remainder == ""
     error = json.loads(last.removeprefix("data: "))["error"]
     assert says in error["message"]
     for text in (*(answer.text for answer in answers), streamed.text):
@@ -58,7 +58,7 @@ def test_a_backbone_known_only_by_its_words_is_not_offered_for_free_text() -> No
     judge = FakeJudge("far")
     judge.engine = type("Words", (), {"posterior": "approximate"})()
     with serving_judges({"far": judge}) as address, httpx.Client(base_url=address) as http:
-        names = {one["id"] for one in http.get("/v1/models").json()["data"]}
+        names = {model["id"] for model in http.get("/v1/models").json()["data"]}
         assert "custos/qa" in names
         assert "far" not in names
         answer = http.post(URL, json={"model": "far", "messages": user("Go on.")})

@@ -47,11 +47,11 @@ def test_a_verdict(sdk: openai.OpenAI) -> None:
 
 def test_streams(sdk: openai.OpenAI) -> None:
     contract = CHAT_CONTRACTS.get("truthful-pair")
-    asked = body(contract, contract.layouts[0])
+    fields = body(contract, contract.layouts[0])
     chunks = list(
-        sdk.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True})
+        sdk.chat.completions.create(**fields, stream=True, stream_options={"include_usage": True})
     )
-    text = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text.startswith("<critique>Because") and "<label>A</label>" in text
     assert len(chunks) > 4
     assert chunks[-1].usage and chunks[-1].usage.completion_tokens > 5
@@ -122,10 +122,10 @@ def test_a_plain_backbone_writes_freely(tiny_folders: Folders) -> None:
         {"role": "user", "content": [image, {"type": "text", "text": "How many boats?"}]},
     ]
     with serving_judges({"tiny": judge}) as address, client(address) as sdk:
-        asked: dict[str, Any] = {"model": "tiny", "messages": messages, "seed": 3, "max_tokens": 9}
-        reply = sdk.chat.completions.create(**asked)
-        again = sdk.chat.completions.create(**asked, stream=True)
-        text = "".join(chunk.choices[0].delta.content or "" for chunk in again)
+        fields: dict[str, Any] = {"model": "tiny", "messages": messages, "seed": 3, "max_tokens": 9}
+        reply = sdk.chat.completions.create(**fields)
+        streamed = sdk.chat.completions.create(**fields, stream=True)
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
         assert reply.choices[0].message.content == text
         assert reply.choices[0].finish_reason == "length"
         assert reply.usage and reply.usage.completion_tokens == 9
@@ -133,7 +133,7 @@ def test_a_plain_backbone_writes_freely(tiny_folders: Folders) -> None:
         assert (reply.model, reply.system_fingerprint) == ("tiny", judge.identity)
         for refused in ({"stop": ["a", "b"]}, {"logprobs": True}, {"presence_penalty": 1}):
             with pytest.raises(openai.UnprocessableEntityError):
-                sdk.chat.completions.create(**asked, **refused)
+                sdk.chat.completions.create(**fields, **refused)
 
 
 @pytest.mark.usefixtures("embedded")
@@ -142,17 +142,17 @@ def test_the_shipped_judge_grades_a_harness_s_prompts() -> None:
     question, reference = "What is the capital of France?", "Paris"
     with serving_judges({"embedded-qs": judge}) as address, client(address) as sdk:
         for response, grade in (("The capital is Paris.", "C"), ("It is Rome.", "I")):
-            asked = qa(
+            fields = qa(
                 response, question=question, reference=reference, logprobs=True, top_logprobs=2
             )
-            reply = sdk.chat.completions.create(**asked)
+            reply = sdk.chat.completions.create(**fields)
             [choice] = reply.choices
             assert choice.message.content == f"GRADE: {grade}"
             assert choice.logprobs and choice.logprobs.content
             assert choice.logprobs.content[1].logprob > math.log(0.5)
         assert reply.model == "custos/qa@embedded-qs"
         with pytest.raises(openai.UnprocessableEntityError, match="no prompt of inspect_ai"):
-            three = asked["messages"][0]["content"].replace("one of CI", "one of CPI")
+            prompt = fields["messages"][0]["content"].replace("one of CI", "one of CPI")
             sdk.chat.completions.create(
-                model="custos/qa", messages=[{"role": "user", "content": three}]
+                model="custos/qa", messages=[{"role": "user", "content": prompt}]
             )

@@ -18,8 +18,8 @@ from tests.serve.sockets import serving_judges
 URL = "/v1/chat/completions"
 
 
-def ask(http: httpx.Client, asked: Any) -> dict[str, Any]:
-    answer = http.post(URL, json=asked)
+def ask(http: httpx.Client, request_body: Any) -> dict[str, Any]:
+    answer = http.post(URL, json=request_body)
     assert answer.status_code == 200, answer.text
     reply: dict[str, Any] = answer.json()
     return reply
@@ -29,19 +29,19 @@ def text_of(reply: dict[str, Any]) -> str:
     return str(reply["choices"][0]["message"]["content"])
 
 
-def refused(http: httpx.Client, asked: Any, status: int = 422) -> dict[str, Any]:
-    answer = http.post(URL, json=asked)
+def refused(http: httpx.Client, request_body: Any, status: int = 422) -> dict[str, Any]:
+    answer = http.post(URL, json=request_body)
     assert answer.status_code == status, answer.text
     error: dict[str, Any] = answer.json()["error"]
     assert error.keys() == {"message", "type", "param", "code"}
     return error
 
 
-def chunks(http: httpx.Client, asked: Any) -> list[dict[str, Any]]:
-    answer = http.post(URL, json={**asked, "stream": True})
+def chunks(http: httpx.Client, request_body: Any) -> list[dict[str, Any]]:
+    answer = http.post(URL, json={**request_body, "stream": True})
     assert answer.headers["content-type"].startswith("text/event-stream")
-    *events, done, rest = answer.text.split("\n\n")
-    assert (done, rest) == ("data: [DONE]", "")
+    *events, done, remainder = answer.text.split("\n\n")
+    assert (done, remainder) == ("data: [DONE]", "")
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
@@ -52,28 +52,28 @@ def test_every_harness_gets_a_reply_it_can_read(
     words = layout.words or contract.words
     best = next(iter(words.values()))
     for right in (True, False):
-        asked = body(contract, layout, right=right)
-        reply = ask(http, asked)
+        request_body = body(contract, layout, right=right)
+        reply = ask(http, request_body)
         word = contract.parse(layout, text_of(reply))
         assert (word == best) is right, reply
         assert reply["model"] == f"custos/{contract.name}@knowing"
         assert reply["system_fingerprint"] == f"knowing/{contract.task}"
         assert reply["usage"]["total_tokens"] > reply["usage"]["prompt_tokens"] > 3
-        streamed = chunks(http, asked)
-        deltas = [one["choices"][0]["delta"].get("content", "") for one in streamed]
+        streamed = chunks(http, request_body)
+        deltas = [item["choices"][0]["delta"].get("content", "") for item in streamed]
         assert "".join(deltas) == text_of(reply)
         assert streamed[0]["choices"][0]["delta"]["role"] == "assistant"
         assert streamed[-1]["choices"][0]["finish_reason"] == "stop"
-        assert {one["model"] for one in streamed} == {reply["model"]}
+        assert {item["model"] for item in streamed} == {reply["model"]}
 
 
 def test_the_form_of_the_replies(http: httpx.Client) -> None:
-    forms = {
+    replies = {
         contract.name: text_of(ask(http, body(contract, contract.layouts[0])))
         for contract in CHAT_CONTRACTS
         if contract.name != "truthful-pair"
     }
-    assert forms == {
+    assert replies == {
         "chartom": "Correct",
         "charthal": "Score: 1",
         "compass-verifier": "A",
@@ -116,13 +116,13 @@ def test_log_probabilities_are_the_labels(http: httpx.Client) -> None:
     before, label = reply["choices"][0]["logprobs"]["content"]
     assert (before["token"], before["logprob"]) == ("GRADE: ", 0.0)
     assert label["token"] == "C"
-    chances = {one["token"]: math.exp(one["logprob"]) for one in label["top_logprobs"]}
-    assert chances.keys() == {"C", "I"}
-    assert math.fsum(chances.values()) == pytest.approx(1)
-    assert math.exp(label["logprob"]) == pytest.approx(chances["C"])
+    probabilities = {item["token"]: math.exp(item["logprob"]) for item in label["top_logprobs"]}
+    assert probabilities.keys() == {"C", "I"}
+    assert math.fsum(probabilities.values()) == pytest.approx(1)
+    assert math.exp(label["logprob"]) == pytest.approx(probabilities["C"])
     assert label["bytes"] == list(b"C")
-    one = ask(http, qa("x", logprobs=True, top_logprobs=1))["choices"][0]["logprobs"]["content"]
-    assert [top["token"] for top in one[1]["top_logprobs"]] == ["I"]
+    entries = ask(http, qa("x", logprobs=True, top_logprobs=1))["choices"][0]["logprobs"]["content"]
+    assert [top["token"] for top in entries[1]["top_logprobs"]] == ["I"]
     assert ask(http, qa("x"))["choices"][0]["logprobs"] is None
 
 
@@ -137,12 +137,12 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
 
 
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
-    wanted: Any = {"response_format": {"type": "json_object"}}
-    assert json.loads(text_of(ask(http, qa("x", **wanted)))) == {"grade": "I"}
+    options: Any = {"response_format": {"type": "json_object"}}
+    assert json.loads(text_of(ask(http, qa("x", **options)))) == {"grade": "I"}
     lmms = CHAT_CONTRACTS.get("lmms-eval")
-    assert text_of(ask(http, body(lmms, lmms.layouts[0], **wanted))) == '{"score": 1}'
+    assert text_of(ask(http, body(lmms, lmms.layouts[0], **options))) == '{"score": 1}'
     pair = CHAT_CONTRACTS.get("truthful-pair")
-    assert json.loads(text_of(ask(http, body(pair, pair.layouts[0], **wanted)))) == {"label": "A"}
+    assert json.loads(text_of(ask(http, body(pair, pair.layouts[0], **options)))) == {"label": "A"}
     schema: Any = {"response_format": {"type": "json_schema", "json_schema": {}}}
     assert refused(http, qa("x", **schema))["param"] == "response_format.type"
 
@@ -171,8 +171,8 @@ def test_pictures_seed_and_references_reach_the_judge(
 
 @pytest.mark.parametrize("text", ["hello", "Hello!", "ping"])
 def test_probes_are_answered(http: httpx.Client, text: str) -> None:
-    asked = {"model": "gpt-4o", "messages": user(text), "temperature": 0, "max_tokens": 2048}
-    assert text_of(ask(http, asked)) == "Hello, this is custos/qa@knowing."
+    request_body = {"model": "gpt-4o", "messages": user(text), "temperature": 0, "max_tokens": 2048}
+    assert text_of(ask(http, request_body)) == "Hello, this is custos/qa@knowing."
 
 
 def test_an_alias_answers_under_the_true_name(http: httpx.Client) -> None:
@@ -182,7 +182,7 @@ def test_an_alias_answers_under_the_true_name(http: httpx.Client) -> None:
 
 def test_models(http: httpx.Client) -> None:
     listed = http.get("/v1/models").json()
-    roots = {one["id"]: one["root"] for one in listed["data"]}
+    roots = {item["id"]: item["root"] for item in listed["data"]}
     assert roots == {
         **{f"custos/{name}": f"custos/{name}@knowing" for name in CHAT_CONTRACTS.names()},
         "gpt-4o": "custos/qa@knowing",
@@ -203,7 +203,7 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         for name in ("custos/qa@pairs", "custos/charthal", "one", "custos/nothing", "qa"):
             error = refused(http, {**qa("x"), "model": name}, 404)
             assert error["code"] == "model_not_found"
-        names = {one["id"] for one in http.get("/v1/models").json()["data"]}
+        names = {item["id"] for item in http.get("/v1/models").json()["data"]}
         assert {"custos/qa", "custos/qa@one", "custos/qa@two", "custos/truthful-pair"} <= names
 
 
@@ -215,7 +215,7 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
         with httpx.Client(base_url=address, timeout=20) as http:
             assert ask(http, qa("x"))["model"] == "custos/qa@first"
             names = http.get("/v1/models").json()["data"]
-    roots = {one["id"]: one["root"] for one in names}
+    roots = {item["id"]: item["root"] for item in names}
     assert roots["custos/charthal"] == "custos/charthal@later"
     assert {"custos/qa@first", "custos/qa@later", "custos/qa@zero"} <= roots.keys()
 
@@ -290,6 +290,6 @@ def test_keys_and_deadlines() -> None:
 def test_plain_backbones_are_listed_and_adapters_are_not() -> None:
     judges = {"plain": FakeJudge("plain"), "adapter": KnowingJudge("adapter", ("truthful-pair",))}
     with serving_judges(judges) as address:
-        names = {one["id"] for one in httpx.get(f"{address}/v1/models").json()["data"]}
+        names = {item["id"] for item in httpx.get(f"{address}/v1/models").json()["data"]}
     assert {"plain", "custos/truthful-pair", "custos/qa"} <= names
     assert "adapter" not in names

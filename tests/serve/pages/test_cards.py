@@ -19,6 +19,6 @@ def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
     judge = FakeJudge("embedded-qs")
     assert card("qs", judge)["n"] is None  # only its name is that of the shipped one
     judge.folder = folder
-    shown = card("qs", judge)
-    assert (shown["name"], shown["n"]) == ("qs", 7)
-    assert shown["rows"][0]["name"] == "embedded-qs"
+    fields = card("qs", judge)
+    assert (fields["name"], fields["n"]) == ("qs", 7)
+    assert fields["rows"][0]["name"] == "embedded-qs"

@@ -35,10 +35,10 @@ class PageJudge(FakeJudge):
 
     def __init__(self) -> None:
         super().__init__("fake", TASKS)
-        self.asked: list[JudgeRequest] = []
+        self.requests: list[JudgeRequest] = []
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        self.asked.append(request)
+        self.requests.append(request)
         verdict = super().verdict_on(request, confidence)
         if request.task != "truthful-pair":
             return verdict
@@ -86,9 +86,9 @@ def wait_for(browser: Chrome, text: str) -> str:
     try:
         WebDriverWait(browser, 10).until(shown)
     except TimeoutException:
-        told = browser.get_log("browser")  # type: ignore[no-untyped-call]
-        found = browser.find_element(By.ID, "answer").text
-        raise AssertionError(f"expected {text!r}, found {found!r}; browser: {told}") from None
+        log = browser.get_log("browser")  # type: ignore[no-untyped-call]
+        text_now = browser.find_element(By.ID, "answer").text
+        raise AssertionError(f"expected {text!r}, found {text_now!r}; browser: {log}") from None
     return browser.find_element(By.ID, "answer").text
 
 
@@ -139,13 +139,13 @@ def test_a_response_is_judged_by_keyboard_alone(
     browser.switch_to.active_element.send_keys("Paris", Keys.ENTER, " City of Paris ", Keys.TAB)
     browser.switch_to.active_element.send_keys(Keys.TAB)
     browser.switch_to.active_element.send_keys("It is Paris.", Keys.CONTROL, Keys.ENTER)
-    said = wait_for(browser, "Fingerprint")
-    assert said.startswith("Correct\nStatus: scored. Confidence 89.9 %.")
+    text_shown = wait_for(browser, "Fingerprint")
+    assert text_shown.startswith("Correct\nStatus: scored. Confidence 89.9 %.")
     [bar, _] = browser.find_elements(By.CSS_SELECTOR, "#answer progress")
     assert float(str(bar.get_attribute("value"))) == pytest.approx(0.899)
-    [asked] = judge.asked
-    assert asked.references == ("Paris", "City of Paris")
-    assert (asked.reference_mode, asked.response) == ("any", "It is Paris.")
+    [request] = judge.requests
+    assert request.references == ("Paris", "City of Paris")
+    assert (request.reference_mode, request.response) == ("any", "It is Paris.")
     assert_quiet(browser)
 
 
@@ -163,14 +163,20 @@ def test_a_pair_with_a_picture_is_judged_in_both_orders(
     assert browser.find_element(By.CSS_SELECTOR, "#thumbs img").is_displayed()
     field(browser, "critique").click()
     browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
-    said = wait_for(browser, "Fingerprint")
-    assert "The two orders disagree" in said and "Swapped: A and B change places" in said
-    assert said.count(NASTY) == 2  # shown as text, never as markup
+    text_shown = wait_for(browser, "Fingerprint")
+    assert (
+        "The two orders disagree" in text_shown and "Swapped: A and B change places" in text_shown
+    )
+    assert text_shown.count(NASTY) == 2  # shown as text, never as markup
     assert browser.title == "Playground · custos"
     assert len(browser.find_elements(By.CSS_SELECTOR, "#answer progress")) == 9
-    [asked] = judge.asked
-    assert (asked.mode, asked.order, asked.responses) == ("critique", "both", ("Yes.", NASTY))
-    assert asked.images[0].startswith("data:image/png;base64,")
+    [request] = judge.requests
+    assert (request.mode, request.order, request.responses) == (
+        "critique",
+        "both",
+        ("Yes.", NASTY),
+    )
+    assert request.images[0].startswith("data:image/png;base64,")
     assert_quiet(browser)
 
 
@@ -196,9 +202,9 @@ def test_a_dropped_picture_is_taken_and_can_be_removed(
 
 
 def test_what_the_judge_was_not_trained_on_cannot_be_chosen(browser: Chrome) -> None:
-    one = PageJudge()
-    one.rubrics = ("plain/all", "tolerance/any")
-    with serving(Service({"one": one, "every": PageJudge()})) as client:
+    narrow = PageJudge()
+    narrow.rubrics = ("plain/all", "tolerance/any")
+    with serving(Service({"one": narrow, "every": PageJudge()})) as client:
         open_page(browser, client)
 
         def modes() -> dict[str, tuple[bool, bool]]:
@@ -240,9 +246,9 @@ def test_the_calls_to_copy_work(client: httpx.Client, browser: Chrome, judge: Pa
     answer = subprocess.run(["bash", "-c", str(curl)], capture_output=True, check=True)
     assert json.loads(answer.stdout)["label"] == "Correct"
     python = str(browser.find_element(By.ID, "python").get_property("textContent"))
-    said = subprocess.run([sys.executable, "-c", python], capture_output=True, check=True)
-    assert said.stdout.strip() == b"Correct"
-    assert [asked.question for asked in judge.asked] == [question] * 3
+    printed = subprocess.run([sys.executable, "-c", python], capture_output=True, check=True)
+    assert printed.stdout.strip() == b"Correct"
+    assert [request.question for request in judge.requests] == [question] * 3
 
 
 @pytest.mark.parametrize("path", ["/", "/pages/judges", "/pages/queue"])
@@ -262,8 +268,8 @@ def test_a_phone_needs_no_sideways_scrolling(
 
 def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -> None:
     open_page(browser, client, "/pages/judges")
-    said = browser.find_element(By.TAG_NAME, "main").text
-    assert "hieval-qs, truthful-pair" in said and "Not measured" in said
+    text_shown = browser.find_element(By.TAG_NAME, "main").text
+    assert "hieval-qs, truthful-pair" in text_shown and "Not measured" in text_shown
 
 
 def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:

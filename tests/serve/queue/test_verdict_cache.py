@@ -27,7 +27,7 @@ def test_what_a_verdict_depends_on_is_in_the_key() -> None:
         request(metadata={"answerer": "x"}),
         request(task="hieval-qs", variant="plain"),
     ]
-    assert len({cache_key(judge, one) for one in same}) == 1
+    assert len({cache_key(judge, each) for each in same}) == 1
     different = [
         request(),
         request(question="What is the capital of Italy?"),
@@ -41,7 +41,7 @@ def test_what_a_verdict_depends_on_is_in_the_key() -> None:
         request(images=[picture(color="red")]),
         request(images=[picture(color="blue")]),
     ]
-    keys = {cache_key(judge, one) for one in different}
+    keys = {cache_key(judge, each) for each in different}
     keys.add(cache_key(FakeJudge("other"), request()))
     assert len(keys) == len(different) + 1
 
@@ -49,14 +49,14 @@ def test_what_a_verdict_depends_on_is_in_the_key() -> None:
 def test_critiques_without_a_seed_are_not_kept() -> None:
     judge = FakeJudge(tasks=("truthful-pair",))
     pair = {"task": "truthful-pair", "question": "q", "responses": ["a", "b"]}
-    drawn = {**pair, "mode": "critique"}
+    critique = {**pair, "mode": "critique"}
     assert cache_key(judge, JudgeRequest.model_validate(pair)) is not None
-    assert cache_key(judge, JudgeRequest.model_validate(drawn)) is None
-    seeded = cache_key(judge, JudgeRequest.model_validate({**drawn, "seed": 0}))
-    assert seeded is not None
-    assert seeded != cache_key(judge, JudgeRequest.model_validate({**pair, "seed": 0}))
-    longer = {**drawn, "seed": 0, "critique_tokens": 700}
-    assert seeded != cache_key(judge, JudgeRequest.model_validate(longer))
+    assert cache_key(judge, JudgeRequest.model_validate(critique)) is None
+    with_seed = cache_key(judge, JudgeRequest.model_validate({**critique, "seed": 0}))
+    assert with_seed is not None
+    assert with_seed != cache_key(judge, JudgeRequest.model_validate({**pair, "seed": 0}))
+    longer = {**critique, "seed": 0, "critique_tokens": 700}
+    assert with_seed != cache_key(judge, JudgeRequest.model_validate(longer))
 
 
 def test_the_same_question_is_graded_once_also_after_a_restart(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ HOST = "images.test"
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.server.asked.append((self.headers["Host"], self.path))  # type: ignore[attr-defined]
+        self.server.calls.append((self.headers["Host"], self.path))  # type: ignore[attr-defined]
         if self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "http://169.254.169.254/latest/meta-data")
@@ -68,7 +68,7 @@ def web(authority: trustme.CA) -> Iterator[HTTPServer]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(HOST).configure_cert(context)
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.asked = []  # type: ignore[attr-defined]
+        server.calls = []  # type: ignore[attr-defined]
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -108,7 +108,7 @@ def test_fetches_by_the_checked_address_under_the_hosts_own_name(
     images = fetcher(web, authority)
     source = fetch(images, f"https://{HOST}:{web.server_port}/a.png?b=c")
     assert num_pixels(source, "images", Limits()) == 63
-    assert web.asked == [(f"{HOST}:{web.server_port}", "/a.png?b=c")]  # type: ignore[attr-defined]
+    assert web.calls == [(f"{HOST}:{web.server_port}", "/a.png?b=c")]  # type: ignore[attr-defined]
 
 
 def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: trustme.CA) -> None:
@@ -146,13 +146,13 @@ def test_what_is_no_picture_is_refused(
 ) -> None:
     images = fetcher(web, authority)
     assert says in refusal(images, f"https://{HOST}:{web.server_port}{path}")
-    assert len(web.asked) == 1  # type: ignore[attr-defined]
+    assert len(web.calls) == 1  # type: ignore[attr-defined]
 
 
 def test_another_hosts_certificate_is_refused(web: HTTPServer, authority: trustme.CA) -> None:
     images = fetcher(web, authority, "other.test")
     assert "could not be fetched" in refusal(images, f"https://other.test:{web.server_port}/a.png")
-    assert web.asked == []  # type: ignore[attr-defined]
+    assert web.calls == []  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "addresses",
     [
         ["127.0.0.1"],
         ["10.0.0.1"],
@@ -209,8 +209,8 @@ def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
         [],
     ],
 )
-def test_a_name_that_points_inwards_is_not_connected_to(found: list[str]) -> None:
-    images = RemoteImages([HOST], 1000, resolve=lambda host, port: found)
+def test_a_name_that_points_inwards_is_not_connected_to(addresses: list[str]) -> None:
+    images = RemoteImages([HOST], 1000, resolve=lambda host, port: addresses)
     assert "could not be fetched" in refusal(images, f"https://{HOST}/a.png")
 
 

@@ -68,15 +68,15 @@ def test_what_another_server_says_stays_in_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = FakeJudge()
-    said = "field 'images': the server answered 400: secret"  # as if a field had been named
+    error_text = "field 'images': the server answered 400: secret"  # names a field
     monkeypatch.setattr(
-        judge, "verdict_on", lambda request, _: Verdict(status="judge_error", message=said)
+        judge, "verdict_on", lambda request, _: Verdict(status="judge_error", message=error_text)
     )
     with TestClient(create_app(Service({"a": judge}))) as client:
         answer = client.post("/judge", json=row(), headers={"X-Request-ID": "call-10"})
     message = answer.json()["message"]
     assert message == "the judge could not grade this; the log has it under request call-10"
-    assert f"request call-10: {said}" in caplog.text
+    assert f"request call-10: {error_text}" in caplog.text
 
 
 def test_streams_the_critique_then_the_verdict() -> None:

@@ -17,9 +17,11 @@ def test_a_reward_survives_the_service(tiny_folders: Folders) -> None:
     judge = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
     expected = list(judge.grade([JudgeRequest.model_validate(row) for row in ROWS]))
     with serving(Service({"tiny": judge})) as client:
-        told = client.post("/judge", json={"requests": ROWS}).json()["verdicts"]
-    found = [Verdict.model_validate(verdict) for verdict in told]
-    assert [one.score for one in found] == [pytest.approx(one.score) for one in expected]
-    assert len({one.score for one in found}) == len(ROWS)
+        rows = client.post("/judge", json={"requests": ROWS}).json()["verdicts"]
+    verdicts = [Verdict.model_validate(verdict) for verdict in rows]
+    assert [verdict.score for verdict in verdicts] == [
+        pytest.approx(verdict.score) for verdict in expected
+    ]
+    assert len({verdict.score for verdict in verdicts}) == len(ROWS)
     # Whoever trains on it may well need more digits than people read.
-    assert all(one.score != round(one.score or 0, 6) for one in found)
+    assert all(verdict.score != round(verdict.score or 0, 6) for verdict in verdicts)
