@@ -41,7 +41,7 @@ LENGTH_NAMES = {
     "preference": "Leaning to the longer response",
     "longer_against_people": "Longer chosen where people chose the shorter",
     "shorter_against_people": "Shorter chosen where people chose the longer",
-    "difference": "The former minus the latter",
+    "difference": "Difference of these two shares",
 }
 
 
@@ -126,7 +126,7 @@ def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return [
         *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
         *((f"Accuracy, {ORDERS[name]}", share) for name, share in order["accuracy"].items()),
-        ("What the second order adds", order["merged_minus_given"]),
+        ("Gain from the second order", order["merged_minus_given"]),
         ("Pairs on which the two orders disagree", order["flip_rate"]),
         *(
             (f"Leaning to the response shown first, {name}", bias)

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.framework.base import Benchmark
-from benchmarks.framework.report.report import (
-    interval_cells,
-    paper_tables,
-    sections,
-    summary_lines,
-)
+from benchmarks.framework.report.report import interval_cells, model_sections, paper_tables
 from evaluation.report.markdown import markdown_templates
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,13 +26,6 @@ def render_markdown(benchmark: Benchmark, table: Mapping[str, Any], source: str)
     return environment.get_template("report.md").render(
         benchmark=benchmark,
         source=source,
-        models=[
-            {
-                "name": name,
-                "summary": summary_lines(measured),
-                "sections": sections(measured["intervals"]),
-            }
-            for name, measured in table.get("models", {"": table}).items()
-        ],
+        models=model_sections(table),
         papers=paper_tables(benchmark, table),
     )

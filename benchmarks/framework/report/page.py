@@ -14,12 +14,7 @@ from benchmarks.framework.corrected_by_people import labels_of_both
 from benchmarks.framework.files import Row
 from benchmarks.framework.report.items import ItemView, thumbnails, view_items
 from benchmarks.framework.report.markdown import TEMPLATES
-from benchmarks.framework.report.report import (
-    interval_cells,
-    paper_tables,
-    sections,
-    summary_lines,
-)
+from benchmarks.framework.report.report import interval_cells, model_sections, paper_tables
 from benchmarks.framework.tables import in_order
 
 MAX_ITEMS = 2000
@@ -58,14 +53,7 @@ def render_html(
     return environment.get_template("page.html").render(
         benchmark=benchmark,
         source=source,
-        models=[
-            {
-                "name": name,
-                "summary": summary_lines(measured),
-                "sections": sections(measured["intervals"]),
-            }
-            for name, measured in table.get("models", {"": table}).items()
-        ],
+        models=model_sections(table),
         corrected=table.get("corrected"),
         papers=paper_tables(benchmark, table),
         charts=draw_charts(table.get("agreement")),

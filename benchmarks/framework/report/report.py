@@ -76,7 +76,7 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
     if unscored := {k: v for k, v in table["statuses"].items() if k != "scored"}:
         lines.append("not scored: " + ", ".join(f"{n} {status}" for status, n in unscored.items()))
     if run := table.get("run"):
-        time = "not measured (stopped once)"
+        time = "not known (several runs)"
         if run["seconds"] is not None:
             rate = run["requests"] / run["seconds"]
             time = f"{run['seconds']:.2f} s ({rate:.2f} requests a second)"
@@ -85,6 +85,23 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
     if corrected := table.get("corrected"):
         lines += _corrected_lines(corrected)
     return lines
+
+
+def model_sections(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the content of every model's part of a report.
+
+    Returns:
+        Per model ``name`` (empty if the table has one model), ``summary`` (as ``summary_lines``)
+        and ``sections``.
+    """
+    return [
+        {
+            "name": name,
+            "summary": summary_lines(measured),
+            "sections": sections(measured["intervals"]),
+        }
+        for name, measured in table.get("models", {"": table}).items()
+    ]
 
 
 def sections(intervals: Mapping[str, Any]) -> list[dict[str, Any]]:
