@@ -7,10 +7,12 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.framework.base import BENCHMARKS
+from judging.registry import Registry
 from judging.tasks.base import TASKS
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.markdown_pages import ROOT, Block, blocks
@@ -18,14 +20,14 @@ from tests.docs.markdown_pages import ROOT, Block, blocks
 EXAMPLES = [block for block in blocks(ROOT / "CONTRIBUTING.md") if block.title]
 CODE = [block for block in EXAMPLES if not block.title.startswith("tests/")]
 TESTS = [block for block in EXAMPLES if block.title.startswith("tests/")]
-REGISTRIES = (TASKS, BENCHMARKS, CHAT_CONTRACTS)
+REGISTRIES: tuple[Registry[Any], ...] = (TASKS, BENCHMARKS, CHAT_CONTRACTS)
 
 
 @pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put every example into its package, and take it out again."""
     for registry in REGISTRIES:
-        registry.names()  # type: ignore[attr-defined]  # declares what is there without examples
+        registry.names()  # declares what is there without examples
     for block in CODE:
         file = tmp_path / block.title
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -39,8 +41,8 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for block in CODE:
         sys.modules.pop(block.title.removesuffix(".py").replace("/", "."), None)
     for registry, entries in zip(REGISTRIES, before, strict=True):
-        registry.entries.clear()  # type: ignore[attr-defined]
-        registry.entries.update(entries)  # type: ignore[attr-defined]
+        registry.entries.clear()
+        registry.entries.update(entries)
 
 
 @pytest.mark.usefixtures("added")
