@@ -49,8 +49,8 @@ class FieldError(CustosError):
 
 
 class Missing(CustosError):
-    """What is fetched or made beforehand is not there: a backbone, a split."""
+    """A thing that must be fetched or made first and is not there: a backbone, a split."""
 
 
 class Unparsed(CustosError):
-    """A model's answer is none of the labels."""
+    """An answer of a model that is none of the labels."""

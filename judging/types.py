@@ -40,7 +40,7 @@ class JudgeRequest(_Record):
     """One question with its references and the response (or two) to be judged."""
 
     id: str = ""
-    """Caller's identifier; copied to the verdict, never shown to the judge or hashed."""
+    """The caller's identifier. It is copied to the verdict, never shown to the judge or hashed."""
     task: str = "hieval-qs"
     """Registered task name: what is asked and which labels may be answered."""
     variant: str = "plain"
@@ -64,11 +64,11 @@ class JudgeRequest(_Record):
     mode: Literal["score", "critique"] = "score"
     """``score``: decide at once. ``critique``: write a critique first, then decide."""
     critique_tokens: int = Field(default=512, ge=1, le=2048)
-    """Most tokens of a critique: one that runs on is cut and closed, and its label read."""
+    """Most tokens of a critique. A longer one is cut and closed, and its label is read."""
     seed: int = 0
     """Seed with which a critique is drawn."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """To slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""
+    """What to slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""
 
     @model_validator(mode="before")
     @classmethod
@@ -178,12 +178,12 @@ class Verdict(_Record):
     critique: str | None = None
     """The critique of the first pass, if one was asked for."""
     label_mass: float | None = None
-    """Probability the backbone puts on the declared labels, before renormalisation. Low means it
-    wanted to say something else."""
+    """Probability that the backbone gives the declared labels, before renormalisation. If it is
+    low, the backbone would have answered something else."""
     posterior: Literal["exact", "approximate"] | None = None
     """``None`` when a rule decided before any model ran (an empty response)."""
     passes: tuple[Pass, ...] = ()
-    """Readings that the verdict is merged from."""
+    """Passes that the verdict is merged from."""
     needs_review: bool = False
     """The two orders of a pair led to different labels."""
     truncated_input: bool = False

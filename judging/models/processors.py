@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from transformers import AutoImageProcessor, AutoTokenizer, ProcessorMixin
-from transformers import Qwen2_5_VLProcessor as _Qwen2_5_VLProcessor
-from transformers import Qwen3VLProcessor as _Qwen3VLProcessor
+from transformers import (
+    AutoImageProcessor,
+    AutoTokenizer,
+    ProcessorMixin,
+    Qwen2_5_VLProcessor,
+    Qwen3VLProcessor,
+)
 
 
-def _set_tokens(processor: Any, tokenizer: Any, names: dict[str, str]) -> None:
-    for attribute, default in names.items():
-        token = getattr(tokenizer, attribute, None) or default
-        setattr(processor, attribute, token)
-        setattr(processor, f"{attribute}_id", tokenizer.convert_tokens_to_ids(token))
+class _WithoutVideo:
+    """Makes a processor of a tokenizer and an image processor alone."""
+
+    special_tokens: ClassVar[dict[str, str]]
+    """Attribute of the processor to its token, for tokenizers that do not name it."""
+
+    def __init__(
+        self,
+        image_processor: Any = None,
+        tokenizer: Any = None,
+        chat_template: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for attribute, default in self.special_tokens.items():
+            token = getattr(tokenizer, attribute, None) or default
+            setattr(self, attribute, token)
+            setattr(self, f"{attribute}_id", tokenizer.convert_tokens_to_ids(token))
+        ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
 
 # The library's classes have no types, and strict mypy wants a mark on subclasses of them.
-class Qwen25ImageProcessor(_Qwen2_5_VLProcessor):  # type: ignore[misc]
+class Qwen25ImageProcessor(_WithoutVideo, Qwen2_5_VLProcessor):  # type: ignore[misc]
     """Qwen2.5-VL's processor for text and images."""
 
-    def __init__(
-        self,
-        image_processor: Any = None,
-        tokenizer: Any = None,
-        chat_template: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        _set_tokens(
-            self, tokenizer, {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>"}
-        )
-        ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+    special_tokens: ClassVar = {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>"}
 
 
-class Qwen3ImageProcessor(_Qwen3VLProcessor):  # type: ignore[misc]
+class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc]
     """Qwen3-VL's processor for text and images."""
 
-    def __init__(
-        self,
-        image_processor: Any = None,
-        tokenizer: Any = None,
-        chat_template: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        _set_tokens(
-            self,
-            tokenizer,
-            {
-                "image_token": "<|image_pad|>",
-                "video_token": "<|video_pad|>",
-                "vision_start_token": "<|vision_start|>",
-                "vision_end_token": "<|vision_end|>",
-            },
-        )
-        ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+    special_tokens: ClassVar = {
+        "image_token": "<|image_pad|>",
+        "video_token": "<|video_pad|>",
+        "vision_start_token": "<|vision_start|>",
+        "vision_end_token": "<|vision_end|>",
+    }
 
 
 def load_processor(source: str, model_type: str, revision: str = "main") -> Any:

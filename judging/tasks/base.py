@@ -132,12 +132,18 @@ class JudgeTask(ABC):
 class BareLabelTask(JudgeTask):
     """A task whose answer is a bare label and in which a rule decides an empty response."""
 
+    label_set: ClassVar[tuple[str, ...]] = ()
+    """The labels, best first. Tasks whose labels depend on the rubric override :meth:`labels`."""
     empty_label: ClassVar[str | None] = None
     """Label of an empty response; ``None`` if it cannot be judged."""
 
     def rubric(self, request: JudgeRequest) -> str:
         """Return the variant."""
         return request.variant
+
+    def labels(self, rubric: str) -> tuple[str, ...]:
+        """Return :attr:`label_set`."""
+        return self.label_set
 
     def rule(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request with an empty response; return ``None`` for others."""

@@ -86,6 +86,7 @@ class ChartHal(BareLabelTask):
     name = "charthal"
     variants = tuple(_RULES)
     required = ("question",)
+    label_set = (FAITHFUL, HALLUCINATED)
     empty_label = HALLUCINATED
 
     def check(self, request: JudgeRequest) -> None:
@@ -100,10 +101,6 @@ class ChartHal(BareLabelTask):
             f"You grade a response to a question about a chart. {_SITUATION[rubric]}\n"
             f"{_RULES[rubric]}\nAnswer with one digit: {FAITHFUL} or {HALLUCINATED}."
         )
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return ``1`` and ``0``."""
-        return (FAITHFUL, HALLUCINATED)
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
         """Return question, response and, where the rubric uses it, the reference."""

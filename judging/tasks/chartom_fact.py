@@ -31,6 +31,7 @@ class ChartomFact(BareLabelTask):
     name = "chartom-fact"
     variants = tuple(_RULES)
     required = ("question", "references")
+    label_set = (CORRECT, INCORRECT)
     empty_label = INCORRECT
 
     def instruction(self, rubric: str) -> str:
@@ -39,10 +40,6 @@ class ChartomFact(BareLabelTask):
             "You grade the final answer of a response to a question about a chart.\n"
             f"{_RULES[rubric]}\nAnswer with one word: {CORRECT} or {INCORRECT}."
         )
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return ``Correct`` and ``Incorrect``."""
-        return (CORRECT, INCORRECT)
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
         """Return question, numbered options, answer key and response."""

@@ -24,15 +24,12 @@ class ChartomJustification(BareLabelTask):
     name = "chartom-justification"
     variants = ("plain",)
     required = ("question", "references")
+    label_set = (NAMED, MISSED)
     empty_label = MISSED
 
     def instruction(self, rubric: str) -> str:
         """Return what counts as naming the manipulation."""
         return _INSTRUCTION
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return ``Named`` and ``Missed``."""
-        return (NAMED, MISSED)
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
         """Return the question on the chart, the planted manipulation and the justification."""

@@ -60,15 +60,12 @@ class SimpleVQA(BareLabelTask):
     name = "simplevqa"
     variants = ("english", "chinese")
     required = ("question", "references")
+    label_set = CONCLUSIONS
     empty_label = NOT_ATTEMPTED
 
     def instruction(self, rubric: str) -> str:
         """Return all criteria, in the language of the variant."""
         return _CHINESE if rubric == "chinese" else _ENGLISH
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return ``Correct``, ``Incorrect`` and ``Not attempted``."""
-        return CONCLUSIONS
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
         """Return question, reference and response."""

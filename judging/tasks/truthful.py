@@ -64,10 +64,7 @@ class _Pair(_Truthful):
     """A comparison of two responses, in both orders."""
 
     num_responses = 2
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return the labels for A better, B better and no difference."""
-        return (A, B, TIE)
+    label_set = (A, B, TIE)
 
     def unswap(self, label: str) -> str:
         """Exchange A and B."""
@@ -117,6 +114,7 @@ class TruthfulCritiqueScore(_Truthful):
     """Critique-Score: a critique of one response, then 0 to 10; two calls order a pair."""
 
     name = "truthful-critique-score"
+    label_set = tuple(map(str, range(10, -1, -1)))
     critique = CritiqueFormat("<critique>", "</critique>", "<score>", "</score>", False)
 
     def instruction(self, rubric: str) -> str:
@@ -128,10 +126,6 @@ class TruthfulCritiqueScore(_Truthful):
             "more so the better it is grounded and put.\n"
             "Answer as <critique>what decides</critique><score>number</score>."
         )
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return the numbers from 10 down to 0."""
-        return tuple(str(number) for number in range(10, -1, -1))
 
     def score(self, probabilities: Mapping[str, float]) -> float:
         """Return the posterior's mean, which is finer than its mode, so that few pairs tie."""
@@ -156,6 +150,7 @@ class TruthfulReward(_Truthful):
     """
 
     name = "truthful-reward"
+    label_set = ("Good", "Bad")
 
     def instruction(self, rubric: str) -> str:
         """Return aspects and the two labels."""
@@ -163,10 +158,6 @@ class TruthfulReward(_Truthful):
             "You judge a response to a question about an image.\n"
             f"{self.aspects(rubric)}\nAnswer with one word: Good or Bad."
         )
-
-    def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return the two labels whose log-odds are the reward."""
-        return ("Good", "Bad")
 
     def score(self, probabilities: Mapping[str, float]) -> float:
         """Return ``log P(Good) - log P(Bad)``."""
