@@ -15,7 +15,7 @@ from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.charthal.test_benchmark import item
 from tests.benchmarks.chartom.test_benchmark import item as chart
-from tests.benchmarks.simplevqa.test_benchmark import item as question
+from tests.benchmarks.simplevqa.made_up import item as question
 
 CHARTHAL = get_benchmark("charthal")
 

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import benchmark_names, get_benchmark
-from benchmarks.framework.files import read_file
+from benchmarks.framework.files import check_ids, read_file, write_graded
 from judging.errors import CustosError
 
 Row = dict[str, Any]
@@ -150,3 +150,80 @@ def test_tsv_files_that_do_not_fit(tmp_path: Path, content: str, message: str) -
     (tmp_path / "x.tsv").write_text(content)
     with pytest.raises(CustosError, match=message):
         list(read_file(tmp_path / "x.tsv"))
+
+
+ROWS = [{"id": "a", "x": 1}, {"id": "b", "x": 2}]
+
+
+def test_one_content_in_five_shapes(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text(json.dumps(ROWS))
+    (tmp_path / "keyed.json").write_text(json.dumps({"a": {"x": 1}, "b": {"x": 2}}))
+    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "table.parquet")
+    for name in ("list.json", "keyed.json", "lines.jsonl", "table.parquet"):
+        assert list(read_file(tmp_path / name)) == ROWS, name
+        assert get_benchmark("hieval").load(str(tmp_path / name))[0]["x"] == 1
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number, row in enumerate(ROWS):
+        pq.write_table(pa.Table.from_pylist([row]), parts / f"test-{number}-of-2.parquet")
+    (parts / "README.md").write_text("x")
+    assert [row["id"] for row in get_benchmark("hieval").load(str(parts))] == ["a", "b"]
+
+
+def test_items_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def load_dataset(*args: Any, **options: Any) -> datasets.Dataset:
+        asked.append((args[0], options["split"]))
+        return datasets.Dataset.from_list([{"data_id": 4, "image": {"bytes": png(), "path": None}}])
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    [row] = get_benchmark("simplevqa").load("lab/simplevqa", tmp_path)
+    assert asked == [("lab/simplevqa", "test")]
+    assert row["data_id"] == 4
+    assert "image" not in row  # bytes cannot be written to JSON
+    assert Path(row["images"][0]).read_bytes() == png()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.json", "{", "not valid JSON"),
+        ("x.json", '["a"]', "row 1: expected an object, got str"),
+        ("x.json", '{"a": 3}', "row 'a': expected an object, got int"),
+        ("x.jsonl", '{"a": 1}\nnope\n', "row 2: not valid JSON"),
+        ("x.csv", "a,b", "unknown kind of file"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(CustosError, match=message):
+        list(read_file(tmp_path / name))
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="no such file"):
+        list(read_file(tmp_path / "none.json"))
+    with pytest.raises(CustosError, match="file in this folder"):
+        get_benchmark("hieval").load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "keyed", "kind"),
+    [("jsonl", False, None), ("json", True, dict), ("json", False, list)],
+)
+def test_graded_rows_read_back(tmp_path: Path, suffix: str, keyed: bool, kind: Any) -> None:
+    path = tmp_path / f"out.{suffix}"
+    write_graded(path, ROWS, keyed)
+    assert list(read_file(path)) == ROWS
+    if kind:
+        assert isinstance(json.loads(path.read_text()), kind)
+
+
+def test_ids_are_checked() -> None:
+    check_ids(ROWS)
+    with pytest.raises(CustosError, match="row 2: field 'id': 'a' occurs twice"):
+        check_ids([ROWS[0], ROWS[0]])
+    with pytest.raises(CustosError, match="row 1: field 'id': is missing"):
+        check_ids([{"x": 1}])

@@ -1,36 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.compare import ScoredItems, compare_graded
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
-
-SIMPLEVQA = get_benchmark("simplevqa")
-
-
-def item(number: int = 1, said: Any = None, **fields: Any) -> dict[str, Any]:
-    row = {
-        "data_id": number,
-        "question": f"Who painted picture {number}?",
-        "answer": "Rembrandt",
-        "language": "EN",
-        "vqa_category": {"task_category": "AC", "subject_category": "AR"},
-        **fields,
-    }
-    return row if said is None else {**row, "judge_res": {"g4o_response": said}}
-
-
-def graded(conclusions: Sequence[Any], **fields: Any) -> list[dict[str, Any]]:
-    return [item(number, said, **fields) for number, said in enumerate(conclusions)]
+from tests.benchmarks.simplevqa.made_up import COMPLEX, SIMPLEVQA, graded, item, three_forms
 
 
 def test_every_spelling_of_a_conclusion_counts() -> None:
@@ -165,14 +145,6 @@ def test_published_figures_fit_their_columns_and_each_other() -> None:
         assert 2 * co * cga / (co + cga) == pytest.approx(f, abs=0.1)
 
 
-COMPLEX: dict[str, Any] = {
-    "question": "In what year was the person in the picture born?",
-    "answer": "1606",
-    "atomic_question": "Who is the person in the picture?",
-    "atomic_fact": "Rembrandt",
-}
-
-
 def test_the_prompts_of_every_style() -> None:
     row = item(**COMPLEX)
     assert SIMPLEVQA.prompts(row, "standard") == {"response": COMPLEX["question"]}
@@ -200,61 +172,6 @@ def test_each_form_is_judged_against_its_own_answer() -> None:
         ("7/Atomic-Given", ("1606",), "1606"),
     ]
     assert asked[1].question == COMPLEX["atomic_question"]
-
-
-def three_forms(letters: str, number: int) -> dict[str, Any]:
-    """ScoredItems item that is right (+) or not (-) as Origin, Atomic and Atomic-Given."""
-    row = item(number, **COMPLEX, response="x", atomic_response="y", atomic_given_response="z")
-    row["question"] += str(number)
-    labels = {"+": "Correct", "-": "Incorrect", "0": "Not attempted"}
-    verdicts = [Verdict(status="scored", label=labels[letter], judge="j") for letter in letters]
-    return SIMPLEVQA.graded_row(row, verdicts)
-
-
-def test_failures_are_put_down_to_seeing_or_knowing() -> None:
-    forms = ["+++", "+-+", "--+", "--+", "0-+", "-+-", "-+0", "---", "-++", "++-"]
-    rows = [three_forms(form, number) for number, form in enumerate(forms)]
-    lost = three_forms("+++", 99)
-    lost["cfq"]["Atomic"]["conclusion"] = None
-    cfq = SIMPLEVQA.table([*rows, lost, item(50, judge_res={"response": "A"})])["cfq"]
-    assert cfq == pytest.approx(
-        {
-            "Origin": 3 / 10,
-            "Atomic": 5 / 10,
-            "Atomic-Given": 6 / 10,
-            "did not see": 3 / 7,
-            "did not know": 2 / 7,
-            "neither saw nor knew": 1 / 7,
-            "saw and knew": 1 / 7,
-        }
-    )
-
-
-def test_a_file_without_atomic_answers_has_no_such_section() -> None:
-    table = SIMPLEVQA.table(graded("AB"))
-    assert "cfq" not in table
-    assert "calibration" not in table
-
-
-def test_stated_confidence_by_hand() -> None:
-    said = [("A", "Rembrandt [0.95]"), ("A", "Rembrandt [90%]"), ("B", "Rubens [0.9]")] + [
-        ("C", "no idea [0.1]"),
-        ("A", "Rembrandt"),
-        ("huh", "Rembrandt [0.2]"),
-    ]
-    rows = [item(n, conclusion, response=text) for n, (conclusion, text) in enumerate(said)]
-    calibration = SIMPLEVQA.table(rows)["calibration"]
-    assert calibration["accuracy"] == 2 / 4
-    assert calibration["confidence"] == pytest.approx((0.95 + 0.9 + 0.9 + 0.1) / 4)
-    assert calibration["by_confidence"] == {
-        "0.1-0.2": {"accuracy": 0},
-        "0.9-1.0": {"accuracy": 2 / 3},
-    }
-    stated, right = np.array([0.95, 0.9, 0.9, 0.1]), np.array([1, 1, 0, 0])
-    # Bins of equal mass: with fewer items than bins, one for each value of confidence.
-    groups = [stated == value for value in (0.95, 0.9, 0.1)]
-    expected = sum(abs(stated[g].mean() - right[g].mean()) * g.sum() for g in groups) / 4
-    assert calibration["ece"] == pytest.approx(expected)
 
 
 def test_rows_beside_the_published_ones() -> None:

@@ -8,7 +8,9 @@ from scipy import stats
 
 from evaluation.ranking.agreement import kendall_tau_b, ranking_agreement
 from evaluation.ranking.bradley_terry import Ratings
+from evaluation.report.report import build_report
 from judging.errors import CustosError
+from tests.evaluation.made_up import evaluation, example, scored, unscored
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
@@ -35,3 +37,34 @@ def test_agreement_of_rankings() -> None:
     assert (found["n"], found["draws"]) == (3, 2)
     with pytest.raises(CustosError, match="not of the same models"):
         ranking_agreement(one, Ratings(("p", "q", "s"), values, drawn))
+
+
+def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
+    examples, verdicts = evaluation(accuracy=1.0, questions=150)
+    made = build_report(examples, verdicts, seconds=1, command="", resamples=200)
+    ranking = made["answerer_ranking"]
+    assert list(ranking["answerers"]) == ["cat", "bee", "ant"]
+    assert ranking["kendall_tau"] == {"value": 1, "low": 1, "high": 1, "n": 3}
+    for row in ranking["answerers"].values():
+        assert row["people"] == row["judge"]
+        assert row["people"]["low"] < row["people"]["value"] < row["people"]["high"]
+
+
+def test_ranking_leaves_out_what_the_judge_left_out() -> None:
+    examples = [
+        example(label, id=str(n), question=f"q{n}", metadata={"answerer": "ab"[n % 2]})
+        for n, label in enumerate(("Correct", "Wrong", "Wrong", "Wrong", "Wrong", "Correct"))
+    ]
+    verdicts = [scored(item.label, id=item.id) for item in examples]
+    verdicts[2] = unscored("2")
+    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
+    answerers = made["answerer_ranking"]["answerers"]
+    assert {name: row["n"] for name, row in answerers.items()} == {"a": 2, "b": 3}
+    assert answerers["a"]["people"]["value"] == answerers["a"]["judge"]["value"] == 1 / 2
+
+
+def test_ranking_is_reversed_when_the_judge_says_the_opposite() -> None:
+    examples, _ = evaluation(questions=150)
+    verdicts = [scored("Wrong" if i.label == "Correct" else "Correct", id=i.id) for i in examples]
+    made = build_report(examples, verdicts, seconds=1, command="", resamples=50)
+    assert made["answerer_ranking"]["kendall_tau"]["value"] == -1

@@ -1,29 +1,22 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from evaluation.report.markdown import render_markdown
 from evaluation.report.report import build_report, versions, write_report
-from evaluation.slices import length_thirds
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
 from tests.evaluation.made_up_pairs import in_both_orders, pair
+from tests.evaluation.made_up_report import report
 
 ARCHITECTURE_KEYS = {
     "n", "coverage", "seconds", "items_per_second", "metrics", "per_class", "confusion", "slices",
     "baselines",
 }  # fmt: skip
 ARCHITECTURE_METRICS = {"accuracy", "kappa", "mcc", "macro_f1", "fpr", "ece", "brier", "nll"}
-
-
-def report(**options: Any) -> dict[str, Any]:
-    examples, verdicts = evaluation(unscored_every=9)
-    given: dict[str, Any] = {"seconds": 9.0, "command": "custos eval x", "resamples": 100}
-    return build_report(examples, verdicts, **(given | options))
 
 
 def test_keys_that_others_rely_on() -> None:
@@ -57,29 +50,6 @@ def test_truncated_input_is_counted() -> None:
     assert made["items_per_second"] is None
 
 
-def test_slices_divide_all_items() -> None:
-    slices = report()["slices"]
-    assert slices.keys() == {"answerer", "response_length", "task"}
-    for parts in slices.values():
-        assert sum(part["n"] for part in parts.values()) == 180
-        assert all({"accuracy", "kappa"} <= part.keys() for part in parts.values())
-    assert list(slices["response_length"]) == sorted(
-        slices["response_length"], key=lambda part: int(part.split("(")[1].split("-")[0])
-    )
-
-
-def test_slices_by_language_where_it_is_known() -> None:
-    examples = [
-        example(id="a", metadata={"language": "en"}),
-        example(id="b", metadata={"language": "zh"}),
-        example(id="c"),
-    ]
-    verdicts = [scored("Correct", id="a"), scored("Wrong", id="b"), scored("Correct", id="c")]
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
-    language = made["slices"]["language"]
-    assert {part: row["accuracy"]["value"] for part, row in language.items()} == {"en": 1, "zh": 0}
-
-
 def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     examples, _ = evaluation()
     right = [scored(item.label, id=item.id) for item in examples]
@@ -106,50 +76,6 @@ def test_rules_stay_away_from_labels_that_are_not_grades() -> None:
     assert list(made["baselines"]) == ["majority_label"]
     assert made["metrics"]["fpr"]["value"] is None
     assert made["answerer_ranking"] is None
-
-
-def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
-    examples, verdicts = evaluation(accuracy=1.0, questions=150)
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=200)
-    ranking = made["answerer_ranking"]
-    assert list(ranking["answerers"]) == ["cat", "bee", "ant"]
-    assert ranking["kendall_tau"] == {"value": 1, "low": 1, "high": 1, "n": 3}
-    for row in ranking["answerers"].values():
-        assert row["people"] == row["judge"]
-        assert row["people"]["low"] < row["people"]["value"] < row["people"]["high"]
-
-
-def test_ranking_leaves_out_what_the_judge_left_out() -> None:
-    examples = [
-        example(label, id=str(n), question=f"q{n}", metadata={"answerer": "ab"[n % 2]})
-        for n, label in enumerate(("Correct", "Wrong", "Wrong", "Wrong", "Wrong", "Correct"))
-    ]
-    verdicts = [scored(item.label, id=item.id) for item in examples]
-    verdicts[2] = unscored("2")
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
-    answerers = made["answerer_ranking"]["answerers"]
-    assert {name: row["n"] for name, row in answerers.items()} == {"a": 2, "b": 3}
-    assert answerers["a"]["people"]["value"] == answerers["a"]["judge"]["value"] == 1 / 2
-
-
-def test_length_thirds_are_equal_and_keep_ties_together() -> None:
-    def thirds(*lengths: int) -> list[str]:
-        return length_thirds([example(responses=("x" * length,)) for length in lengths])
-
-    short, middle, long = (
-        "short (1-2 characters)",
-        "middle (3-5 characters)",
-        "long (8-9 characters)",
-    )
-    assert thirds(9, 1, 5, 3, 8, 2) == [long, short, middle, middle, long, short]
-    assert thirds(4, 4, 4) == ["short (4-4 characters)"] * 3
-
-
-def test_ranking_is_reversed_when_the_judge_says_the_opposite() -> None:
-    examples, _ = evaluation(questions=150)
-    verdicts = [scored("Wrong" if i.label == "Correct" else "Correct", id=i.id) for i in examples]
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=50)
-    assert made["answerer_ranking"]["kendall_tau"]["value"] == -1
 
 
 def test_calibration_shows_before_only_when_given() -> None:

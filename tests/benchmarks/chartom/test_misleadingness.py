@@ -1,0 +1,128 @@
+"""Acceptable answers and the human misleadingness index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.chartom.misleadingness import acceptable_interval, hmi
+from judging.errors import CustosError
+
+# CHARTOM's Table 2: what 68 people answered about the dogs, on both charts of the pair.
+ORIGINAL = {
+    1: 5,
+    1.01: 1,
+    1.1: 5,
+    1.15: 1,
+    1.16: 1,
+    1.2: 24,
+    1.25: 5,
+    1.3: 5,
+    1.5: 6,
+    2: 3,
+    3: 2,
+} | {
+    250: 1,
+    300: 8,
+    345: 1,
+}
+
+
+MANIPULATED = {1: 4, 1.1: 2, 1.13: 1, 1.1666: 1, 1.2: 22, 1.25: 4, 1.26: 1, 1.3: 2, 1.5: 11} | {
+    5: 4,
+    6: 7,
+    30: 1,
+    56: 1,
+    300: 7,
+}
+
+
+positive = st.floats(1e-3, 1e6)
+
+
+def everyone(counts: dict[float, int]) -> list[float]:
+    return [answer for answer, count in counts.items() for _ in range(count)]
+
+
+def test_the_worked_example() -> None:
+    low, high = acceptable_interval(1.2, [6, 300])
+    assert low == -math.inf
+    assert high == pytest.approx(math.sqrt(7.2))
+    assert round(high, 2) == 2.68
+    assert len(everyone(ORIGINAL)) == len(everyone(MANIPULATED)) == 68
+    assert hmi(everyone(ORIGINAL), 1.2, [6, 300]) == 12 / 68
+    assert hmi(everyone(MANIPULATED), 1.2, [6, 300]) == 20 / 68
+    assert [round(n / 68, 2) for n in (12, 20)] == [0.18, 0.29]
+
+
+def test_the_originals_own_alternatives_alone_would_miss_the_published_value() -> None:
+    assert hmi(everyone(ORIGINAL), 1.2, [300]) == 10 / 68
+
+
+@pytest.mark.parametrize(
+    ("correct", "alternatives", "expected"),
+    [
+        (4, [], (-math.inf, math.inf)),
+        (4, [9], (-math.inf, 6)),
+        (4, [1], (2, math.inf)),
+        (4, [1, 0.01, 9, 100], (2, 6)),
+        (4, [4], (-math.inf, math.inf)),
+        (-4, [-9, -1], (-6, -2)),
+    ],
+)
+def test_bounds(
+    correct: float, alternatives: Sequence[float], expected: tuple[float, float]
+) -> None:
+    assert acceptable_interval(correct, alternatives) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("correct", "alternative"), [(0, 5), (2, -1), (2, 0)])
+def test_no_geometric_mean_across_zero(correct: float, alternative: float) -> None:
+    with pytest.raises(CustosError, match="must have the same sign"):
+        acceptable_interval(correct, [alternative])
+
+
+@settings(deadline=None)
+@given(positive, st.lists(positive, max_size=6), st.floats(0.01, 100))
+def test_the_interval_holds_the_key_and_no_alternative(
+    correct: float, alternatives: list[float], scale: float
+) -> None:
+    others = [a for a in alternatives if not math.isclose(a, correct, rel_tol=1e-6)]
+    low, high = acceptable_interval(correct, others)
+    assert low < correct < high
+    assert not any(low < other < high for other in others)
+    scaled = acceptable_interval(correct * scale, [other * scale for other in others])
+    assert scaled == pytest.approx((low * scale, high * scale))
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.none(), positive), min_size=1, max_size=20), positive, st.randoms())
+def test_hmi_is_a_share_that_ignores_order(
+    answers: list[float | None], correct: float, rng: Any
+) -> None:
+    found = hmi(answers, correct, [correct * 4])
+    assert 0 <= found <= 1
+    assert found * len(answers) == pytest.approx(round(found * len(answers)))
+    shuffled = list(answers)
+    rng.shuffle(shuffled)
+    assert hmi(shuffled, correct, [correct * 4]) == found
+    assert hmi([*answers, None], correct, [correct * 4]) >= found
+
+
+def test_both_ends_are_open_and_no_answer_is_not_acceptable() -> None:
+    assert hmi([2, 6, 2.001, 5.999], 4, [1, 9]) == 0.5
+    assert hmi([None, "", "no idea", math.nan], 4, [9]) == 1
+    assert hmi(["about 4", "4.0", 4], 4, [9]) == 0
+
+
+def test_choices_and_rankings_must_be_met_exactly() -> None:
+    assert hmi(["Bacteria", " bacteria.", "Tomainia", None], "Bacteria") == 0.5
+    whole = ("Aster", "Beech", "Cedar")
+    assert hmi([whole, ("Beech", "Aster", "Cedar"), whole[:2], None], whole) == 0.75
+    with pytest.raises(CustosError, match="at least one"):
+        hmi([], "Bacteria")
