@@ -46,8 +46,7 @@ class RemoteEngine:
 
     server: ModelServer
     tokenizer: Any
-    """Tokenizer of the model there. In an approximate engine any will do that can turn the tokens
-    of a prompt back into text."""
+    """Tokenizer of the model there; in an approximate engine the one that made the prompts."""
     posterior: Literal["exact", "approximate"]
     token_budget: int = 16384
     """Tokens worth handing over at once; the server makes its own batches."""
@@ -77,7 +76,9 @@ class RemoteEngine:
             CustosError: If the server is down, or refuses the key or the model.
         """
         ask = self._score_by_words if self.posterior == "approximate" else self._score_slots
-        return self._ask_each(prompts, lambda connection, row: ask(connection, prompts[row], tree))
+        return self._ask_each(
+            prompts, lambda connection, index: ask(connection, prompts[index], tree)
+        )
 
     def generate(
         self,
@@ -102,14 +103,14 @@ class RemoteEngine:
             CustosError: If the server is down, or refuses the key or the model.
         """
 
-        async def ask(connection: ServerConnection, row: int) -> GeneratedText:
-            return await self._generate(connection, prompts[row], stop, seeds[row], sampling)
+        async def ask(connection: ServerConnection, index: int) -> GeneratedText:
+            return await self._generate(connection, prompts[index], stop, seeds[index], sampling)
 
         texts = self._ask_each(prompts, ask)
         # Only now: ``on_text`` may ask this engine for scores, which starts an event loop.
-        for row, text in enumerate(texts):
+        for index, text in enumerate(texts):
             if on_text and isinstance(text, GeneratedText):
-                on_text(row, text.text)
+                on_text(index, text.text)
         yield TextBatch(self, range(len(texts)), texts)
 
     def _ask_each(
@@ -120,32 +121,32 @@ class RemoteEngine:
         """Return the result for every prompt, or why there is none.
 
         Raises:
-            CustosError: If there is none at all, and not because the prompts were refused.
+            CustosError: If no prompt has a result, and the server did not refuse them all.
         """
-        results: list[ResultT | CustosError] = [CustosError("not asked")] * len(prompts)
+        results: dict[int, ResultT | CustosError] = {}
 
-        async def ask_one(connection: ServerConnection, row: int) -> None:
+        async def ask_one(connection: ServerConnection, index: int) -> None:
             try:
-                results[row] = await ask(connection, row)
+                results[index] = await ask(connection, index)
             except ServerRefusal:
                 raise
             except CustosError as error:
-                results[row] = error
+                results[index] = error
 
         async def ask_all() -> None:
             async with ServerConnection(self.server) as connection, asyncio.TaskGroup() as group:
-                for row in range(len(prompts)):
-                    group.create_task(ask_one(connection, row))
+                for index in range(len(prompts)):
+                    group.create_task(ask_one(connection, index))
 
         try:
             asyncio.run(ask_all())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
-        errors = [result for result in results if isinstance(result, CustosError)]
+        errors = [result for result in results.values() if isinstance(result, CustosError)]
         faults = [e for e in errors if not isinstance(e, (RequestRefused, Unparsed))]
         if faults and len(errors) == len(prompts):
             raise faults[0]
-        return results
+        return [results[index] for index in range(len(prompts))]
 
     async def _score_slots(
         self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree

@@ -19,7 +19,7 @@ class FieldError(CustosError):
     Args:
         field: Dotted path of the field.
         message: What is wrong with it.
-        location: File and row, or whatever else holds the field; empty if the caller names it.
+        location: File and row, or other place of the field; empty if the caller adds it.
     """
 
     def __init__(self, field: str, message: str, location: str = "") -> None:

@@ -35,11 +35,11 @@ class TreeBatch:
     """``[3, B, S]`` int64, continuing after the prefix."""
     visible: Tensor
     """``[B, S, P + S]`` bool: which keys a query sees (prefix, earlier prompt, own ancestors)."""
-    kept: Tensor
+    logit_columns: Tensor
     """``[B, R]`` int64: columns whose logits are needed; padded with 0."""
     slots: Tensor
     """``[N, K]`` int64: where each prompt's slots (prompt end, then nodes) lie in the flattened
-    ``kept``; padded with 0."""
+    ``logit_columns``; padded with 0."""
     vision: dict[str, Tensor]
     """``pixel_values`` and ``image_grid_thw`` of all rows in order, or empty."""
 
@@ -50,7 +50,7 @@ class TreeBatch:
             self.input_ids.to(device, non_blocking=True),
             self.position_ids.to(device, non_blocking=True),
             self.visible.to(device, non_blocking=True),
-            self.kept.to(device, non_blocking=True),
+            self.logit_columns.to(device, non_blocking=True),
             self.slots.to(device, non_blocking=True),
             {name: value.to(device, non_blocking=True) for name, value in self.vision.items()},
         )
@@ -82,7 +82,7 @@ def make_tree_batch(
         raise ValueError("rows that share a prefix must have the same instruction")
     rows = rows or [[index] for index in range(len(prompts))]
     layouts = [_lay_out([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
-    # Few distinct widths: CPU kernels are made, and kept, per shape.
+    # Few distinct widths, as CPU kernels are made per shape.
     columns = -(-max(len(layout.tokens) for layout in layouts) // COLUMN_STEP) * COLUMN_STEP
     input_ids = torch.full((len(rows), columns), pad_id)
     position_ids = torch.zeros(3, len(rows), columns, dtype=torch.int64)
@@ -93,13 +93,13 @@ def make_tree_batch(
         position_ids[:, b, :width] = layout.positions
         visible[b, :width, :width] = layout.visible
     sees_prefix = torch.ones(len(rows), columns, len(prefix), dtype=torch.bool)
-    kept, slots = _index_slots(layouts, rows, max(tree.num_slots for tree in trees))
+    logit_columns, slots = _index_slots(layouts, rows, max(tree.num_slots for tree in trees))
     return TreeBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
         position_ids,
         torch.cat([sees_prefix, visible], dim=2),
-        kept,
+        logit_columns,
         slots,
         _concatenate_pictures([prompts[row[0]] for row in rows]),
     )
@@ -144,19 +144,19 @@ def _lay_out(members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: b
 def _index_slots(
     layouts: Sequence[_RowLayout], rows: Sequence[Sequence[int]], num_slots: int
 ) -> tuple[Tensor, Tensor]:
-    """Return ``kept`` and ``slots`` of a batch."""
+    """Return ``logit_columns`` and ``slots`` of a batch."""
     num_prompts = sum(map(len, rows))
-    num_kept = max(sum(map(len, layout.slots)) for layout in layouts)
-    kept = torch.zeros(len(rows), num_kept, dtype=torch.int64)
+    num_columns = max(sum(map(len, layout.slots)) for layout in layouts)
+    logit_columns = torch.zeros(len(rows), num_columns, dtype=torch.int64)
     slots = torch.zeros(num_prompts, num_slots, dtype=torch.int64)
     for b, (layout, members) in enumerate(zip(layouts, rows, strict=True)):
         start = 0
         for index, columns in zip(members, layout.slots, strict=True):
             end = start + len(columns)
-            kept[b, start:end] = torch.tensor(columns)
-            slots[index, : len(columns)] = b * num_kept + torch.arange(start, end)
+            logit_columns[b, start:end] = torch.tensor(columns)
+            slots[index, : len(columns)] = b * num_columns + torch.arange(start, end)
             start = end
-    return kept, slots
+    return logit_columns, slots
 
 
 def _concatenate_pictures(prompts: Sequence[EncodedPrompt]) -> dict[str, Tensor]:
@@ -229,7 +229,7 @@ class TreeModel(nn.Module):
             Slots a prompt does not have hold arbitrary values.
         """
         arguments = self._arguments(batch, prefix)
-        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.kept).logits
+        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.logit_columns).logits
         return logits.flatten(0, 1)[batch.slots]
 
     def begin(self, batch: TreeBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
@@ -237,7 +237,7 @@ class TreeModel(nn.Module):
         arguments = self._arguments(batch, prefix)
         cache = arguments["past_key_values"] or DynamicCache(config=self.backbone.config)
         arguments |= {"past_key_values": cache, "use_cache": True}
-        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.kept).logits
+        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.logit_columns).logits
         return logits.flatten(0, 1)[batch.slots], cache
 
     def resume(self, batch: TreeBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
@@ -261,7 +261,7 @@ class TreeModel(nn.Module):
             attention_mask=self._additive(torch.cat([in_cache, in_batch], dim=2)),
             past_key_values=cache,
             use_cache=True,
-            logits_to_keep=batch.kept,
+            logits_to_keep=batch.logit_columns,
         ).logits
         cache.crop(-batch.input_ids.shape[1])
         return logits.flatten(0, 1)[batch.slots]
@@ -274,8 +274,8 @@ class TreeModel(nn.Module):
         """
         # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
         states: Tensor = self._base.model(**self._arguments(batch, prefix)).last_hidden_state
-        kept = torch.take_along_dim(states, batch.kept[..., None], dim=1)
-        return kept.flatten(0, 1)[batch.slots]
+        selected = torch.take_along_dim(states, batch.logit_columns[..., None], dim=1)
+        return selected.flatten(0, 1)[batch.slots]
 
     def _arguments(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
         """Return the arguments of the backbone."""

@@ -1,4 +1,4 @@
-"""What can be asked of a judge. Adding a task is adding a file here."""
+"""The tasks of judges. Adding a task is adding a file here."""
 
 from judging.tasks.base import (
     TASKS,

@@ -46,7 +46,7 @@ class CritiqueFormat:
 
 
 class JudgeTask(ABC):
-    """What is asked of a judge: instruction, item layout, labels, and how an answer is read.
+    """A task of a judge: instruction, layout of the item, labels, and how an answer is read.
 
     The instruction and the label set may depend only on ``rubric(request)``, so that requests with
     the same rubric share one prefilled instruction and one label tree.

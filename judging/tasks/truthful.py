@@ -56,8 +56,8 @@ class _Truthful(BareLabelTask):
             fields.append(Field("Reference answer", " / ".join(request.references)))
         fields += [Field("Further criterion", text) for text in request.criteria]
         names = ("Response",) if len(request.responses) == 1 else ("Response A", "Response B")
-        shown = zip(names, request.responses, strict=True)
-        return (*fields, *(Field(name, text, is_response=True) for name, text in shown))
+        named = zip(names, request.responses, strict=True)
+        return (*fields, *(Field(name, text, is_response=True) for name, text in named))
 
 
 class _Pair(_Truthful):
