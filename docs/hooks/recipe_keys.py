@@ -56,13 +56,13 @@ def recipe_keys_page() -> str:
         parts += _description(section)
     for script, model in models.items():
         parts.append(f"## train/{script}.py\n")
-        own = [section for section in _sections(model) if section not in shared]
-        others = [key for key, _ in _sections(model) if (key, _) in shared]
-        keys = ", ".join(f"`{key}`" for key in others)
+        sections = _sections(model)
+        keys = ", ".join(f"`{key}`" for key, part in sections if (key, part) in shared)
         parts.append(f"Its recipes have the sections {keys}, and these keys:\n")
-        parts.append(field_table(model, frozenset(key for key, _ in _sections(model))))
-        for section in own:
-            parts += _description(section)
+        parts.append(field_table(model, frozenset(key for key, _ in sections)))
+        for section in sections:
+            if section not in shared:
+                parts += _description(section)
     return "\n".join(parts)
 
 
