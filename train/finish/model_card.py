@@ -40,6 +40,7 @@ def write_model_card(
     folder = recipe.run.output
     resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
+    packages = resolved["provenance"]["packages"]
     lines = [
         f"# {folder.name}",
         "",
@@ -49,16 +50,7 @@ def write_model_card(
         "",
         f"Measured on {report['n']} held-out items, 95 % intervals clustered by question:",
         "",
-        table(
-            ("judge", "accuracy", "kappa", "ECE"),
-            [
-                (name, *(with_interval(metrics.get(metric)) for metric in METRICS))
-                for name, metrics in {
-                    "this judge": report["metrics"],
-                    **report["baselines"],
-                }.items()
-            ],
-        ),
+        _metrics_table(report),
         "",
         *watched_table(progress, watched),
         "```",
@@ -66,12 +58,21 @@ def write_model_card(
         "```",
         "",
         f"Seed {recipe.run.seed}; hashes of its files and versions in `recipe.yaml`: "
-        + ", ".join(f"{k} {v}" for k, v in resolved["provenance"]["packages"].items())
+        + ", ".join(f"{name} {version}" for name, version in packages.items())
         + ".",
         "",
     ]
     with atomic_write(folder / "README.md") as file:
         file.write("\n".join(lines))
+
+
+def _metrics_table(report: Mapping[str, Any]) -> str:
+    graders = {"this judge": report["metrics"], **report["baselines"]}
+    rows = [
+        (name, *(with_interval(metrics.get(metric)) for metric in METRICS))
+        for name, metrics in graders.items()
+    ]
+    return table(("judge", "accuracy", "kappa", "ECE"), rows)
 
 
 def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:

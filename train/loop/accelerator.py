@@ -21,7 +21,7 @@ def make_accelerator(run: RunSection) -> Accelerator:
     On the CPU, one process takes all cores unless the user asked for another number of threads.
     """
     on_cpu = not torch.cuda.is_available()
-    if on_cpu and threads_are_the_launchers():
+    if on_cpu and launcher_set_threads():
         torch.set_num_threads(len(os.sched_getaffinity(0)))
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
     return Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)
@@ -32,12 +32,11 @@ def uses_autocast(run: RunSection, device: torch.device) -> bool:
     return run.precision == "bf16" and computes_bfloat16(device)
 
 
-def threads_are_the_launchers() -> bool:
-    """Return True if ``accelerate launch`` set one CPU thread for this process, not the user.
+def launcher_set_threads() -> bool:
+    """Return True if ``accelerate launch``, not the user, set one CPU thread for this process.
 
-    The launcher sets ``OMP_NUM_THREADS=1`` where the user set nothing. Which of the two did is seen
-    in the launcher's own environment and command line; where these cannot be read (no ``/proc``),
-    the user may have, and the answer is False.
+    The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing. Its own environment and
+    command line show whether he did. If they cannot be read (no ``/proc``), he may have: False.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get(_THREADS) != "1":
         return False

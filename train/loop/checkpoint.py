@@ -27,7 +27,7 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
-    """Give a folder to write into; it becomes ``final`` when the block ends without an error."""
+    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
     partial = final.parent / f".{final.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -116,9 +116,16 @@ def load_checkpoint(
     checkpoints = sorted(folder.glob("checkpoint-*"))
     if not checkpoints:
         return None
-    newest, parameters = checkpoints[-1], trainable(model)
+    newest = checkpoints[-1]
     state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
     _check_identity(folder, state.pop("identity", None), identity)
+    _restore(newest, trainable(model), optimizer)
+    return state
+
+
+def _restore(
+    newest: Path, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
+) -> None:
     weights = load_file(newest / "adapter.safetensors")
     shapes = {name: tensor.shape for name, tensor in weights.items()}
     if shapes != {name: parameter.shape for name, parameter in parameters.items()}:
@@ -134,7 +141,6 @@ def load_checkpoint(
                     key: moments[f"{name}.{key}"].to("cpu" if key == "step" else parameter.device)
                     for key in ("step", "exp_avg", "exp_avg_sq")
                 }
-    return state
 
 
 def _check_identity(

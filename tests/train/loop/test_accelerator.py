@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.train.made_up import recipe
-from train.loop.accelerator import make_accelerator, threads_are_the_launchers
+from train.loop.accelerator import launcher_set_threads, make_accelerator
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_one_process_takes_every_core_unless_told_otherwise(
 def test_two_processes_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert not threads_are_the_launchers()
+    assert not launcher_set_threads()
 
 
 def test_without_a_launcher_the_user_set_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert not threads_are_the_launchers()
+    assert not launcher_set_threads()
