@@ -57,7 +57,7 @@ class WarmupRecipe(Section):
     optim: OptimSection
     run: RunSection
     compiled: bool = True
-    """Compile the tower's blocks: a minute before the first step, half the time of each."""
+    """Compile the tower's blocks: the first step is slower, the others faster."""
 
 
 @command_line()

@@ -131,11 +131,11 @@ def test_bad_rows_are_named_before_anything_is_trained(
     bad = example(7, label="Partial")
     for split in ("val", "cal", "test"):
         path = tmp_path / f"{split}.jsonl"
-        kept = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
         write_split(path, [*examples(3), bad])
         where = "split 'val'" if split == "val" else str(path)
         assert f"error: {where}: row '7': field 'label': 'Partial' is" in _fails(capsys, recipe)
-        path.write_text(kept, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     assert not (tmp_path / "run").exists()
 
 

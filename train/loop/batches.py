@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from train.setup.data import Splits
+from train.setup.data import Splits, errors_at
 from train.setup.recipe import OptimSection
 
 # Rows are sorted by length within windows of this many micro-batches: little padding, much mixing.
@@ -99,13 +99,8 @@ class Rows:
         self.encoder = supervision.encoder
         self.rows: list[Row] = []
         for example in examples:
-            location = f"split '{split}': row '{example.id}'"
-            try:
+            with errors_at(f"split '{split}': row '{example.id}'"):
                 self.rows.append(self._row(example, supervision))
-            except FieldError as error:
-                raise error.at(location) from None
-            except CustosError as error:
-                raise CustosError(f"{location}: {error}") from None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -90,17 +91,24 @@ def check_graded_splits(splits: Splits, data: DataSection) -> None:
     for path, rows in ((data.cal, splits.cal), (data.test, splits.test)):
         readable: set[str] = set()
         for row in rows or ():
-            try:
+            with errors_at(f"{path}: row '{row.id}'"):
                 task = get_task(row.task)
                 task.check(row)
                 task.target(row)
                 for source in set(row.images) - readable:
                     read_image(source)
                     readable.add(source)
-            except FieldError as error:
-                raise error.at(f"{path}: row '{row.id}'") from None
-            except CustosError as error:
-                raise CustosError(f"{path}: row '{row.id}': {error}") from None
+
+
+@contextmanager
+def errors_at(location: str) -> Iterator[None]:
+    """Name the location in every known error that the block raises."""
+    try:
+        yield
+    except FieldError as error:
+        raise error.at(location) from None
+    except CustosError as error:
+        raise CustosError(f"{location}: {error}") from None
 
 
 def _without_answerer(splits: Splits, answerer: str) -> Splits:

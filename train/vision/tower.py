@@ -50,7 +50,7 @@ class EqualPictures:
 
     Args:
         tower: ``Qwen2_5_VisionTransformerPretrainedModel``; its parameters are used as they are.
-        compiled: Compile the blocks (needs a C++ compiler; takes a minute, halves the step).
+        compiled: Compile the blocks. That needs a C++ compiler and slows down the first step.
     """
 
     def __init__(self, tower: Any, *, compiled: bool) -> None:

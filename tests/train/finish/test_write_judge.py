@@ -12,14 +12,14 @@ from evaluation.report.plots import draw_learning_curve
 
 
 def test_the_learning_curve_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: dict[str, list[float]] = {}
+    curves: dict[str, list[float]] = {}
     plot = Axes.plot
 
     def note(self: Axes, x: Any, y: Any, **style: Any) -> Any:
-        drawn[style["label"]] = list(y)
+        curves[style["label"]] = list(y)
         return plot(self, x, y, **style)
 
     monkeypatch.setattr(Axes, "plot", note)
     entries = [{"step": i, "val_accuracy": i / 2, "stage1_accuracy": 1 - i / 2} for i in range(3)]
     draw_learning_curve(entries, tmp_path / "curve.png")
-    assert drawn["stage1 kept"] == [1.0, 0.5, 0.0]
+    assert curves["stage1 kept"] == [1.0, 0.5, 0.0]

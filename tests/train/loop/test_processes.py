@@ -14,13 +14,13 @@ from tests.train.loop import two_processes
 
 def test_two_processes_equal_one_with_twice_the_accumulation(small: str, tmp_path: Path) -> None:
     """Four micro-batches a step: four on one process, or two on each of two."""
-    one, two = tmp_path / "one", tmp_path / "two"
-    one.mkdir()
-    two.mkdir()
-    two_processes.run(small, one)
+    single, pair = tmp_path / "one", tmp_path / "two"
+    single.mkdir()
+    pair.mkdir()
+    two_processes.run(small, single)
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"),
-        *("-m", "tests.train.loop.two_processes", small, str(two)),
+        *("-m", "tests.train.loop.two_processes", small, str(pair)),
     ]
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -33,14 +33,14 @@ def test_two_processes_equal_one_with_twice_the_accumulation(small: str, tmp_pat
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    with safe_open(two / "after.safetensors", "pt") as file:
+    with safe_open(pair / "after.safetensors", "pt") as file:
         assert file.metadata()["processes"] == "2"
-    expected, found = (load_file(folder / "after.safetensors") for folder in (one, two))
-    assert expected.keys() == found.keys()
-    scores = found.pop("scores"), expected.pop("scores")
+    expected, parameters = (load_file(folder / "after.safetensors") for folder in (single, pair))
+    assert expected.keys() == parameters.keys()
+    scores = parameters.pop("scores"), expected.pop("scores")
     for name, parameter in expected.items():
         # float32 sums in another order; a gradient off by a factor would show a hundred times.
-        torch.testing.assert_close(found[name], parameter, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(parameters[name], parameter, rtol=1e-4, atol=1e-5)
     moved = max(p.abs().max() for name, p in expected.items() if "lora_B" in name)
     assert moved > 1e-3, "lora_B starts at zero, so training must have moved it"
     torch.testing.assert_close(*scores, rtol=1e-3, atol=1e-2)  # log-probabilities of about 20

@@ -62,9 +62,9 @@ def test_resuming_is_exact(
     assert whole.progress.best == resumed.progress.best
     for file in ("adapter.safetensors", "optimizer.safetensors"):
         expected = load_file(tmp_path / "whole" / "checkpoint-000012" / file)
-        found = load_file(tmp_path / "broken" / "checkpoint-000012" / file)
-        assert expected.keys() == found.keys()
-        assert all(torch.equal(expected[name], found[name]) for name in expected)
+        resumed_tensors = load_file(tmp_path / "broken" / "checkpoint-000012" / file)
+        assert expected.keys() == resumed_tensors.keys()
+        assert all(torch.equal(expected[name], resumed_tensors[name]) for name in expected)
     step = int(whole.progress.best["step"])
     best = [load_file(best_folder(tmp_path / run, step) / "adapter_model.safetensors")
             for run in ("whole", "broken")]  # fmt: skip
@@ -119,8 +119,8 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
         if killed_at is None:
             learner.fit()
             plan = [step for epoch in range(5) for step in learner.plan.epoch(epoch)]
-            wanted = [[row.example.id for rows in step for row in rows] for step in plan]
-            assert seen == wanted
+            planned = [[row.example.id for rows in step for row in rows] for step in plan]
+            assert seen == planned
         else:
             with pytest.raises(_KilledError):
                 learner.fit()

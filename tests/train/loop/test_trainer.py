@@ -42,9 +42,9 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
     assert validated[-1]["val_nll"] < 0.1
     best = max(validated, key=lambda entry: (entry["val_accuracy"], -entry["val_nll"]))
     assert progress.best == best
-    [kept] = tmp_path.glob("best-*")
-    assert kept == best_folder(tmp_path, int(best["step"]))
-    assert (kept / "adapter_model.safetensors").is_file()
+    [folder] = tmp_path.glob("best-*")
+    assert folder == best_folder(tmp_path, int(best["step"]))
+    assert (folder / "adapter_model.safetensors").is_file()
 
 
 def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:

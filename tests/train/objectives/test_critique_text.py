@@ -97,7 +97,7 @@ def test_log_probabilities_and_gradients_without_full_logits(
             ids = prompt.prefix_ids + prompt.suffix_ids
             expected -= row.example.weight * brute_force(reference, ids, answer, prompt.vision)
     gradients = []
-    for wanted in (True, False):
+    for with_targets in (True, False):
         adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
         batch = make_tree_batch(
             rows.prompts(rows.rows),
@@ -106,7 +106,7 @@ def test_log_probabilities_and_gradients_without_full_logits(
         )
         inputs = objective.inputs(rows.rows)
         model = TextModel(adapted)
-        if wanted:
+        if with_targets:
             outputs = model(batch, **inputs)
         else:
             logits = model(batch).log_softmax(-1)

@@ -27,7 +27,7 @@ def _examples(folder: Path) -> list[LabelledExample]:
     """Two questions about two pictures, every score, one replayed row without a picture."""
     pictures = [save_picture(folder / f"{i}.png", 60 + 40 * i, 80, seed=i) for i in range(2)]
     shared: dict[str, Any] = {"task": "hieval-ea", "references": ("7", "9")}
-    told = [
+    cases = [
         ("Correct", "The chart shows 7 and 9.", 0),
         ("Wrong; Reasoning Error", "Seven and nine make sixteen.", 0),
         ("Partial; Image Misunderstanding", "Only 7.", 1),
@@ -43,7 +43,7 @@ def _examples(folder: Path) -> list[LabelledExample]:
             images=(pictures[picture],),
             weight=1.0 + i,
         )
-        for i, (label, response, picture) in enumerate(told)
+        for i, (label, response, picture) in enumerate(cases)
     ]
     replayed = LabelledExample(
         id="old", question="How many?", references=("7",), responses=("8",), label="Wrong"
@@ -65,8 +65,8 @@ def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:
         image_token = model.get_base_model().config.image_token_id
         vision["mm_token_type_ids"] = (line == image_token).int()
     logits = model(input_ids=line, use_cache=False, **vision).logits[0]
-    found: Tensor = logits[len(ids) - 1 : -1].log_softmax(-1)
-    return found[torch.arange(len(tokens)), torch.tensor(tokens)]
+    logprobs: Tensor = logits[len(ids) - 1 : -1].log_softmax(-1)
+    return logprobs[torch.arange(len(tokens)), torch.tensor(tokens)]
 
 
 def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) -> Tensor:
@@ -158,12 +158,12 @@ def test_negatives_have_the_targets_score_and_another_type(
     assert every.candidates(_row(rows, "Correct"), 0) == []
     assert every.candidates(_row(rows, "Wrong"), 0) == [], "a replayed row has no error type"
     sampled = JointObjective(LAMBDA, "sampled", "whole", seed=0)
-    drawn = [sampled.candidates(row, step) for step in range(200)]
-    assert all(len(one) == 1 for one in drawn)
-    counts = {index: drawn.count([index]) for index in every.candidates(row, 0)}
+    samples = [sampled.candidates(row, step) for step in range(200)]
+    assert all(len(sample) == 1 for sample in samples)
+    counts = {index: samples.count([index]) for index in every.candidates(row, 0)}
     assert all(30 <= count <= 70 for count in counts.values()), counts
-    assert drawn == [sampled.candidates(row, step) for step in range(200)]
-    assert drawn != [JointObjective(LAMBDA, "sampled", "whole", 1).candidates(row, s)
+    assert samples == [sampled.candidates(row, step) for step in range(200)]
+    assert samples != [JointObjective(LAMBDA, "sampled", "whole", 1).candidates(row, s)
                      for s in range(200)]  # fmt: skip
 
 

@@ -66,10 +66,10 @@ def test_an_answerer_nobody_knows_is_refused(tmp_path: Path) -> None:
 def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: str) -> None:
     rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
     both = write_split(tmp_path / "both.jsonl", rows)
-    one = write_split(
+    single = write_split(
         tmp_path / "one.jsonl", [row for row in rows if row.metadata["answerer"] == only]
     )
-    section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: one})
+    section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: single})
     with pytest.raises(CustosError, match=rf"field 'data\.{split}': no rows are left with .*=ant"):
         read_splits(section)
 

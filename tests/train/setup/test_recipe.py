@@ -55,11 +55,11 @@ def test_defaults_are_the_papers(path: Path) -> None:
     ],
 )
 def test_overrides(path: Path, override: str, value: object) -> None:
-    found: Any = parse_recipe(Stage1Recipe, path, [override])
+    setting: Any = parse_recipe(Stage1Recipe, path, [override])
     for name in override.partition("=")[0].split("."):
-        found = getattr(found, name)
-    assert found == value
-    assert type(found) is type(value) or isinstance(value, Path)
+        setting = getattr(setting, name)
+    assert setting == value
+    assert type(setting) is type(value) or isinstance(value, Path)
 
 
 def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:

@@ -75,12 +75,12 @@ def test_data_made_anew_is_other_data(
         patch.setattr(Trainer, "save", save_and_die)
         hieval_stage1.main(arguments)
     data = tmp_path / "train.jsonl"
-    kept, hashed = data.read_text(encoding="utf-8"), file_sha256(data)
+    text, hashed = data.read_text(encoding="utf-8"), file_sha256(data)
     write_split(data, examples(24, 1000))
     with pytest.raises(SystemExit):
         hieval_stage1.main(arguments)
     assert f"holds another run (of other sha256.{data})" in capsys.readouterr().err
-    data.write_text(kept, encoding="utf-8")
+    data.write_text(text, encoding="utf-8")
 
     fit = Trainer.fit
 

@@ -37,12 +37,12 @@ def _from(folder: Path, init: Path, **adapter: Any) -> Stage1Recipe:
 
 
 def test_its_shape_is_recorded(tmp_path: Path, init: Path) -> None:
-    found = with_shape_of_init(_from(tmp_path, init, alpha=6, modules=("down", "q"))).adapter
-    assert (found.r, found.alpha, found.modules) == (2, 6, ("q", "down"))
+    adapter = with_shape_of_init(_from(tmp_path, init, alpha=6, modules=("down", "q"))).adapter
+    assert (adapter.r, adapter.alpha, adapter.modules) == (2, 6, ("q", "down"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("settings", "message"),
     [
         ({"r": 4}, "field 'adapter.r': 4: the adapter of adapter.init=.*init has 2"),
         ({"alpha": 64}, "field 'adapter.alpha': 64: .* has 6"),
@@ -50,20 +50,20 @@ def test_its_shape_is_recorded(tmp_path: Path, init: Path) -> None:
     ],
 )
 def test_another_shape_is_refused(
-    tmp_path: Path, init: Path, asked: dict[str, Any], message: str
+    tmp_path: Path, init: Path, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(CustosError, match=message):
-        with_shape_of_init(_from(tmp_path, init, **asked))
+        with_shape_of_init(_from(tmp_path, init, **settings))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_dropout_is_the_recipes(small: str, tmp_path: Path, init: Path, dropout: float) -> None:
     backbone = load_backbone(small, dtype="float32")
-    asked = with_shape_of_init(_from(tmp_path, init, dropout=dropout))
-    adapted = with_adapter(backbone, asked).model
+    started = with_shape_of_init(_from(tmp_path, init, dropout=dropout))
+    adapted = with_adapter(backbone, started).model
     layers = [module for module in adapted.modules() if isinstance(module, LoraLayer)]
-    found = {getattr(layer.lora_dropout["default"], "p", 0.0) for layer in layers}
-    assert found == {dropout}
+    rates = {getattr(layer.lora_dropout["default"], "p", 0.0) for layer in layers}
+    assert rates == {dropout}
     ids = torch.arange(5, 25)[None]
     for name, parameter in adapted.train().named_parameters():
         if "lora_B" in name:  # zero in a fresh adapter, which would hide dropout

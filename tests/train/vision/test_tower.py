@@ -26,14 +26,14 @@ def test_features_and_gradients_are_the_librarys(
 ) -> None:
     patches, grid = _patches(embedded, height, width, 3)
     tower = embedded.model.model.visual.float().requires_grad_(True)
-    found, middle, _ = EqualPictures(tower, compiled=False)(patches, grid)
-    weights = torch.randn(found.shape, generator=torch.Generator().manual_seed(1))
-    gradients = torch.autograd.grad((found * weights).sum(), list(tower.parameters()))
+    features, middle, _ = EqualPictures(tower, compiled=False)(patches, grid)
+    weights = torch.randn(features.shape, generator=torch.Generator().manual_seed(1))
+    gradients = torch.autograd.grad((features * weights).sum(), list(tower.parameters()))
     expected = torch.stack(
         list(embedded.model.model.get_image_features(patches, grid).pooler_output)
     )
     reference = torch.autograd.grad((expected * weights).sum(), list(tower.parameters()))
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
     for ours, theirs in zip(gradients, reference, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
     assert middle.shape == (3, height * width // 28**2, 4 * 192)
@@ -48,8 +48,8 @@ def test_the_middle_is_in_the_order_of_the_tokens(embedded: Backbone) -> None:
     hook.remove()
     order, _ = get_vision_window_index(grid, spatial_merge_size=2, window_size=112, patch_size=14)
     expected = torch.empty(160, 4 * 192)
-    for place, token in enumerate(order.tolist()):
-        expected[token] = seen[0][4 * place : 4 * place + 4].flatten()
+    for position, token in enumerate(order.tolist()):
+        expected[token] = seen[0][4 * position : 4 * position + 4].flatten()
     _, middle, _ = EqualPictures(tower, compiled=False)(patches, grid)
     torch.testing.assert_close(middle.flatten(0, 1), expected, rtol=1e-4, atol=1e-5)
 
@@ -73,13 +73,13 @@ def test_the_first_head_looks_where_the_librarys_does(embedded: Backbone) -> Non
     order, _ = get_vision_window_index(grid, spatial_merge_size=2, window_size=112, patch_size=14)
     expected = torch.zeros(2, 80, 80)
     for picture in range(2):
-        own = slice(320 * picture, 320 * (picture + 1))
-        weights = (query[own] @ key[own].T / width**0.5).softmax(-1)
+        patches_of_picture = slice(320 * picture, 320 * (picture + 1))
+        weights = (query[patches_of_picture] @ key[patches_of_picture].T / width**0.5).softmax(-1)
         tokens = (order[80 * picture : 80 * (picture + 1)] - 80 * picture).tolist()
-        for row, asking in enumerate(tokens):
-            for column, asked in enumerate(tokens):
+        for row, query_token in enumerate(tokens):
+            for column, key_token in enumerate(tokens):
                 block = weights[4 * row : 4 * row + 4, 4 * column : 4 * column + 4]
-                expected[picture, asking, asked] = block.sum() / 4
+                expected[picture, query_token, key_token] = block.sum() / 4
     _, _, looks = EqualPictures(tower, compiled=False)(patches, grid)
     torch.testing.assert_close(looks, expected, rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(looks.sum(-1), torch.ones(2, 80))
