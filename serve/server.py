@@ -49,7 +49,7 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
     if not (is_guarded or is_loopback(host)):
         raise CustosError(
             f"--host '{host}': other machines could call without a key; set CUSTOS_API_KEYS or "
-            "--api-key-file, or say --allow-open"
+            "--api-key-file, or give --allow-open"
         )
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

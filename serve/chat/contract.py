@@ -72,7 +72,7 @@ class Contract:
         if not readings:
             forms = "; or ".join(" ... ".join(layout.delimiters) for layout in self.layouts)
             raise ApiError(
-                422, f"this is no prompt of {self.harness} that is known here: {forms}", "messages"
+                422, f"not a known prompt of {self.harness}; its forms are: {forms}", "messages"
             )
         layout, fields = readings[0]
         if len(readings) > 1 or not fields.is_certain:

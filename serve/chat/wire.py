@@ -24,7 +24,7 @@ class Piece:
     logprobs: Mapping[str, float] | None = None
     """Log-probability of every word that could have stood here; ``None``: nothing else could."""
     word: str = ""
-    """The one of these words that stands here."""
+    """The word among them that stands here."""
 
 
 @dataclass(frozen=True)

@@ -113,5 +113,5 @@ def _rows(decoded: dict[str, Any], limits: Limits) -> list[Any]:
             "requests",
         )
     if unknown := sorted(decoded.keys() - {"requests"}):
-        raise ApiError(422, "not known beside 'requests'; only 'judge' is", unknown[0])
+        raise ApiError(422, "unknown field; beside 'requests' only 'judge' may stand", unknown[0])
     return rows

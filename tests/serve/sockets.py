@@ -44,12 +44,12 @@ def serving_judges(
         yield str(client.base_url).rstrip("/")
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    for _ in range(4000):
-        if condition():
-            return
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail("waited in vain")
         time.sleep(0.005)
-    pytest.fail("waited in vain")
 
 
 def send_raw(client: httpx.Client, content: bytes) -> socket.socket:

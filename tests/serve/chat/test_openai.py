@@ -151,7 +151,9 @@ def test_the_shipped_judge_grades_a_harness_s_prompts() -> None:
             assert choice.logprobs and choice.logprobs.content
             assert choice.logprobs.content[1].logprob > math.log(0.5)
         assert reply.model == "custos/qa@embedded-qs"
-        with pytest.raises(openai.UnprocessableEntityError, match="no prompt of inspect_ai"):
+        with pytest.raises(
+            openai.UnprocessableEntityError, match="not a known prompt of inspect_ai"
+        ):
             prompt = fields["messages"][0]["content"].replace("one of CI", "one of CPI")
             sdk.chat.completions.create(
                 model="custos/qa", messages=[{"role": "user", "content": prompt}]

@@ -236,7 +236,7 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
             "messages",
             "longer than 1,000,000 characters in all",
         ),
-        ({"messages": user("No marks.")}, "messages", "no prompt of inspect_ai"),
+        ({"messages": user("No marks.")}, "messages", "not a known prompt of inspect_ai"),
         ({"messages": [*user("a"), *user("b")]}, "messages", "one user message"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, "messages", "one user message"),
         (qa("x", question=""), "question", "needs it"),

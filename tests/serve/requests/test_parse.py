@@ -62,7 +62,7 @@ def test_unknown_judge_lists_the_known(client: TestClient) -> None:
         (row(seed="x"), "seed", "valid integer"),
         (row(references=["a", 3]), "references.1", "valid string"),
         ({"requests": {}}, "requests", "expected a list"),
-        ({"requests": [], "more": 1}, "more", "not known"),
+        ({"requests": [], "more": 1}, "more", "unknown field"),
         ({"requests": [row(), 3]}, "requests.1", "valid dictionary"),
         ({"requests": [row(), row(judge="first")]}, "requests.1.judge", "Extra inputs"),
         (
