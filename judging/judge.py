@@ -189,7 +189,7 @@ class Judge:
 
         Args:
             requests: Any number; a window of them is read ahead.
-            progress: Show a progress bar.
+            progress: Show a progress bar on standard error.
             calibrated: Apply the judge's calibration, where it has one.
             sampling: How critiques are drawn; default as :func:`critique_sampling` says.
             on_text: Called with each new piece of a critique.
@@ -200,14 +200,18 @@ class Judge:
         Raises:
             CustosError: If the engine fails as a whole.
         """
+        stream = iter(requests)
+        windows = iter(lambda: list(itertools.islice(stream, WINDOW)), [])
+        verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
+            self._grade_window(window, calibrated, sampling, on_text) for window in windows
+        )
         if progress:
+            from rich.console import Console
             from rich.progress import track
 
             total = len(requests) if isinstance(requests, Sequence) else None
-            requests = track(requests, "grading", total=total)
-        stream = iter(requests)
-        while window := list(itertools.islice(stream, WINDOW)):
-            yield from self._grade_window(window, calibrated, sampling, on_text)
+            verdicts = track(verdicts, "grading", total=total, console=Console(stderr=True))
+        yield from verdicts
 
     def _grade_window(
         self,

@@ -21,7 +21,11 @@ from train.setup.recipe import parse_recipe
 from train.setup.recipe_files import find_recipe
 
 QUICK = Plan(
-    minutes=1, rows=700, unseen="it has seen none like them", overrides=("optim.max_steps=2",)
+    minutes=1,
+    training=1,
+    rows=700,
+    unseen="it has seen none like them",
+    overrides=("optim.max_steps=2",),
 )
 
 
@@ -40,7 +44,7 @@ def test_the_recipe_takes_the_overrides_of_every_plan(plan: Plan) -> None:
     recipe = parse_recipe(Stage1Recipe, find_recipe("embedded/demo"), plan.overrides)
     assert recipe.run.output == demo.JUDGE
     assert recipe.data.test == demo.FOLDER / "data" / "test.jsonl"
-    assert plan.minutes < 15
+    assert plan.training < plan.minutes < 15
 
 
 def test_the_recipe_says_how_its_data_is_made() -> None:

@@ -205,6 +205,21 @@ def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [verdict.id for verdict in verdicts] == [str(i) for i in range(1, 23)]
 
 
+def test_the_progress_bar_counts_verdicts_on_standard_error(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(judge_module, "WINDOW", 4)
+    requests = list(_mixed_requests())
+    verdicts = judge.grade(requests, progress=True)
+    next(verdicts)
+    verdicts.close()  # type: ignore[attr-defined]
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "grading" in shown.err and "100%" not in shown.err
+    assert len(list(judge.grade(requests, progress=True))) == len(requests)
+    assert "100%" in capsys.readouterr().err
+
+
 def test_no_requests_no_verdicts(judge: Judge) -> None:
     assert list(judge.grade([])) == []
 
