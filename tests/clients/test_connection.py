@@ -63,7 +63,7 @@ def test_a_refused_request_is_not_repeated(fake: FakeServer, fault: Say) -> None
     assert len(fake.seen) == 1
 
 
-def test_nobody_listens() -> None:
+def test_a_server_that_is_not_there() -> None:
     to = ModelServer("http://127.0.0.1:9/v1", "m", first_wait=0.01, tries=2)
     with pytest.raises(CustosError, match=r"item 'q1': ConnectError .* \(2 tries\)"):
         ask(to)

@@ -73,7 +73,7 @@ def test_the_second_stage_keeps_its_own() -> None:
     assert choose_judge({"qs": CALIBRATED, "ea": EA}, asked(task="hieval-ea")) == "ea"
 
 
-def test_nobody_takes_it() -> None:
+def test_a_task_that_no_judge_takes() -> None:
     with pytest.raises(CustosError, match="field 'task': no judge here takes 'hieval-qs'"):
         choose_judge({"pairs": PAIRS}, asked())
     with pytest.raises(CustosError, match="field 'references'"):

@@ -39,7 +39,7 @@ def test_liger_where_it_is_installed_and_right(
         return installed
 
     monkeypatch.setattr(liger, "version", version)
-    monkeypatch.setattr(liger, "_liger", lambda *given: "liger")
+    monkeypatch.setattr(liger, "fused_token_logprobs", lambda *given: "liger")
     monkeypatch.setattr(liger, "chunked_token_logprobs", lambda *given: "chunks")
     hidden: Any = _Hidden(is_cuda)
     assert projected_token_logprobs(hidden, torch.ones(1), torch.ones(1)) == chosen

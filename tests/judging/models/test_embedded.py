@@ -15,7 +15,7 @@ from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.models import embedded
 from judging.models.backbones import Backbone, load_backbone
-from judging.models.embedded import _fetch_gguf as fetch_gguf
+from judging.models.embedded import fetch_gguf
 from tests.tiny import tiny_tokenizer
 
 
