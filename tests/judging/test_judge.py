@@ -21,7 +21,6 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import add_adapter, load_adapter
 from judging.models.backbones import load_backbone
-from judging.probabilities import best_label
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 from judging.tasks import base, get_task, judge_task
@@ -136,12 +135,6 @@ def test_an_error_analysis_verdict_has_score_type_and_marginals(tiny_folders: Fo
     )
     assert analysed.label == max(scores, key=scores.__getitem__)
     assert (empty.label, empty.error_type) == ("Wrong", "Other")
-
-
-def test_the_score_is_decided_before_its_type() -> None:
-    split = {"Correct": 0.4, "Wrong; A": 0.25, "Wrong; B": 0.35}
-    assert best_label(split) == "Wrong; B"
-    assert best_label({"Correct": 0.3, "Wrong": 0.7}) == "Wrong"
 
 
 def test_merging_keeps_the_adapters_scores(run_folder: Path, judge: Judge) -> None:
