@@ -1,9 +1,10 @@
 """Work that can be stopped at any moment and continued by the next run.
 
 A :class:`KeptFile` holds one result on every line, with its key: a digest of everything that the
-result depends on. The next run keeps the results whose input and judge are the same, and does the
-others again. A :class:`KeptResult` is a JSON file with one result and its key. :func:`locked` lets
-only one process at a time write either of them.
+result depends on. The next run keeps lines whose key has not changed: :meth:`KeptFile.matching`
+finds them anywhere in the file; :meth:`KeptFile.fill` keeps whole batches of them from the start of
+the file and does everything after them again. A :class:`KeptResult` is a JSON file with one result
+and its key. :func:`locked` lets only one process at a time write either of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ Line = TypeVar("Line", bound=KeptLine)
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock that keeps other processes from a file.
+    """Hold a lock on a file: other processes that ask for it with this function get an error.
 
     The lock is a file beside it, ``NAME.lock``; its folder is made if it is missing. The operating
     system frees the lock when the process dies.
@@ -101,7 +102,7 @@ class KeptFile(Generic[Line]):
     def matching(self, origins: Collection[Origin]) -> Iterator[Line]:
         """Return the lines of these origins, in the order of the file.
 
-        A last line that was cut off is deleted first, so that the next one starts a new line.
+        A last line that was cut off is deleted first, so that the next one appended is whole.
         """
         self._delete_torn_line()
         return (line for line in self.lines() if line.origin in origins)
@@ -121,9 +122,9 @@ class KeptFile(Generic[Line]):
     ) -> Iterator[int]:
         """Bring the file up to one line per item; yield the number of lines as it grows.
 
-        Lines of the same origin are kept in whole batches. So every batch has the same items as in
-        a run that was never stopped, which matters because a judge's last digits depend on the
-        other items of a batch.
+        Lines from the start of the file are kept while each has the origin of its item, in whole
+        batches. So every batch has the same items as in a run that was never stopped. This matters
+        because the last digits of a judge's result depend on the other items of its batch.
 
         Args:
             items: Returns the items; called several times.
@@ -144,8 +145,9 @@ class KeptFile(Generic[Line]):
     def keep_batches(self, origins: Iterable[Origin], batch: int) -> int:
         """Cut the file after the last whole batch whose lines are of these origins.
 
-        A line that is cut off, damaged or of another origin ends what is kept. The last batch of a
-        complete file counts as whole, however short it is.
+        The first line that is cut off, damaged or of another origin ends what is kept. If every
+        origin has its line and nothing follows, the whole file is kept, even if its last batch is
+        short.
 
         Returns:
             Number of lines in the file.

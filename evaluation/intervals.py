@@ -1,7 +1,7 @@
 """Intervals and tests for items that are not independent of each other.
 
 Answers to one question resemble each other, so questions are resampled, not answers. The items that
-are resampled together are a cluster. Every metric of this package is a function of sums over items.
+are resampled together are a cluster. A metric that is resampled is a function of sums over items.
 The sums are taken once per cluster, and a resample is a weighted sum of them, so that a thousand
 resamples are one matrix product.
 """
@@ -48,7 +48,7 @@ def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
 
     Args:
         rates: In ``[0, 1]``. Shape ``[...]``.
-        n: Number of items, above 0; a fraction where it is an effective number. Shape ``[...]``.
+        n: Number of items, above 0; an effective number may be a fraction. Shape ``[...]``.
 
     Returns:
         The lower and the upper ends. Shape ``[...]`` each.
@@ -151,8 +151,8 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
     """Return the interval of a rate from its resamples, shape ``[B]``.
 
-    At a rate of 0 or 1 all resamples agree. Wilson's interval is taken there, over as many
-    observations as there are ``clusters``.
+    At a rate of 0 or 1 all resamples agree and their interval would have no width. There this is
+    Wilson's interval with the number of ``clusters`` as ``n``.
     """
     if rate in (0.0, 1.0):
         return wilson_interval(rate * clusters, clusters)

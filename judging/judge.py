@@ -44,7 +44,7 @@ WINDOW = 512
 """Requests that are read ahead, to fill batches with prompts of similar length."""
 
 OnText = Callable[[JudgeRequest, Pass, str], None]
-"""Gets the request, the pass so far, and a new piece of its critique."""
+"""Called with the request, a pass that holds only the order of the responses, and new text."""
 
 
 class Judge:
@@ -300,14 +300,14 @@ class Judge:
         )
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
-        """Compute what a calibration is fitted on.
+        """Compute the uncalibrated log-probabilities that a calibration is fitted on.
 
         Args:
             requests: Valid requests of one rubric and mode.
 
         Returns:
-            Log-posterior ``[requests, labels]``: normalised over the labels, of a pair over both
-            orders.
+            Logarithm of each label's probability, shape ``[requests, labels]``. The probabilities
+            of a request sum to 1; for a pair judged in both orders they are the mean of the two.
 
         Raises:
             CustosError: If a request cannot be scored.

@@ -28,7 +28,7 @@ from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
 SCRIPT = Path(__file__)
-EMBEDDED = (
+WITHOUT_HUB = (
     "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
     "accelerate launch -m train.bradley_terry --config embedded/pair_bradley_terry"
 )
@@ -54,7 +54,7 @@ class BradleyTerryRecipe(Recipe):
     loss: PairSection = PairSection()
 
 
-@command_line(EMBEDDED)
+@command_line(WITHOUT_HUB)
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a reward judge."""
     recipe = load_recipe(BradleyTerryRecipe, SCRIPT, argv)

@@ -25,7 +25,7 @@ from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
 SCRIPT = Path(__file__)
-EMBEDDED = (
+WITHOUT_HUB = (
     "custos prep synthetic --worlds open --rows 2800 --val 100 --cal 200 --test 300 "
     "--out runs/demo/data && "
     "accelerate launch -m train.hieval_stage1 --config embedded/demo"
@@ -38,7 +38,7 @@ class Stage1Recipe(Recipe):
     loss: FocalSection = FocalSection()
 
 
-@command_line(EMBEDDED)
+@command_line(WITHOUT_HUB)
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a quick-score judge, calibrate it, and report on its test split."""
     recipe = load_recipe(Stage1Recipe, SCRIPT, argv)

@@ -28,7 +28,7 @@ from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
 SCRIPT = Path(__file__)
-EMBEDDED = (
+WITHOUT_HUB = (
     "custos prep charts --out runs/demo/charts --rows 260 --val 40 --cal 0 --test 0 && "
     "custos prep synthetic --worlds open --rows 2800 --out runs/demo/data && "
     "accelerate launch -m train.hieval_stage2 --config embedded/demo_ea"
@@ -48,7 +48,7 @@ class Stage2Recipe(Recipe):
         return super().files | {str(path): path for path in replayed if path}
 
 
-@command_line(EMBEDDED)
+@command_line(WITHOUT_HUB)
 def main(argv: Sequence[str] | None = None) -> None:
     """Train an error-analysis judge, calibrate it, and report on its test split."""
     recipe = load_recipe(Stage2Recipe, SCRIPT, argv)

@@ -31,7 +31,7 @@ from train.setup.starting_adapter import with_adapter, with_shape_of_init
 Task = Literal["truthful-pair", "truthful-pure-label"]
 
 SCRIPT = Path(__file__)
-EMBEDDED = (
+WITHOUT_HUB = (
     "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
     "accelerate launch -m train.truthful_judge --config embedded/pair"
 )
@@ -44,7 +44,7 @@ class TruthfulRecipe(Recipe):
     """Train every pair under this task, whatever task its row names."""
 
 
-@command_line(EMBEDDED)
+@command_line(WITHOUT_HUB)
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a judge that answers in text, calibrate it, and report on its test split."""
     recipe = load_recipe(TruthfulRecipe, SCRIPT, argv)

@@ -51,9 +51,12 @@ class Benchmark(ABC):
     tasks: ClassVar[tuple[str, ...]]
     """Judge tasks of its requests; empty when rules decide everything."""
     grade_fields: ClassVar[tuple[str, ...]]
-    """Fields that ``graded_row`` adds beside the verdicts; an item without them has no score."""
+    """Fields that ``graded_row`` adds beside the verdicts.
+
+    They are removed before people's labels are joined: no judge's grade is read as people's.
+    """
     headline: ClassVar[str]
-    """Name of what ``scores`` returns."""
+    """Name of the metric that ``scores`` returns."""
     full_score: ClassVar[float] = 1.0
     """Score of an item that is right throughout."""
     published: ClassVar[tuple[PublishedTable, ...]]
@@ -67,7 +70,7 @@ class Benchmark(ABC):
     """Ways of asking a model, the paper's main one first."""
     facets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that divide the items in a report (``a.b`` for a nested one), each with the values
-    that come first. The first two fields span its map of cells."""
+    that come first. The first two are the rows and columns of the report's map of scores."""
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items.
@@ -77,7 +80,8 @@ class Benchmark(ABC):
             images: Folder for pictures that come as bytes.
 
         Returns:
-            Rows as they are, with absolute picture paths in ``images``; bytes are left out.
+            The rows, with absolute picture paths or addresses in ``images``. Pictures that come as
+            bytes are saved in the folder, and their paths stand in place of the bytes.
 
         Raises:
             CustosError: If the source or a picture cannot be read.
@@ -88,7 +92,7 @@ class Benchmark(ABC):
     def with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
         """Return the row with absolute picture paths in ``images``.
 
-        A row that was loaded before is returned as it is.
+        A row that has ``images`` already is returned as it is.
 
         Args:
             row: Item as its file has it.
@@ -191,7 +195,8 @@ class Benchmark(ABC):
             table: Result of ``table``, with ``run`` (``seconds``, ``cost``) where it is known.
 
         Returns:
-            Source of a published table to row name to its figures, in that table's unit.
+            A dict from a published table's ``source`` to a dict from row name to figures, in the
+            unit of that table.
         """
         return {}
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from judging.scoring.label_tree import LabelTree
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
-"""Stated with two decimals, as in training."""
+"""The confidences that a judge can state, spelled as in training."""
 
 CONFIDENCE_TOKENS = 16
-"""Room for a confidence in words, a repeated tag included."""
+"""Most tokens of a confidence in words; leaves room for a model that repeats the opening tag."""
 
 Scorer = Callable[[Sequence[EncodedPrompt], "LabelTree"], Sequence["LabelLogprobs | CustosError"]]
 """``Engine.score``, or ``TextBatch.score`` for prompts that continue its texts."""
@@ -82,7 +82,8 @@ def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -
 
     Args:
         request: Request to judge.
-        sampling: Setting for all critiques; default as published, within the request's own budget.
+        sampling: Settings for all critiques; default TruthfulJudge's, with the request's
+            ``critique_tokens`` as the limit.
     """
     if request.mode != "critique":
         return None
@@ -208,7 +209,7 @@ class _Scoring:
         return self._add_confidences(scored, form, batch) if form.states_confidence else scored
 
     def add_posteriors(self, drafts: Sequence[_Draft], score: Scorer) -> list[_Draft]:
-        """Add the posterior over the labels, read after prompts that end before a label."""
+        """Add the probability of every label, scored at the end of each draft's prompt."""
         form = self.task.critique
         closing = form.label_closing if form else END_TOKEN
         tree = self.encoder.tree(self.task.labels(self.rubric), closing)
@@ -227,8 +228,8 @@ class _Scoring:
     ) -> list[_Draft]:
         """Add the likeliest stated confidence after each pass's own likeliest label.
 
-        Where labels are read in words, the confidence is what the words say; none if they say no
-        number.
+        An exact engine scores the values of ``CONFIDENCES`` and the likeliest is taken. Any other
+        engine writes text: its first number is taken, or ``None`` if that is no confidence.
         """
         between = self.encoder.text(form.label_closing) + self.encoder.text(form.confidence_opening)
         opening = self.encoder.text(form.label_opening)
@@ -251,7 +252,7 @@ class _Scoring:
     def _score_confidences(
         self, prompts: Sequence[EncodedPrompt], batch: TextBatch
     ) -> list[float | CustosError]:
-        # All are equally long: an end token would distinguish none and add a node for each.
+        # No confidence begins another, so they need no end token, which would add a node for each.
         tree = self.encoder.tree(CONFIDENCES, end="")
         scores = batch.score(prompts, tree) if prompts else []
         return [

@@ -24,8 +24,8 @@ LabelLogprobs = list[float]
 class Sampling:
     """How tokens are drawn; temperature 0 takes the likeliest one.
 
-    The defaults of temperature and top_p are TruthfulJudge's. It allows 2,048 new tokens; judges
-    trained on critiques need far fewer.
+    The defaults of temperature and top_p are TruthfulJudge's. The paper allows 2,048 new tokens;
+    judges that custos trains on critiques need far fewer.
     """
 
     max_new_tokens: int
@@ -49,7 +49,7 @@ class TextBatch:
 
     engine: Engine
     indices: Sequence[int]
-    """Which of the prompts the texts follow."""
+    """For each text, the index of its prompt in the list given to :meth:`Engine.generate`."""
     texts: Sequence[GeneratedText | CustosError]
     """One text per index, or why there is none."""
 
@@ -68,7 +68,10 @@ class Engine(Protocol):
 
     @property
     def posterior(self) -> Literal["exact", "approximate"]:
-        """Return ``exact`` if :meth:`score` gives the probability of every label."""
+        """Return ``exact`` if :meth:`score` gives the model's own probability of every label.
+
+        ``approximate`` means that the label is read from words that a server wrote.
+        """
         ...
 
     @property
@@ -109,7 +112,8 @@ class Engine(Protocol):
     ) -> Iterator[TextBatch]:
         """Generate a text after every prompt and yield the texts in finished batches.
 
-        Scoring what continues a batch is cheapest before the next batch is asked for.
+        Score prompts that continue a batch before you ask for the next batch: until then the engine
+        may still remember its texts.
 
         Args:
             prompts: Prompts of one rubric.

@@ -14,7 +14,7 @@ from judging.types import JudgeRequest, LabelledExample, Status
 
 @dataclass(frozen=True)
 class Field:
-    """A headed part of the item text. ``text`` comes from outside and is never trusted."""
+    """A heading and a text in the message to the judge; the text comes from users, untrusted."""
 
     heading: str
     text: str
@@ -87,7 +87,7 @@ class JudgeTask(ABC):
 
     @abstractmethod
     def labels(self, rubric: str) -> tuple[str, ...]:
-        """Return the full label strings, best first."""
+        """Return the label strings with their error type (``Wrong; Other``), best first."""
 
     @abstractmethod
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
@@ -106,11 +106,11 @@ class JudgeTask(ABC):
         return request.model_copy(update={"responses": request.responses[::-1]})
 
     def unswap(self, label: str) -> str:
-        """Return what the label of a swapped pair means for the pair as given."""
+        """Turn a label of the swapped pair into the label for the pair as given."""
         return label
 
     def score(self, probabilities: Mapping[str, float]) -> float | None:
-        """Return the number of a task that grades with one, from the posterior."""
+        """Return the grade as a number, from the probabilities; ``None`` if the task has none."""
         return None
 
     def score_range(self) -> tuple[float, float] | None:

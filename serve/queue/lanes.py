@@ -1,10 +1,12 @@
 """The order in which jobs go to the model: bookkeeping without threads and without a clock.
 
 Jobs wait in lanes, one for the scores and one for the texts of every judge. Lanes take turns. A
-turn is a window: the jobs that the model gets at once, of at most ``window_tokens``. So a judge
-waits for at most one window of every other lane. Within a lane the oldest job goes first. Later
-jobs about the same question go with it, as together they cost less than apart (``python -m
-experiments service_load``).
+turn is a window: the jobs that the model gets at once. A window of scores has at most
+``window_tokens``, unless its first job alone has more; a window of texts has at most
+``TEXTS_AT_ONCE`` jobs. So a lane with jobs waits for at most one window of every other lane, not
+counting windows of scores that interrupt a text (:class:`Pace`). Within a lane the oldest job goes
+first. Later jobs about the same question go with it, as together they cost less than apart
+(``custos load`` measures the service).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ TEXTS_AT_ONCE = 16
 RELATED_WINDOWS = 4
 """How far behind the oldest job, in windows, jobs about the same question are looked for."""
 RETURN_SHARE = 0.05
-"""Most of a window's time to wait for its callers to come back before the next window."""
+"""Longest wait for the next requests of a window's callers, as a share of the window's time."""
 MAX_RETRY_AFTER_S = 60
 Kind = Literal["score", "text"]
 
@@ -35,7 +37,7 @@ class Job:
     tokens: int
     """Estimate of its cost (:mod:`serve.queue.estimate`)."""
     request: JudgeRequest | None = None
-    """What to grade. A job without one writes a text, and nothing goes with it."""
+    """What to grade. A job without a request writes free text, and the model runs it alone."""
     is_dropped: bool = False
     """Nobody waits for it any more."""
 
@@ -50,7 +52,7 @@ class Lanes(Generic[JobT]):
         judges: Names of the judges.
         max_jobs: Most jobs that may wait.
         max_tokens: Most tokens that may wait.
-        window_tokens: Most tokens of a window.
+        window_tokens: Most tokens of a window of scores.
 
     Attributes:
         num_jobs: Jobs waiting.
@@ -71,7 +73,7 @@ class Lanes(Generic[JobT]):
         )
 
     def has_room(self, num_jobs: int = 1, tokens: int = 1) -> bool:
-        """Return whether jobs may be added; any number of them may if none waits."""
+        """Return whether jobs may be added; an empty queue takes jobs of any number and size."""
         return not self.num_jobs or (
             self.num_jobs + num_jobs <= self.max_jobs and self.tokens + tokens <= self.max_tokens
         )
@@ -131,8 +133,8 @@ class Lanes(Generic[JobT]):
     def _scores(self, jobs: Iterable[JobT]) -> list[JobT]:
         """Choose a window: the oldest job, the related ones, the next oldest, and so on.
 
-        Jobs that are there only because they are related take half of the window at most. So a
-        crowd about one question keeps a job waiting for at most twice its turn.
+        Related jobs take at most half of the window, and the oldest jobs take the rest in order. So
+        a crowd of jobs about one question at most about doubles another job's wait.
         """
         jobs_by_subject = self._by_subject(jobs)
         window: dict[JobT, None] = {}
@@ -195,7 +197,7 @@ class Pace:
         self.tokens_per_second = 0.0
         self._expected_jobs = 0
         self._expected_until = 0.0
-        self._scores_from = 0.0
+        self._scores_allowed_from = 0.0
 
     def count_scores(
         self, now: float, seconds: float, *, num_jobs: int, tokens: int, num_waiting: int
@@ -221,21 +223,21 @@ class Pace:
         return max(0.0, self._expected_until - now)
 
     def are_callers_back(self, num_waiting: int) -> bool:
-        """Return whether as many jobs wait as there were with the last window."""
+        """Return whether as many jobs wait as the last window had and left waiting together."""
         return num_waiting >= self._expected_jobs
 
     def may_interrupt_text(self, now: float) -> bool:
         """Return whether it is the turn of scores while a text is being written."""
-        return now >= self._scores_from
+        return now >= self._scores_allowed_from
 
     def count_interruption(self, start: float, end: float) -> None:
         """Let the text go on for as long as the scores between its tokens took.
 
         So a text at most halves the rate of scores, and scores at most halve the speed of a text.
         """
-        self._scores_from = end + (end - start)
+        self._scores_allowed_from = end + (end - start)
 
     def retry_after(self, tokens: int, window_tokens: int) -> int:
         """Return the whole seconds after which tokens that wait now should have been read."""
-        speed = self.tokens_per_second or window_tokens
+        speed = self.tokens_per_second or window_tokens  # At first, assume one window per second.
         return max(1, min(MAX_RETRY_AFTER_S, round(tokens / speed)))

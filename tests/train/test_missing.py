@@ -48,7 +48,7 @@ def test_a_missing_backbone_is_named(
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_runs_instead_is_there(script: object) -> None:
-    *preps, train = script.EMBEDDED.split(" && ")  # type: ignore[attr-defined]
+    *preps, train = script.WITHOUT_HUB.split(" && ")  # type: ignore[attr-defined]
     words = shlex.split(train)
     assert words[:4] == ["accelerate", "launch", "-m", script.__name__]  # type: ignore[attr-defined]
     text = find_recipe(words[-1]).read_text(encoding="utf-8")

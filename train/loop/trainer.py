@@ -43,15 +43,15 @@ class Progress:
     history: list[dict[str, float]] = field(default_factory=list)
     """Step with training loss, or step with the scores of a validation."""
     losses: list[float] = field(default_factory=list)
-    """Losses of the steps since the last entry that gave one."""
+    """Losses of the steps since a training loss was last written to ``history``."""
 
 
 class Trainer:
     """Trains an adapter on rows with an objective, and keeps the adapter that validates best.
 
-    The step's gradient is the gradient of the objective's sum over all micro-batches of the step on
-    all processes, divided by their total denominator: two processes give the same step as one
-    process with twice the accumulation.
+    In each step, losses are summed over all micro-batches of all processes and divided by their
+    total denominator. The gradient is that of the quotient. So two processes take the same step as
+    one process with twice as many micro-batches.
 
     Args:
         recipe: Validated recipe.
@@ -83,7 +83,7 @@ class Trainer:
         _check_processes(recipe, accelerator.num_processes)
         if run.gradient_checkpointing:
             backbone.model.activation_checkpointing_enable()
-            # Inputs need no gradient: the frozen vision tower would be back-propagated for nothing.
+            # With gradients of inputs, backpropagation would run through the frozen vision tower.
             backbone.model.disable_input_require_grads()
         tree_model = objective.model_class(backbone.model)
         self.parameters = list(trainable(tree_model).values())
@@ -143,7 +143,7 @@ class Trainer:
     def train_step(self, micro_batches: list[MicroBatch]) -> float:
         """Make one optimizer step and return the mean loss over all processes.
 
-        Rows that together weigh nothing change nothing and have a loss of 0.
+        If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
 
         Raises:
             CustosError: If the loss or the gradient is not finite.
@@ -162,7 +162,7 @@ class Trainer:
             with accelerator.no_sync(model) if not last else nullcontext():
                 outputs = self.runner.outputs(self.rows.train, rows, self.objective.inputs(rows))
                 loss = self.objective.loss_sum(outputs, rows, step) / denominator
-                # Wrappers average gradients over processes; the step needs their sum.
+                # The wrapper of several processes averages gradients; the step needs their sum.
                 accelerator.backward(loss * accelerator.num_processes)
             total += loss.detach()
         mean: float = accelerator.reduce(total, "sum").item()
@@ -196,7 +196,7 @@ class Trainer:
             self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
 
     def save(self) -> None:
-        """Write a checkpoint and delete best adapters that no checkpoint knows of any more."""
+        """Write a checkpoint, then delete every best adapter but the one that it names."""
         if self.accelerator.is_main_process:
             folder = self.recipe.run.output
             state = asdict(self.progress)
@@ -252,7 +252,7 @@ def _check_processes(recipe: Recipe, processes: int) -> None:
 
 
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
-    """Return what the best adapter has most of: accuracy, then likelihood."""
+    """Return the key that ranks adapters: higher accuracy first, then lower ``val_nll``."""
     return scores.get("val_accuracy", 0.0), -scores["val_nll"]
 
 
