@@ -85,8 +85,8 @@ FULL = Plan(minutes=7, training=5, rows=2800, unseen="it has seen none like them
 # A CPU without bfloat16 instructions computes in float32, several times slower. What it can train
 # from nothing in a quarter of an hour is no judge, so there training goes on from a shipped one.
 SHORT = Plan(
-    minutes=12,
-    training=8,
+    minutes=9,
+    training=5,
     rows=1200,
     unseen="the judge it started from was trained on other questions of this set",
     overrides=("adapter.init=embedded-qs", "optim.lr=5e-4"),
