@@ -75,7 +75,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installa
     # installation of this checkout stays out of sight.
     Path(here["purelib"], "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--python", str(folder), "install", "--quiet"]
-    subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True)
+    # The checkout is installed among the libraries, in the same version: pip must not look there.
+    subprocess.run([*pip, "--ignore-installed", "--no-deps", "--no-index", str(wheel)], check=True)
     return Installation(Path(here["scripts"]), work)
 
 
