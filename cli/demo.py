@@ -68,17 +68,17 @@ class Plan:
     """How much the demo trains."""
 
     minutes: int
-    """What all of it takes on two cores."""
+    """Minutes of the whole demo on two cores."""
     training: int
-    """What the training takes of them."""
+    """Minutes of the training alone."""
     rows: int
-    """Made-up answers, all splits together."""
+    """Number of made answers, all splits together."""
     unseen: str
-    """How the trained judge stands to the answers that people judged."""
+    """Words that say what the trained judge has seen of the answers that people judged."""
     overrides: tuple[str, ...] = ()
     """Keys of the recipe that differ."""
     note: tuple[str, ...] = ()
-    """Why they differ."""
+    """Lines that tell the user why they differ."""
 
 
 FULL = Plan(minutes=8, training=7, rows=2800, unseen="it has seen none like them")

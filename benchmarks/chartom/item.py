@@ -37,7 +37,7 @@ class ChartomItem(BaseModel):
     """For a ranking the items in order; for a choice the option's text, number from 1 or letter."""
     unit: str = ""
     manipulation: str = ""
-    """The planted manipulation; empty on original charts."""
+    """Name of the planted manipulation; empty on original charts."""
     hmi: float | None = None
     alternatives: tuple[float, ...] = ()
     human_answers: tuple[float | str | tuple[str, ...] | None, ...] = ()

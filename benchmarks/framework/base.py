@@ -34,7 +34,7 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class ItemScore:
-    """The headline score of one graded item."""
+    """Score of one graded item under the headline metric."""
 
     id: str
     cluster: str
@@ -65,7 +65,7 @@ class Benchmark(ABC):
     image_field: ClassVar[str | None] = None
     hub_split: ClassVar[str] = "test"
     keyed: ClassVar[bool] = False
-    """Whether its JSON files are objects from id to row; otherwise they are arrays."""
+    """True if its JSON files are objects from id to row, false if they are arrays."""
     styles: ClassVar[tuple[str, ...]] = ("standard",)
     """Ways of asking a model, the paper's main one first."""
     facets: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -17,7 +17,7 @@ from judging.errors import CustosError
 
 @dataclass(frozen=True)
 class ScoredItems:
-    """The scored items of a graded file."""
+    """Scored items of a graded file."""
 
     scores: Mapping[str, ItemScore]
     """By id; those without a score are left out."""

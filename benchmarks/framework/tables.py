@@ -27,7 +27,7 @@ class Ratio:
     """Weight of every column. Shape ``[S]``."""
     denominator: tuple[float, ...]
     is_rate: bool = True
-    """Whether it is a share of the items that the denominator counts."""
+    """True if it is a share of the items that the denominator counts."""
     scale: float = 1.0
 
     def of(self, sums: Floats) -> Floats:

@@ -22,7 +22,7 @@ MEASURES = ("lal", "lal_norm", "correct_degradation", "incorrect_amplification")
 
 
 class Advantage(NamedTuple):
-    """The right option's lead at one level, in logits."""
+    """Lead of the right option over the best other one at one level, in logits."""
 
     correct: float
     """``l(o*)``."""
