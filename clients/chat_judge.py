@@ -13,7 +13,7 @@ from judging.errors import CustosError
 from judging.fingerprint import digest
 from judging.messages import Message
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, Verdict, score_of, type_of
+from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
 from judging.verdicts import ruled_verdict
 
 GREEDY = Decoding(temperature=0.0)
@@ -53,6 +53,14 @@ class ChatJudge:
             }
         )
 
+    def _signature(self, request: JudgeRequest) -> Signature:
+        """Return what the verdict on a request says of this judge."""
+        return Signature(
+            judge_name=self.name,
+            rubric=get_task(request.task).full_rubric(request),
+            judge=self.fingerprint(request),
+        )
+
     def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
         """Grade requests, in order, many at once.
 
@@ -71,10 +79,10 @@ class ChatJudge:
                 task = get_task(request.task)
                 task.check(request)
             except CustosError as error:
-                verdicts[index] = Verdict.from_error(error, request)
+                verdicts[index] = Verdict.from_error(error, request, judge_name=self.name)
                 continue
             if ruling := task.rule(request):
-                verdicts[index] = ruled_verdict(request, ruling, self.fingerprint(request))
+                verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
             elif task.num_responses == 2 and request.order == "both":
                 orders_by_index[index] = (request, task.swap(request))
             else:
@@ -101,7 +109,7 @@ class ChatJudge:
         labels = []
         for order, reply in enumerate(replies):
             if isinstance(reply, CustosError):
-                return Verdict.from_error(reply, request)
+                return Verdict.from_error(reply, request, **self._signature(request))
             self.usage += reply.usage or Usage()
             label = task.parse(reply.text, task.rubric(request))
             if label is None:
@@ -109,7 +117,7 @@ class ChatJudge:
                     id=request.id,
                     status="truncated" if reply.finish_reason == "length" else "unparsed",
                     message=f"no label in the answer: {' '.join(reply.text.split()):.200}",
-                    judge=self.fingerprint(request),
+                    **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)
         agreed = len(set(labels)) == 1
@@ -120,7 +128,7 @@ class ChatJudge:
             error_type=(type_of(labels[0]) or None) if agreed else None,
             message=None if agreed else f"the orders disagree: {' and '.join(labels)}",
             needs_review=not agreed,
-            judge=self.fingerprint(request),
+            **self._signature(request),
         )
 
 

@@ -122,14 +122,17 @@ class AsyncJudgeClient:
                     "images": [picture_url(source) for source in request.images],
                 }
             except CustosError as error:
-                verdicts[index] = Verdict.from_error(error, request)
+                verdicts[index] = self._refusal(error, request)
         for index, outcome in zip(rows, await self._post(list(rows.values())), strict=True):
             verdicts[index] = (
-                outcome
-                if isinstance(outcome, Verdict)
-                else Verdict.from_error(outcome, batch[index])
+                outcome if isinstance(outcome, Verdict) else self._refusal(outcome, batch[index])
             )
         return [verdicts[index] for index in range(len(batch))]
+
+    def _refusal(self, error: CustosError, request: JudgeRequest) -> Verdict:
+        if self.judge is None:
+            return Verdict.from_error(error, request)
+        return Verdict.from_error(error, request, judge_name=self.judge)
 
     async def _post(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
         """Return a verdict or a refusal for every row; a refused call is sent again in halves."""

@@ -100,7 +100,7 @@ def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
 
     A label after a critique, and one of a single order of a pair, need calibrations of their own.
     """
-    key = f"{task.name}/{task.rubric(request)}"
+    key = task.full_rubric(request)
     if request.mode == "critique":
         key += "/critique"
     if task.num_responses == 2 and request.order == "given":

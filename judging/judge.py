@@ -32,7 +32,7 @@ from judging.scoring.ask_model import (
 from judging.scoring.engine import Engine, Sampling
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task, task_names
-from judging.types import JudgeRequest, Pass, Verdict
+from judging.types import JudgeRequest, Pass, Signature, Verdict
 from judging.verdicts import make_verdict, merge_passes, ruled_verdict
 
 if TYPE_CHECKING:
@@ -166,6 +166,14 @@ class Judge:
             )
         return self._fingerprints[key]
 
+    def _signature(self, request: JudgeRequest) -> Signature:
+        """Return what the verdict on a request says of this judge."""
+        return Signature(
+            judge_name=self.name,
+            rubric=get_task(request.task).full_rubric(request),
+            judge=self.fingerprint(request),
+        )
+
     def describe(self) -> dict[str, Any]:
         """Return the judge's entry in listings."""
         return {
@@ -226,13 +234,13 @@ class Judge:
             try:
                 task = self._task_of(request)
                 if ruling := task.rule(request):
-                    verdicts[index] = ruled_verdict(request, ruling, self.fingerprint(request))
+                    verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
                     continue
                 key = (task.name, task.rubric(request), critique_sampling(request, sampling))
                 prompts = make_ordered_prompts(index, request, task, self.encoder)
                 groups.setdefault(key, []).extend(prompts)
             except CustosError as error:
-                verdicts[index] = Verdict.from_error(error, request)
+                verdicts[index] = Verdict.from_error(error, request, judge_name=self.name)
 
         def report(prompt: OrderedPrompt, piece: str) -> None:
             if on_text:
@@ -279,9 +287,9 @@ class Judge:
     def _verdict(
         self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
     ) -> Verdict:
-        fingerprint = self.fingerprint(request)
+        signature = self._signature(request)
         if isinstance(passes, CustosError):
-            return Verdict.from_error(passes, request, fingerprint)
+            return Verdict.from_error(passes, request, **signature)
         task = get_task(request.task)
         records = [scored.record for scored in passes]
         probabilities = merge_passes(task, records)
@@ -296,7 +304,7 @@ class Judge:
             label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
             truncated_input=any(scored.truncated_input for scored in passes),
-            judge=fingerprint,
+            **signature,
         )
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:

@@ -6,7 +6,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack
 
 from pydantic import (
     BaseModel,
@@ -152,6 +152,14 @@ class Pass(_Record):
     """Confidence that the judge wrote after its critique."""
 
 
+class Signature(TypedDict, total=False):
+    """Who gave a verdict, and under what: fields of :class:`Verdict`, as far as they are known."""
+
+    judge_name: str
+    rubric: str
+    judge: str
+
+
 class Verdict(_Record):
     """A judge's answer. ``label`` is ``None`` whenever nothing was decided; there is no default."""
 
@@ -190,24 +198,30 @@ class Verdict(_Record):
     """Text was cut from the middle of a response to fit the budget."""
     message: str | None = None
     """Why there is no label, for every status but ``scored``."""
+    judge_name: str = ""
+    """Name of the judge."""
+    rubric: str = ""
+    """Task and rubric that the request was judged under, such as ``hieval-qs/plain/any``."""
     judge: str = ""
     """Fingerprint of everything that could change this verdict."""
     _field_error: tuple[str, str] | None = None
 
     @classmethod
-    def from_error(cls, error: CustosError, request: JudgeRequest, judge: str = "") -> Verdict:
+    def from_error(
+        cls, error: CustosError, request: JudgeRequest, **signature: Unpack[Signature]
+    ) -> Verdict:
         """Return the verdict of a request that could not be graded: no label, but a message.
 
         Args:
             error: Why it could not be graded.
             request: The request.
-            judge: Fingerprint, if it is known.
+            signature: Who refuses it. What is not given stays out of files.
         """
         verdict = cls(
             id=request.id,
             status="unparsed" if isinstance(error, Unparsed) else "judge_error",
             message=str(error),
-            **({"judge": judge} if judge else {}),  # Files leave out what was not set.
+            **signature,
         )
         if isinstance(error, FieldError):
             verdict._field_error = (error.field, error.message)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, Unpack
 
 from judging.probabilities import best_label
 from judging.tasks import JudgeTask, Ruling, get_task
-from judging.types import JudgeRequest, Pass, Verdict, score_of, type_of
+from judging.types import JudgeRequest, Pass, Signature, Verdict, score_of, type_of
 
 
 def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
@@ -29,7 +29,7 @@ def make_verdict(
     label_mass: float,
     posterior: Literal["exact", "approximate"],
     truncated_input: bool,
-    judge: str,
+    **signature: Unpack[Signature],
 ) -> Verdict:
     """Make the verdict of a judged request.
 
@@ -41,7 +41,7 @@ def make_verdict(
         label_mass: Probability inside the label tree, before renormalisation.
         posterior: ``exact`` if the engine gave the probability of every label.
         truncated_input: A response lost its middle.
-        judge: Fingerprint.
+        signature: Who judged it, and under what.
     """
     label = best_label(probabilities)
     stated = [record.stated_confidence for record in passes]
@@ -66,17 +66,17 @@ def make_verdict(
         needs_review=len(labels_by_pass) > 1,
         truncated_input=truncated_input,
         message="the critique hit its budget" if is_cut else None,
-        judge=judge,
+        **signature,
     )
 
 
-def ruled_verdict(request: JudgeRequest, ruling: Ruling, judge: str) -> Verdict:
+def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Signature]) -> Verdict:
     """Make the verdict of a request that was decided by rule.
 
     Args:
         request: Request that was decided.
         ruling: The decision.
-        judge: Fingerprint.
+        signature: Who would have judged it, and under what.
     """
     return Verdict(
         id=request.id,
@@ -84,7 +84,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, judge: str) -> Verdict:
         label=score_of(ruling.label) if ruling.label else None,
         error_type=type_of(ruling.label or "") or None,
         message=ruling.message,
-        judge=judge,
+        **signature,
     )
 
 
@@ -108,6 +108,8 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
         label_mass=verdict.label_mass,
         posterior=verdict.posterior,
         truncated_input=verdict.truncated_input,
+        judge_name=verdict.judge_name,
+        rubric=verdict.rubric,
         judge=verdict.judge,
     )
 

@@ -198,7 +198,12 @@ def ordered(
     for verdict in (first, second):
         if verdict.score is None:
             return Verdict(
-                id=pair_id, status=verdict.status, message=verdict.message, judge=verdict.judge
+                id=pair_id,
+                status=verdict.status,
+                message=verdict.message,
+                judge_name=verdict.judge_name,
+                rubric=verdict.rubric,
+                judge=verdict.judge,
             )
     assert first.score is not None and second.score is not None
     label = "A" if first.score > second.score else "B" if second.score > first.score else "None"
@@ -209,6 +214,8 @@ def ordered(
         label=label,
         probabilities=posterior,
         confidence=posterior[label],
+        judge_name=first.judge_name,
+        rubric=first.rubric,
         judge=first.judge,
     )
 

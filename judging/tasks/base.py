@@ -81,6 +81,10 @@ class JudgeTask(ABC):
     def rubric(self, request: JudgeRequest) -> str:
         """Return the name of the instruction and label set that a request is judged under."""
 
+    def full_rubric(self, request: JudgeRequest) -> str:
+        """Return the task's name and the rubric of a request: ``hieval-qs/plain/any``."""
+        return f"{self.name}/{self.rubric(request)}"
+
     @abstractmethod
     def instruction(self, rubric: str) -> str:
         """Return the system message: every criterion, in our own words."""

@@ -18,7 +18,7 @@ logger = logging.getLogger("custos.serve")
 
 
 def verdict_of(job: ModelJob) -> Verdict:
-    """Return the verdict of a job with a request.
+    """Return the verdict of a job with a request, under the name that clients call its judge.
 
     Raises:
         ApiError: If the queue was closed. 503 if the model's server fails, so that a client asks
@@ -32,8 +32,11 @@ def verdict_of(job: ModelJob) -> Verdict:
         raise _server_fails(job)
     if error:
         message = f"internal error; {_log_entry(job)}"
-        return Verdict(id=job.request.id, status="judge_error", message=message)
-    verdict: Verdict = job.future.result()
+        return Verdict(
+            id=job.request.id, status="judge_error", message=message, judge_name=job.judge
+        )
+    result: Verdict = job.future.result()
+    verdict = result.model_copy(update={"judge_name": job.judge})
     if verdict.status != "judge_error" or verdict.field_error:
         return verdict
     logger.warning("request %s: %s", job.request_id, verdict.message)

@@ -305,7 +305,9 @@ class Service:
                     new[key] = verdict
             else:
                 assert key
-                verdict = cached[key].model_copy(update={"id": requests[number].id})
+                verdict = cached[key].model_copy(
+                    update={"id": requests[number].id, "judge_name": judges[number]}
+                )
             self.metrics.count_verdict(judges[number], verdict)
             verdicts.append(verdict)
         if new and self._cache:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.fingerprint import picture_sha256
 from judging.scoring.ask_model import critique_sampling
+from judging.tasks import get_task
 
 logger = logging.getLogger("custos.serve")
 
@@ -43,6 +44,7 @@ def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
     content = request.model_dump(exclude={"id", "metadata", "images"})
     content["images"] = [picture_sha256(source) for source in request.images]
     content["judge"] = judge.fingerprint(request)
+    content["rubric"] = get_task(request.task).full_rubric(request)
     if sampling := critique_sampling(request):
         content["sampling"] = vars(sampling)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()

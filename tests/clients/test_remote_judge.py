@@ -37,7 +37,8 @@ def assert_same(found: Verdict, expected: Verdict) -> None:
     for one, other in zip(found.passes, expected.passes, strict=True):
         assert one.posterior == pytest.approx(other.posterior, abs=1e-4)
         assert one.model_dump(exclude={"posterior"}) == other.model_dump(exclude={"posterior"})
-    loose = {"probabilities", "marginals", "confidence", "label_mass", "passes", "judge", "score"}
+    loose = {"probabilities", "marginals", "confidence", "label_mass", "passes", "score"}
+    loose |= {"judge_name", "judge"}
     assert found.model_dump(exclude=loose) == expected.model_dump(exclude=loose)
 
 

@@ -25,7 +25,7 @@ from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
-from judging.types import JudgeRequest
+from judging.types import JudgeRequest, Verdict
 from judging.verdicts import before_calibration
 from tests.conftest import Folders
 from tests.judging.made_up import ask
@@ -276,6 +276,17 @@ def test_a_backbones_version_follows_pixel_limits_and_template(
     path = copied / file
     path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
     assert load_backbone(str(copied), device="cpu", weights=False).version != before
+
+
+def test_every_verdict_names_its_judge_and_its_rubric(judge: Judge) -> None:
+    scored, ruled, refused = judge.grade([ask(), ask(""), ask(variant="nowhere")])
+    for verdict in (scored, ruled):
+        assert (verdict.judge_name, verdict.rubric) == (judge.name, "hieval-qs/plain/all")
+        assert verdict.judge == judge.fingerprint(ask())
+    assert before_calibration(ask(), scored).rubric == scored.rubric
+    assert (refused.status, refused.judge_name, refused.rubric) == ("judge_error", judge.name, "")
+    written = scored.model_dump(exclude={"judge_name", "rubric"})
+    assert Verdict.model_validate(written).judge_name == "", "old files have no name"
 
 
 def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:

@@ -92,9 +92,11 @@ def test_a_verdict_knows_which_field_was_wrong(
     error: CustosError, status: str, field: str | None
 ) -> None:
     request = JudgeRequest(id="7", question="q", responses=("r",))
-    verdict = Verdict.from_error(error, request, "fingerprint")
+    verdict = Verdict.from_error(error, request, judge_name="qs", judge="fingerprint")
     assert (verdict.id, verdict.status, verdict.label) == ("7", status, None)
-    assert (verdict.message, verdict.judge) == (str(error), "fingerprint")
+    assert (verdict.message, verdict.judge_name) == (str(error), "qs")
+    assert verdict.judge == "fingerprint"
+    assert "rubric" not in verdict.model_dump_json(exclude_unset=True), "files leave it out"
     fault = verdict.model_copy(update={"id": "8"}).field_error
     assert (fault.field if fault else None) == field
     assert fault is None or fault.message == "not readable"

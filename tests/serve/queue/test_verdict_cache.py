@@ -78,6 +78,16 @@ def test_the_same_question_is_graded_once_also_after_a_restart(tmp_path: Path) -
     assert (num_cached, judge.batches) == (3, [["1", "2"]])
 
 
+def test_a_kept_verdict_names_the_judge_as_it_is_called_now(tmp_path: Path) -> None:
+    async def ask(name: str) -> Verdict:
+        service = Service({name: FakeJudge()}, cache=VerdictCache(tmp_path, 1_000_000))
+        (verdict,) = await service.grade([request()], [name])
+        service.close()
+        return verdict
+
+    assert [asyncio.run(ask(name)).judge_name for name in ("strict", "new")] == ["strict", "new"]
+
+
 def test_faults_are_not_kept(tmp_path: Path) -> None:
     judge = FakeJudge()
 
