@@ -125,10 +125,10 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
     components.setdefault("schemas", {}).update(definitions["$defs"])
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     tasks = served_tasks(service)
-    single, many = _judge_bodies(tasks, service)
+    single, lists = _judge_bodies(tasks, service)
     examples = {name: {"value": task_example(get_task(name))} for name in tasks}
     paths = document["paths"]
-    paths["/judge"]["post"]["requestBody"] = _body({"anyOf": [*single, many]}, examples)
+    paths["/judge"]["post"]["requestBody"] = _body({"anyOf": [*single, *lists]}, examples)
     paths["/judge/stream"]["post"]["requestBody"] = _body({"anyOf": single}, examples)
     for path, operations in paths.items():
         if path in HEALTH_ROUTES:
@@ -143,29 +143,28 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
 
 def _judge_bodies(
     tasks: list[str], service: Service
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the schemas of a body with one request, by task, and of one with a list."""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the schemas of a body with one request, by task, and of the two forms of a list."""
     requests = [task_schema(get_task(name), service.limits) for name in tasks]
     description = "Default: the judge that knows the rubric best."
     judge = {"enum": list(service.judges), "description": description}
     single = [
         {**request, "properties": {**request["properties"], "judge": judge}} for request in requests
     ]
-    many = {
-        "type": "object",
+    array = {
+        "type": "array",
         "title": "list",
-        "properties": {
-            "requests": {
-                "type": "array",
-                "items": {"anyOf": requests},
-                "maxItems": service.limits.requests,
-            },
-            "judge": judge,
-        },
+        "items": {"anyOf": single},
+        "maxItems": service.limits.requests,
+    }
+    named = {
+        "type": "object",
+        "title": "named list",
+        "properties": {"requests": array, "judge": judge},
         "required": ["requests"],
         "additionalProperties": False,
     }
-    return single, many
+    return single, [array, named]
 
 
 def _body(schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:

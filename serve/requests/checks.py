@@ -29,7 +29,8 @@ def parse_request(row: Any, prefix: str) -> JudgeRequest:
     try:
         return JudgeRequest.model_validate(row)
     except ValidationError as error:
-        raise refusal(FieldError.from_validation(error, whole=""), prefix) from None
+        wrong = FieldError.from_validation(error, whole="")
+        raise ApiError(422, wrong.message, _path(wrong.field, row, prefix)) from None
 
 
 def refusal(error: CustosError, prefix: str = "") -> ApiError:
@@ -119,3 +120,12 @@ def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:
         num_chars = sum(map(len, value))  # the same for a string and a tuple of strings
         if num_chars > limits.field_chars:
             raise ApiError(422, f"longer than {limits.field_chars:,} characters", f"{prefix}{name}")
+
+
+def _path(field: str, row: Any, prefix: str) -> str:
+    """Return the path of a wrong field under the name that the client gave a response."""
+    if field.partition(".")[0] == "responses" and "responses" not in row:
+        is_pair = "response_a" in row or "response_b" in row
+        sides = {"responses.0": "response_a", "responses.1": "response_b"}
+        field = sides.get(field, field) if is_pair else "response"
+    return (prefix + field).rstrip(".") or "body"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,6 @@ from pydantic_core import from_json
 from judging import CustosError, JudgeRequest
 from judging.best_judge import choose_judge
 from serve.errors import ApiError
-from serve.limits import Limits
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests, parse_request, refusal
 from serve.requests.remote_images import RemoteImages
@@ -24,29 +24,35 @@ class Call:
     judges: tuple[str, ...]
     """Name of the judge of each request."""
     is_list: bool
-    """The body had ``requests``, so the answer is a list too."""
+    """The body held a list of requests, so the answer is a list too."""
 
 
 def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None = None) -> Call:
-    """Validate a body: one request object, or ``{"requests": [...]}``. Either may name a ``judge``.
+    """Validate a body: one request object, a list of them, or ``{"requests": [...]}``.
+
+    Every request may name its ``judge``. Beside ``requests``, a name stands for all of them.
 
     Raises:
         ApiError: 422 naming the field, 404 for an unknown judge.
     """
-    decoded = decode_object(body)
-    judge = _named_judge(decoded.pop("judge", None), service)
-    is_list = "requests" in decoded
-    rows = _rows(decoded, service.limits) if is_list else [decoded]
-    prefixes = [f"requests.{number}." if is_list else "" for number in range(len(rows))]
-    requests = checked_requests(
-        [parse_request(row, prefix) for row, prefix in zip(rows, prefixes, strict=True)],
-        *(prefixes, service.limits, remote_images),
-    )
-    judges = (
-        _judge_of(request, judge, service, prefix)
-        for request, prefix in zip(requests, prefixes, strict=True)
-    )
-    return Call(requests, tuple(judges), is_list)
+    decoded = decode_body(body)
+    judge: str | None = None
+    if isinstance(decoded, list):
+        rows, path = decoded, ""
+    elif isinstance(decoded, dict) and "requests" in decoded:
+        judge = _take_judge(decoded, service)
+        rows, path = _listed_rows(decoded), "requests."
+    elif not isinstance(decoded, dict):
+        raise ApiError(422, "expected a request object, or a list of them", "body")
+    else:
+        requests, judges = _parse_rows([decoded], [""], None, service, remote_images)
+        return Call(requests, judges, is_list=False)
+    if len(rows) > service.limits.requests:
+        message = f"{len(rows)} requests in one call; at most {service.limits.requests} are taken"
+        raise ApiError(422, message, path.rstrip(".") or "body")
+    prefixes = [f"{path}{number}." for number in range(len(rows))]
+    requests, judges = _parse_rows(rows, prefixes, judge, service, remote_images)
+    return Call(requests, judges, is_list=True)
 
 
 def parse_single(
@@ -57,10 +63,21 @@ def parse_single(
     Raises:
         ApiError: As :func:`parse_call`.
     """
-    decoded = decode_object(body)
-    judge = _named_judge(decoded.pop("judge", None), service)
-    (request,) = checked_requests([parse_request(decoded, "")], [""], service.limits, remote_images)
-    return request, _judge_of(request, judge, service, "")
+    rows = [decode_object(body)]
+    (request,), (judge,) = _parse_rows(rows, [""], None, service, remote_images)
+    return request, judge
+
+
+def decode_body(body: bytes) -> Any:
+    """Decode JSON.
+
+    Raises:
+        ApiError: 422 if it is not valid.
+    """
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError:
+        raise ApiError(422, "the body is not valid JSON", "body") from None
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
@@ -69,13 +86,45 @@ def decode_object(body: bytes) -> dict[str, Any]:
     Raises:
         ApiError: 422 if it is not one.
     """
-    try:
-        decoded = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        raise ApiError(422, "the body is not valid JSON", "body") from None
+    decoded = decode_body(body)
     if not isinstance(decoded, dict):
         raise ApiError(422, "expected a JSON object", "body")
     return decoded
+
+
+def _parse_rows(
+    rows: Sequence[Any],
+    prefixes: Sequence[str],
+    judge: str | None,
+    service: Service,
+    remote_images: RemoteImages | None,
+) -> tuple[tuple[JudgeRequest, ...], tuple[str, ...]]:
+    """Return the requests of a call and the names of their judges.
+
+    Args:
+        rows: What the client sent as requests.
+        prefixes: Path of each in the body, as for :func:`parse_request`.
+        judge: The judge that is named for all of them.
+        service: Has the judges and the limits.
+        remote_images: Fetches pictures; without, only data URLs are taken.
+    """
+    names = [
+        _take_judge(row, service, prefix) if isinstance(row, dict) else None
+        for row, prefix in zip(rows, prefixes, strict=True)
+    ]
+    for name, prefix in zip(names, prefixes, strict=True):
+        if judge and name and name != judge:
+            message = f"'{name}' is named here and '{judge}' beside 'requests'; name one of them"
+            raise ApiError(422, message, f"{prefix}judge")
+    requests = checked_requests(
+        [parse_request(row, prefix) for row, prefix in zip(rows, prefixes, strict=True)],
+        *(prefixes, service.limits, remote_images),
+    )
+    judges = (
+        _judge_of(request, name or judge, service, prefix)
+        for request, name, prefix in zip(requests, names, prefixes, strict=True)
+    )
+    return requests, tuple(judges)
 
 
 def _judge_of(request: JudgeRequest, judge: str | None, service: Service, prefix: str) -> str:
@@ -90,28 +139,23 @@ def _judge_of(request: JudgeRequest, judge: str | None, service: Service, prefix
     return judge
 
 
-def _named_judge(name: Any, service: Service) -> str | None:
+def _take_judge(decoded: dict[str, Any], service: Service, prefix: str = "") -> str | None:
+    """Remove the name of a judge from an object and return it; ``None`` if there is none."""
+    name = decoded.pop("judge", None)
     if name is None:
         return None
     if not isinstance(name, str):
-        raise ApiError(422, "expected the name of a judge", "judge")
+        raise ApiError(422, "expected the name of a judge", f"{prefix}judge")
     if name not in service.judges:
-        raise ApiError(
-            404, f"no judge '{name}' here; there are: {', '.join(service.judges)}", "judge"
-        )
+        known = ", ".join(service.judges)
+        raise ApiError(404, f"no judge '{name[:200]}' here; there are: {known}", f"{prefix}judge")
     return name
 
 
-def _rows(decoded: dict[str, Any], limits: Limits) -> list[Any]:
+def _listed_rows(decoded: dict[str, Any]) -> list[Any]:
     rows = decoded["requests"]
     if not isinstance(rows, list):
         raise ApiError(422, "expected a list of request objects", "requests")
-    if len(rows) > limits.requests:
-        raise ApiError(
-            422,
-            f"{len(rows)} requests in one call; at most {limits.requests} are taken",
-            "requests",
-        )
     if unknown := sorted(decoded.keys() - {"requests"}):
         raise ApiError(422, "unknown field; beside 'requests' only 'judge' may stand", unknown[0])
     return rows

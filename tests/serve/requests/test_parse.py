@@ -43,6 +43,15 @@ def test_unknown_judge_lists_the_known(client: TestClient) -> None:
     field, message = refused(client, row(judge="third"), 404)
     assert (field, message) == ("judge", "no judge 'third' here; there are: first, second")
     assert refused(client, row(judge=3))[0] == "judge"
+    assert refused(client, [row(), row(judge="third")], 404)[0] == "1.judge"
+
+
+def test_every_item_of_a_list_may_name_its_judge(client: TestClient) -> None:
+    rows = [row(judge="second"), row(), row(judge="first")]
+    for body in (rows, {"requests": rows}):
+        verdicts = client.post("/judge", json=body).json()["verdicts"]
+        named = [verdict["judge"] for verdict in verdicts]
+        assert named == ["other/hieval-qs", "fake/hieval-qs", "fake/hieval-qs"]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +61,12 @@ def test_unknown_judge_lists_the_known(client: TestClient) -> None:
         (b"", "body", "not valid JSON"),
         (b'{"metadata": {"x": NaN}}', "body", "not valid JSON"),
         (b"[" * 100_000, "body", "not valid JSON"),
-        ([row()], "body", "expected a JSON object"),
+        (b"3", "body", "expected a request object, or a list of them"),
+        ([row(), row(references=[])], "1.references", "needs it"),
+        ([row(), row(), row(), {**row(), "response": 5}], "3.response", "valid string"),
+        ([3], "0", "valid dictionary"),
+        ([[row()]], "0", "valid dictionary"),
+        ([row()] * (LIMITS.requests + 1), "body", "at most 256"),
         ({}, "question", "Field required"),
         (row(nonsense=1), "nonsense", "Extra inputs"),
         (row(references=[]), "references", "task 'hieval-qs' needs it"),
@@ -64,7 +78,19 @@ def test_unknown_judge_lists_the_known(client: TestClient) -> None:
         ({"requests": {}}, "requests", "expected a list"),
         ({"requests": [], "more": 1}, "more", "unknown field"),
         ({"requests": [row(), 3]}, "requests.1", "valid dictionary"),
-        ({"requests": [row(), row(judge="first")]}, "requests.1.judge", "Extra inputs"),
+        ({"requests": [row(), row(judge=["first"])]}, "requests.1.judge", "the name of a judge"),
+        (
+            {"requests": [row(), row(judge="first")], "judge": "second"},
+            "requests.1.judge",
+            "'first' is named here and 'second' beside 'requests'",
+        ),
+        ({"requests": [row(), {**row(), "response": 5}]}, "requests.1.response", "valid string"),
+        ({"requests": [{"question": "q", "references": ["r"]}]}, "requests.0.response", "required"),
+        (
+            {"requests": [{"question": "q", "response_a": "x", "response_b": 3}]},
+            "requests.0.response_b",
+            "valid string",
+        ),
         (
             {"requests": [row(), row(), row(), row(references=[])]},
             "requests.3.references",

@@ -26,17 +26,20 @@ def test_one_request_gives_one_verdict(client: TestClient) -> None:
 
 def test_a_list_gives_a_list_in_order(client: TestClient) -> None:
     rows = [row("Paris", id="a"), row("Rome", id="b"), row("in Paris", id="c")]
-    verdicts = client.post("/judge", json={"requests": rows}).json()["verdicts"]
-    assert [(v["id"], v["label"]) for v in verdicts] == [
-        ("a", "Correct"),
-        ("b", "Wrong"),
-        ("c", "Correct"),
-    ]
+    for body in ({"requests": rows}, rows):
+        verdicts = client.post("/judge", json=body).json()["verdicts"]
+        assert [(v["id"], v["label"]) for v in verdicts] == [
+            ("a", "Correct"),
+            ("b", "Wrong"),
+            ("c", "Correct"),
+        ]
 
 
 def test_a_list_of_one_and_of_none_are_lists(client: TestClient) -> None:
     assert len(client.post("/judge", json={"requests": [row()]}).json()["verdicts"]) == 1
+    assert len(client.post("/judge", json=[row()]).json()["verdicts"]) == 1
     assert client.post("/judge", json={"requests": []}).json() == {"verdicts": []}
+    assert client.post("/judge", json=[]).json() == {"verdicts": []}
 
 
 def test_as_many_requests_as_allowed(client: TestClient) -> None:
@@ -97,7 +100,7 @@ def test_streams_the_critique_then_the_verdict() -> None:
         assert names == ["critique"] * (len(names) - 1) + ["verdict"]
         assert "".join(piece["text"] for piece in data[:-1]) == FakeJudge.CRITIQUE
         assert data[-1] == client.post("/judge", json=pair).json()
-        assert refused_stream(client, {**pair, "response_a": 3}) == "responses.0"
+        assert refused_stream(client, {**pair, "response_a": 3}) == "response_a"
 
 
 def refused_stream(client: TestClient, body: Any) -> str:
