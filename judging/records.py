@@ -1,4 +1,4 @@
-"""Rows of JSONL, JSON and Parquet files, which are read lazily and written atomically."""
+"""Rows of JSONL, JSON, Parquet, CSV and TSV files, read lazily and written atomically."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from typing import IO, Any
 
 from pydantic import BaseModel
 
+from judging.csv_rows import DELIMITERS, csv_rows, row_location
 from judging.errors import CustosError
 from judging.types import R, parse_record
 
-ROW_SUFFIXES = (".jsonl", ".json", ".parquet")
+ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield ``(row number from 1, decoded row)``, with an error in place of a bad JSONL line.
+    """Yield ``(row number from 1, decoded row)``, with an error in place of a bad line.
+
+    A row of a CSV or TSV file is an object of its cells that are not empty; its number counts the
+    rows below the header.
 
     Raises:
         CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
@@ -54,9 +58,12 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
             for row in batch.to_pylist():
                 number += 1
                 yield number, {name: value for name, value in row.items() if value is not None}
+    elif path.suffix in DELIMITERS:
+        yield from csv_rows(path)
     else:
         raise CustosError(
-            f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}"
+            f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}; "
+            "save a spreadsheet as CSV"
         )
 
 
@@ -75,7 +82,7 @@ def read_records(
     Relative image paths are relative to the file.
 
     Args:
-        path: JSONL, JSON or Parquet file.
+        path: File of one of ``ROW_SUFFIXES``.
         model: Record type of every row.
         bad_rows: List that gets a message for every row that does not validate; ``None`` raises on
             the first.
@@ -87,7 +94,7 @@ def read_records(
         try:
             if isinstance(row, CustosError):
                 raise row
-            record = parse_record(model, row, f"{path} row {number}")
+            record = parse_record(model, row, row_location(path, number))
         except CustosError as error:
             if bad_rows is None:
                 raise

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +23,6 @@ GRADED_SUFFIXES = (".json", ".jsonl")
 
 M = TypeVar("M", bound=BaseModel)
 
-FILE_SUFFIXES = (*ROW_SUFFIXES, ".tsv")
 _PICTURE_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")
 """First characters of JPEG, PNG, GIF and WebP files in base 64."""
 
@@ -45,11 +42,11 @@ def error_location(path: Path) -> Iterator[None]:
 
 
 def read_file(path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSON, JSONL, Parquet or TSV file.
+    """Yield the rows of a JSON, JSONL, Parquet, CSV or TSV file.
 
-    A JSON file may hold an array, or an object from id to row; the id then goes into the row. A TSV
-    file names its columns in its first line; empty cells are left out. An ``image`` that is a
-    picture in base 64 becomes bytes, as in Parquet files.
+    A JSON file may hold an array, or an object from id to row; the id then goes into the row. A CSV
+    or TSV file names its columns in its first line; empty cells are left out. An ``image`` that is
+    a picture in base 64 becomes bytes, as in Parquet files.
 
     Raises:
         CustosError: If the file cannot be read, or a row is no object; the message names the row.
@@ -59,25 +56,9 @@ def read_file(path: Path) -> Iterator[Row]:
         for key, row in keyed.items():
             yield {"id": key, **_as_row(row, f"{path} row '{key}'")}
         return
-    rows = _tsv_rows(path) if path.suffix == ".tsv" else read_rows(path)
-    for number, row in rows:
+    for number, row in read_rows(path):
         location = f"{path} row {number}"
         yield _with_image_bytes(_as_row(row, location), location)
-
-
-def _tsv_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    csv.field_size_limit(sys.maxsize)  # a cell may be a picture
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t", strict=True)
-            for number, cells in enumerate(reader, 1):
-                if None in cells or None in cells.values():
-                    raise CustosError(
-                        f"{path} row {number}: expected {len(reader.fieldnames or ())} cells"
-                    )
-                yield number, {name: cell for name, cell in cells.items() if cell}
-    except (OSError, ValueError, csv.Error) as error:
-        raise CustosError(f"{path}: cannot be read: {error}") from None
 
 
 def _with_image_bytes(row: Row, location: str) -> Row:
@@ -113,8 +94,8 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
     """Read a benchmark's items from a file, a folder or the hub.
 
     Args:
-        source: A JSON, JSONL, Parquet or TSV file; a folder of such files or of a hub data set; or
-            a hub id (``owner/name``), unless a file or folder of that name exists.
+        source: A JSON, JSONL, Parquet, CSV or TSV file; a folder of such files or of a hub data
+            set; or a hub id (``owner/name``), unless a file or folder of that name exists.
         split: Split of a hub data set. In a folder with files that are named after the split, only
             those are read.
 
@@ -129,7 +110,7 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
         rows = hub_rows(source, HubOptions(split=split))
         return Path.cwd(), (_with_image_bytes(row, f"{source} row {n}") for n, row in rows)
     if path.is_dir():
-        files = split_files(path, split, FILE_SUFFIXES)
+        files = split_files(path, split, ROW_SUFFIXES)
         return path, (row for file in files for row in read_file(file))
     return path.parent, read_file(path)
 

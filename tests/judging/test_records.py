@@ -68,9 +68,9 @@ def test_bad_rows_can_be_collected(tmp_path: Path) -> None:
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"none\.jsonl: no such file"):
         list(read_rows(tmp_path / "none.jsonl"))
-    (tmp_path / "a.csv").write_text("a,b", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"a\.csv: unknown kind of file.*\.jsonl"):
-        list(read_rows(tmp_path / "a.csv"))
+    (tmp_path / "a.xlsx").write_text("a,b", encoding="utf-8")
+    with pytest.raises(CustosError, match=r"a\.xlsx: unknown kind of file.*\.jsonl.*as CSV"):
+        list(read_rows(tmp_path / "a.xlsx"))
     (tmp_path / "a.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CustosError, match="expected a JSON array of rows, got dict"):
         list(read_rows(tmp_path / "a.json"))

@@ -140,10 +140,10 @@ def test_what_is_no_picture_is_named_with_its_item(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("id\tx\n1\n", r"x.tsv row 1: expected 2 cells"),
-        ("id\tx\n1\t2\t3\n", r"x.tsv row 1: expected 2 cells"),
+        ("id\tx\n1\n", r"x.tsv row 1 below the header: expected 2 cells"),
+        ("id\tx\n1\t2\t3\n", r"x.tsv row 1 below the header: expected 2 cells"),
         ("id\timage\n1\t/9j/!!!\n", r"x.tsv row 1: field 'image': not valid base 64"),
-        ('id\tx\n1\t"open\n', r"x.tsv: cannot be read"),
+        ('id\tx\n1\t"open\n', r"x.tsv row 1 below the header: a quotation mark is not closed"),
     ],
 )
 def test_tsv_files_that_do_not_fit(tmp_path: Path, content: str, message: str) -> None:
@@ -193,7 +193,7 @@ def test_items_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("x.json", '["a"]', "row 1: expected an object, got str"),
         ("x.json", '{"a": 3}', "row 'a': expected an object, got int"),
         ("x.jsonl", '{"a": 1}\nnope\n', "row 2: not valid JSON"),
-        ("x.csv", "a,b", "unknown kind of file"),
+        ("x.xlsx", "a,b", "unknown kind of file"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, message: str) -> None:
