@@ -36,11 +36,6 @@ REQUEST_ID_PARAMETER = {
     "description": "Sent back with the answer; names the call in the log.",
     "schema": {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"},
 }
-SAMPLE: dict[str, Any] = {
-    "question": "What is the capital of France?",
-    "references": ["Paris"],
-    "reference_mode": "any",
-}
 
 
 def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
@@ -59,7 +54,7 @@ def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
         "description": "Data URLs of JPEG, PNG or WebP pictures.",
     }
     num = task.num_responses
-    separate = ["response"] if num == 1 else ["response_a", "response_b"]
+    separate = list(task.response_fields)
     fields["responses"] = {"type": "array", "items": text, "minItems": num, "maxItems": num}
     fields.update(dict.fromkeys(separate, text))
     for name in task.required:
@@ -80,25 +75,16 @@ def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
     }
 
 
-def task_example(task: JudgeTask) -> dict[str, Any]:
-    """Return a request that a task takes."""
-    responses = (
-        {"response": "It is Paris."}
-        if task.num_responses == 1
-        else {"response_a": "It is Paris.", "response_b": "It is Lyon."}
-    )
-    return {"task": task.name, "variant": task.variants[0], **SAMPLE, **responses}
-
-
 def describe_task(name: str, service: Service) -> dict[str, Any]:
     """Return one entry of ``GET /tasks``."""
     task = get_task(name)
-    example = task_example(task)
+    example = task.example_row()
     return {
         "name": name,
         "judges": [key for key, judge in service.judges.items() if name in judge.tasks],
         "variants": task.variants,
         "labels": task.labels(task.rubric(JudgeRequest.model_validate(example))),
+        "rubrics": {rubric: task.labels(rubric) for rubric in task.rows_by_rubric()},
         "modes": ["score", "critique"] if task.critique else ["score"],
         "schema": task_schema(task, service.limits),
         "example": example,
@@ -126,7 +112,7 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     tasks = served_tasks(service)
     single, lists = _judge_bodies(tasks, service)
-    examples = {name: {"value": task_example(get_task(name))} for name in tasks}
+    examples = {name: {"value": get_task(name).example_row()} for name in tasks}
     paths = document["paths"]
     paths["/judge"]["post"]["requestBody"] = _body({"anyOf": [*single, *lists]}, examples)
     paths["/judge/stream"]["post"]["requestBody"] = _body({"anyOf": single}, examples)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import get_args
 
-from docs.hooks.models import field_table, summary
-from judging.tasks.base import TASKS, JudgeTask
-from judging.types import JudgeRequest, LabelledExample, Pass, ReferenceMode, Verdict
+from cli.tasks import describe, rubrics_in_words
+from docs.hooks.models import field_table, markdown
+from judging.tasks.base import TASKS
+from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 
 INTRODUCTION = """\
 # Request and verdict fields
@@ -57,46 +58,35 @@ def fields_page() -> str:
         field_table(Pass),
         "## Tasks\n",
         "The task of a request says what is asked and which labels may be answered. `needs` lists "
-        "the fields that must not be empty.\n",
+        "the fields that must not be empty. A rubric is what a judge is told, with the labels that "
+        "it may answer; it follows from `variant`, `reference_mode` and whether there are "
+        "`references`. `custos tasks` prints this table, with the shipped judges of each task.\n",
         "\n".join(
             (
-                "| task | what it judges | needs | variants | labels |",
+                "| task | what it judges | needs | variants | labels of its rubrics |",
                 "|---|---|---|---|---|",
                 *_task_rows(),
                 "",
             )
         ),
+        "Here is a request for each task that works as it is:\n",
+        _task_examples(),
     )
     return "\n".join(parts)
 
 
 def _task_rows() -> Iterator[str]:
-    for name in TASKS.names():
-        task = TASKS.get(name)
-        needs = ", ".join(f"`{field}`" for field in (*task.required, "responses"))
-        if task.num_responses > 1:
-            needs += f" ({task.num_responses})"
-        variants = ", ".join(f"`{variant}`" for variant in task.variants)
-        yield f"| `{name}` | {summary(type(task))} | {needs} | {variants} | {_labels(task)} |"
+    for description in map(describe, TASKS):
+        needs = ", ".join(f"`{field}`" for field in description.required)
+        if description.need_references:
+            rubrics = ", ".join(f"`{rubric}`" for rubric in description.need_references)
+            needs += f"; `references` under {rubrics}"
+        variants = ", ".join(f"`{variant}`" for variant in description.variants)
+        rubrics = "; ".join(rubrics_in_words(description))
+        purpose = markdown(description.purpose)
+        yield f"| `{description.name}` | {purpose} | {needs} | {variants} | {rubrics} |"
 
 
-def _labels(task: JudgeTask) -> str:
-    by_mode = {mode: _labels_of(task, mode) for mode in get_args(ReferenceMode)}
-    if len(set(by_mode.values())) == 1:
-        return by_mode["all"]
-    return "; ".join(f"with `reference_mode` `{mode}`: {text}" for mode, text in by_mode.items())
-
-
-def _labels_of(task: JudgeTask, mode: ReferenceMode) -> str:
-    request = JudgeRequest(
-        task=task.name,
-        variant=task.variants[0],
-        question="any",
-        references=("any",),
-        reference_mode=mode,
-        responses=("any",) * task.num_responses,
-    )
-    labels = task.labels(task.rubric(request))
-    if all(label.isdigit() for label in labels) and len(labels) > 3:
-        return f"`{labels[0]}` to `{labels[-1]}`"
-    return ", ".join(f"`{label}`" for label in labels)
+def _task_examples() -> str:
+    rows = (json.dumps(task.example_row(), ensure_ascii=False) for task in TASKS)
+    return "\n".join(("```json", *rows, "```", ""))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import product
+from typing import Any, ClassVar, get_args
 
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
-from judging.types import JudgeRequest, LabelledExample, Status
+from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Status
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class JudgeTask(ABC):
     variants: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, ...]]
     """Request fields that must not be empty."""
+    example: ClassVar[Mapping[str, Any]]
+    """A request that this task takes, without the field ``task``. The documentation, ``custos
+    tasks``, the pages of the service and ``custos doctor`` use it."""
     num_responses: ClassVar[int] = 1
     critique: ClassVar[CritiqueFormat | None] = None
     """Tags of a critique and its label; ``None`` for tasks without critiques."""
@@ -112,6 +116,34 @@ class JudgeTask(ABC):
     def unswap(self, label: str) -> str:
         """Turn a label of the swapped pair into the label for the pair as given."""
         return label
+
+    @property
+    def response_fields(self) -> tuple[str, ...]:
+        """Return the fields that hold the responses of a row, one each."""
+        return ("response",) if self.num_responses == 1 else ("response_a", "response_b")
+
+    def example_row(self) -> dict[str, Any]:
+        """Return :attr:`example` as a row of a file or the body of a call."""
+        return {"task": self.name, **self.example}
+
+    def rows_by_rubric(self) -> dict[str, dict[str, Any]]:
+        """Return a row for every rubric: the example, with no more changed than the rubric needs.
+
+        The example's own rubric comes first.
+        """
+        variants = [{}, *({"variant": variant} for variant in self.variants)]
+        modes = [{}, *({"reference_mode": mode} for mode in get_args(ReferenceMode))]
+        rows: dict[str, dict[str, Any]] = {}
+        for variant, mode, left_out in product(variants, modes, ("", "references")):
+            row = {**self.example_row(), **variant, **mode}
+            row.pop(left_out, None)
+            request = JudgeRequest.model_validate(row)
+            try:
+                self.check(request)
+            except FieldError:
+                continue
+            rows.setdefault(self.rubric(request), row)
+        return rows
 
     def score(self, probabilities: Mapping[str, float]) -> float | None:
         """Return the grade as a number, from the probabilities; ``None`` if the task has none."""

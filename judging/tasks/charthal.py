@@ -77,13 +77,20 @@ Whether its content is true does not matter.""",
 
 @judge_task
 class ChartHal(BareLabelTask):
-    """ChartHal (paper section 3.3, Tables 15-21): seven rubrics, text only, two labels.
+    """Faithfulness of a response to a chart: 1 if it makes nothing up, else 0; text alone.
 
-    For open questions on things that the chart lacks, the paper's score line forbids what its
-    guideline allows; this follows the guideline.
+    ChartHal (paper section 3.3, Tables 15-21): the variant is one of seven kinds of question. For
+    open questions on things that the chart lacks, the paper's score line forbids what its guideline
+    allows; this follows the guideline.
     """
 
     name = "charthal"
+    example = {
+        "variant": "normal-closed",
+        "question": "How much rain fell in June?",
+        "references": ["40 mm"],
+        "response": "40 mm",
+    }
     variants = tuple(_RULES)
     required = ("question",)
     label_set = (FAITHFUL, HALLUCINATED)

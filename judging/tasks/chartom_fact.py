@@ -23,12 +23,19 @@ Incorrect: the final number lies outside, is left open between several, or is mi
 
 @judge_task
 class ChartomFact(BareLabelTask):
-    """CHARTOM FACT (paper section 2.3), for answers that no rule can read.
+    """Correctness of an answer to a question about a chart: a choice, a ranking or a number.
 
-    The variant is the type of the question.
+    CHARTOM FACT (paper section 2.3), for answers that no rule can read. The variant is the type of
+    the question.
     """
 
     name = "chartom-fact"
+    example = {
+        "variant": "number",
+        "question": "How much rain fell in June?",
+        "references": ["40"],
+        "response": "About 41 mm",
+    }
     variants = tuple(_RULES)
     required = ("question", "references")
     label_set = (CORRECT, INCORRECT)

@@ -19,9 +19,17 @@ Answer with one word: {NAMED} or {MISSED}."""
 
 @judge_task
 class ChartomJustification(BareLabelTask):
-    """CHARTOM MIND, justification part (paper section 2.3): the reference is the manipulation."""
+    """Reasons why a chart misleads its readers: they name the trick in it, or miss it.
+
+    CHARTOM MIND, justification part (paper section 2.3). The reference is the manipulation.
+    """
 
     name = "chartom-justification"
+    example = {
+        "question": "Will this chart mislead its readers, and why?",
+        "references": ["the vertical axis does not start at zero"],
+        "response": "Yes, many of them: the axis is cut off, so small differences look large.",
+    }
     variants = ("plain",)
     required = ("question", "references")
     label_set = (NAMED, MISSED)

@@ -36,13 +36,19 @@ so that the cause cannot be told."""
 
 @judge_task
 class HiEvalErrorAnalysis(HiEvalTask):
-    """HiEval-EA (paper section 3.2): score and error type, from image and text.
+    """Score of a response and, unless it is right, the type of its error, from text and image.
 
-    ``Correct`` never carries a type; ``Partial`` and ``Wrong`` always do. Under ``reference_mode``
-    ``any`` there is no ``Partial``.
+    HiEval-EA (paper section 3.2). ``Correct`` never carries a type; ``Partial`` and ``Wrong``
+    always do. Under ``reference_mode`` ``any`` there is no ``Partial``.
     """
 
     name = "hieval-ea"
+    example = {
+        "question": "How much did it rain in May and June together?",
+        "references": ["90 mm"],
+        "reference_mode": "all",
+        "response": "It rained 50 mm in May and 40 mm in June, so 80 mm together.",
+    }
     empty_label = f"{WRONG}; {OTHER}"
 
     def instruction(self, rubric: str) -> str:

@@ -51,13 +51,20 @@ class HiEvalTask(BareLabelTask):
 
 @judge_task
 class HiEvalQuickScore(HiEvalTask):
-    """HiEval-QS (paper section 3.1, Figure 9): text only, three labels, no error analysis.
+    """Quick score of a response against accepted answers, from the text alone.
 
-    Under ``reference_mode`` ``any`` a response cannot be partly right, so the declared labels are
+    HiEval-QS (paper section 3.1, Figure 9): three labels, no error analysis. Under
+    ``reference_mode`` ``any`` a response cannot be partly right, so the declared labels are
     ``Correct`` and ``Wrong``.
     """
 
     name = "hieval-qs"
+    example = {
+        "question": "What is the capital of France?",
+        "references": ["Paris"],
+        "reference_mode": "any",
+        "response": "The capital of France is Paris.",
+    }
     empty_label = WRONG
 
     def instruction(self, rubric: str) -> str:

@@ -52,12 +52,19 @@ def parse_conclusion(text: str) -> str | None:
 
 @judge_task
 class SimpleVQA(BareLabelTask):
-    """SimpleVQA (paper section 3.3): text only, three labels, judged in English or Chinese.
+    """Factual correctness of a short answer, which may also be no attempt, from the text alone.
 
-    The labels are the same in both variants, so that verdicts can be counted together.
+    SimpleVQA (paper section 3.3), judged in English or Chinese as the variant says. The labels are
+    the same in both variants, so that verdicts can be counted together.
     """
 
     name = "simplevqa"
+    example = {
+        "variant": "english",
+        "question": "Who painted this picture?",
+        "references": ["Johannes Vermeer"],
+        "response": "It was painted by Jan Vermeer.",
+    }
     variants = ("english", "chinese")
     required = ("question", "references")
     label_set = CONCLUSIONS

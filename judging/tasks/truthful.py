@@ -35,11 +35,20 @@ question and reference: below .3 very unsure, around .5 moderate, .7 to .8 confi
 certain. Medium and low values have their place."""
 
 
+_RIGHT = "Yes, both lines have the same length; the arrows only make them look different."
+_WRONG = "No, the upper line is twice as long as the lower one."
+_EXAMPLE = {
+    "question": "Are both lines equally long?",
+    "references": ["Yes, they are equally long."],
+}
+
+
 class _Truthful(BareLabelTask):
     """What the paradigms share: question, optional reference, the user's further criteria."""
 
     variants = ("plain",)
     required = ("question",)
+    example = {**_EXAMPLE, "response": _RIGHT}
 
     def rubric(self, request: JudgeRequest) -> str:
         """Return ``reference`` if a reference answer is shown, else ``plain``."""
@@ -65,6 +74,7 @@ class _Pair(_Truthful):
 
     num_responses = 2
     label_set = (A, B, TIE)
+    example = {**_EXAMPLE, "response_a": _RIGHT, "response_b": _WRONG}
 
     def unswap(self, label: str) -> str:
         """Exchange A and B."""
@@ -73,7 +83,10 @@ class _Pair(_Truthful):
 
 @judge_task
 class TruthfulPair(_Pair):
-    """Critique-Label: a critique of both responses, the label, then a stated confidence."""
+    """The better of two responses about an image, with a critique and a stated confidence.
+
+    The paper's Critique-Label.
+    """
 
     name = "truthful-pair"
     critique = CritiqueFormat()
@@ -97,7 +110,10 @@ class TruthfulPair(_Pair):
 
 @judge_task
 class TruthfulPureLabel(_Pair):
-    """Pure-Label: the label alone."""
+    """The better of two responses about an image, without a critique.
+
+    The paper's Pure-Label.
+    """
 
     name = "truthful-pure-label"
 
@@ -111,7 +127,10 @@ class TruthfulPureLabel(_Pair):
 
 @judge_task
 class TruthfulCritiqueScore(_Truthful):
-    """Critique-Score: a critique of one response, then 0 to 10; two calls order a pair."""
+    """Grade of one response about an image from 0 to 10, with a critique.
+
+    The paper's Critique-Score; two calls order a pair.
+    """
 
     name = "truthful-critique-score"
     label_set = tuple(map(str, range(10, -1, -1)))
@@ -143,10 +162,10 @@ class TruthfulCritiqueScore(_Truthful):
 
 @judge_task
 class TruthfulReward(_Truthful):
-    """Bradley-Terry: a scalar reward of one response, trained on pairs.
+    """Reward of one response about an image, as a number; a judge learns it from pairs.
 
-    The reward is the log-odds of two labels in the tree, so there is no head to save or to merge
-    beside the adapter.
+    Bradley-Terry: the reward is the log-odds of two labels in the tree, so there is no head to save
+    or to merge beside the adapter.
     """
 
     name = "truthful-reward"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from judging.tasks import get_task
 from judging.types import ReferenceMode
 
 FIELD = re.compile(r"\{(question|reference|response_a|response_b|response|skip)\}")
@@ -27,6 +28,18 @@ class Sample:
     reference: str
     right: str
     wrong: str
+
+    @classmethod
+    def of_task(cls, task: str, *, wrong: str | None = None) -> Sample:
+        """Return the example of a task.
+
+        Args:
+            task: Its name. The example of a pair has the right response first.
+            wrong: A wrong response, for tasks of a single response.
+        """
+        row = get_task(task).example_row()
+        right = row.get("response") or row["response_a"]
+        return cls(row["question"], row["references"][0], right, wrong or row["response_b"])
 
     def filled(self, template: str, *, right: bool) -> str:
         """Return a template with this sample in its fields.
@@ -47,9 +60,7 @@ class Sample:
         return FIELD.sub(lambda match: values[match[1]], template)
 
 
-CAPITAL = Sample(
-    "What is the capital of France?", "Paris", "The capital of France is Paris.", "It is Rome."
-)
+CAPITAL = Sample.of_task("hieval-qs", wrong="It is Rome.")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from judging.tasks import get_task
 from serve.pages.cards import card
 from serve.queue.service import Service
-from serve.schemas import served_tasks, task_example
+from serve.schemas import served_tasks
 
 FOLDER = Path(__file__).parent
 POLICY = (
@@ -83,5 +83,5 @@ def _task_fields(name: str) -> dict[str, Any]:
         "pair": task.num_responses == 2,
         "critique": task.critique is not None,
         "references": "references" in task.required,
-        "example": task_example(task),
+        "example": task.example_row(),
     }

@@ -74,7 +74,7 @@ LAYOUTS = (
         variant="normal-closed",
         cues=("ground truth",),
         absent=("contradicts",),
-        sample=Sample("How much rain fell in June?", "40 mm", "40 mm", "90 mm"),
+        sample=Sample.of_task("charthal", wrong="90 mm"),
     ),
     PromptLayout(
         PLAIN,

@@ -27,7 +27,7 @@ def chartom() -> Contract:
             PromptLayout(
                 "\nKind: number\n" + FIELDS,
                 variant="number",
-                sample=Sample("How much rain fell in June?", "40", "About 41 mm", "400 mm"),
+                sample=Sample.of_task("chartom-fact", wrong="400 mm"),
             ),
         ),
         words={"Correct": "Correct", "Incorrect": "Incorrect"},

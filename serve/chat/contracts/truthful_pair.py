@@ -6,13 +6,6 @@ The reply is a critique, then the label.
 from serve.chat.contract import Contract, chat_contract
 from serve.chat.layout import PromptLayout, Sample
 
-LINES = Sample(
-    "Are both lines equally long?",
-    "",
-    "Yes, both lines have the same length; the arrows only make them look different.",
-    "No, the upper line is twice as long as the lower one.",
-)
-
 
 @chat_contract
 def truthful_pair() -> Contract:
@@ -25,7 +18,7 @@ def truthful_pair() -> Contract:
             PromptLayout(
                 "[[Question]]\n{question}\n[[Response A]]\n{response_a}\n"
                 "[[Response B]]\n{response_b}",
-                sample=LINES,
+                sample=Sample.of_task("truthful-pair"),
             ),
         ),
         words={"A": "A", "B": "B", "None": "None"},

@@ -1,0 +1,106 @@
+"""``custos tasks``: what it shows is what the tasks declare, and every row that it shows works."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging import Judge, JudgeRequest
+from judging.card import shipped_judges
+from judging.tasks import get_task, task_names
+
+EXPECTED = {
+    "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},
+    "embedded-pair": {("truthful-pair", "A")},
+    "embedded-qs": {("hieval-qs", "Correct")},
+}
+"""Labels of the example rows, which are plain cases."""
+
+
+def shown(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["tasks", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def described() -> list[dict[str, Any]]:
+    descriptions: list[dict[str, Any]] = json.loads(shown("--json"))
+    return descriptions
+
+
+def shown_rows() -> list[dict[str, Any]]:
+    """Return the rows of the text, as a user would copy them."""
+    return [
+        json.loads(line[line.index("{") :])
+        for line in shown().splitlines()
+        if line.lstrip().startswith("row ")
+    ]
+
+
+def test_every_task_is_shown_with_a_row_that_it_takes() -> None:
+    rows = shown_rows()
+    assert [row["task"] for row in rows] == list(task_names())
+    assert rows == [description["row"] for description in described()]
+    for row in rows:
+        get_task(row["task"]).check(JudgeRequest.model_validate(row))
+
+
+def test_each_rubric_has_a_row_and_its_labels() -> None:
+    for description in described():
+        task = get_task(description["name"])
+        rows = task.rows_by_rubric()
+        assert next(iter(rows.values())) == description["row"]
+        assert list(rows) == list(description["rubrics"])
+        for rubric, row in rows.items():
+            request = JudgeRequest.model_validate(row)
+            task.check(request)
+            assert task.rubric(request) == rubric
+            assert list(task.labels(rubric)) == description["rubrics"][rubric]
+        assert description["variants"] == list(task.variants)
+        assert all(row.get(field) for row in rows.values() for field in description["required"])
+
+
+def test_the_judges_are_those_whose_cards_name_the_task() -> None:
+    judges = {each["name"]: each["judges"] for each in described()}
+    assert judges["hieval-qs"]["embedded-qs"] == ["plain/any"]
+    assert {name for known in judges.values() for name in known} == set(shipped_judges())
+    assert judges["charthal"] == {}
+
+
+def test_one_task_in_words() -> None:
+    text = shown("charthal")
+    assert text.startswith("charthal\n  for ")
+    assert "references under normal-closed, contradictory-closed" in text
+    assert "none is shipped" in text
+    assert "hieval" not in text
+    assert "Correct; Wrong with one of Reasoning Error" in " ".join(shown("hieval-ea").split())
+    assert "10 to 0" in shown("truthful-critique-score")
+
+
+def test_an_unknown_task_names_the_nearest() -> None:
+    result = CliRunner().invoke(app, ["tasks", "hieval-sq"])
+    assert result.exit_code != 0
+    assert "hieval-qs" in result.stderr
+
+
+def test_no_model_is_loaded_to_list_tasks() -> None:
+    code = "import sys; from cli.main import app; app(['tasks'], standalone_mode=False); "
+    code += "sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("name", shipped_judges())
+def test_a_shipped_judge_grades_the_rows_of_its_tasks(name: str) -> None:
+    judge = Judge.load(name)
+    assert judge.card
+    rows = [row for row in shown_rows() if row["task"] in judge.tasks]
+    for task, rubrics in judge.card.tasks.items():
+        rows += [get_task(task).rows_by_rubric()[rubric] for rubric in rubrics]
+    verdicts = judge.grade(map(JudgeRequest.model_validate, rows))
+    labels = [(row["task"], verdict.label) for row, verdict in zip(rows, verdicts, strict=True)]
+    assert set(labels) == EXPECTED[name]
