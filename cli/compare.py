@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.output_folders import in_known_folder
 from evaluation.compare import MIN_COMMON, compare_evaluations, render_comparison
 from judging.records import write_json
 
@@ -15,7 +16,10 @@ def compare(
     a: Annotated[Path, typer.Argument(help="Evaluation folder of judge A.")],
     b: Annotated[Path, typer.Argument(help="Evaluation folder of judge B.")],
     json_out: Annotated[
-        Path | None, typer.Option("--json", help="Write the comparison to this file too.")
+        Path | None,
+        typer.Option(
+            "--json", callback=in_known_folder, help="Write the comparison to this file too."
+        ),
     ] = None,
     min_common: Annotated[
         int, typer.Option(min=1, help="Refuse to compare on fewer shared items than this.")

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cli.shared.command_line import command_line
 from cli.shared.judges import load_judge
+from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from judging import LabelledExample
 from judging.records import read_records
@@ -25,7 +26,11 @@ def evaluate(
         typer.Option(help="Read labelled examples from this JSONL, JSON or Parquet file."),
     ],
     out: Annotated[
-        Path, typer.Option(help="Write report, pictures, examples and verdicts to this folder.")
+        Path,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write report, pictures, examples and verdicts to this folder.",
+        ),
     ],
     zero_shot: Annotated[
         bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")

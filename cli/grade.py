@@ -11,6 +11,7 @@ import typer
 from cli.shared.bad_rows import fail_without_verdict, show_problems, write_problems
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_grader
+from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import check_rows, read_requests
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
 from cli.shared.verdict_files import check_verdict_file, write_verdicts
@@ -23,7 +24,12 @@ def grade(
     source: Annotated[
         Path, typer.Option("--in", help="Read requests from this JSONL, JSON or Parquet file.")
     ],
-    out: Annotated[Path, typer.Option(help="Write verdicts to this JSONL or Parquet file.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            callback=in_known_folder, help="Write verdicts to this JSONL or Parquet file."
+        ),
+    ],
     judge: Annotated[
         str | None,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests
 from judging import CustosError
 from judging.records import write_json
@@ -17,7 +18,12 @@ def load(
     source: Annotated[
         Path, typer.Option("--in", help="Read requests from this JSONL, JSON or Parquet file.")
     ],
-    out: Annotated[Path, typer.Option("--json", help="Write the figures to this JSON file.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--json", callback=in_known_folder, help="Write the figures to this JSON file."
+        ),
+    ],
     judge: Annotated[
         str, typer.Option(help="Run folder, shipped judge or backbone.")
     ] = "embedded-qs",

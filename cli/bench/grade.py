@@ -14,6 +14,7 @@ from cli.shared.benchmark_options import Name
 from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_benchmark_grader
+from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import (
     ChatModel,
     CompletionPrice,
@@ -63,7 +64,12 @@ RubricFile = Annotated[
 def grade(
     name: Name,
     responses: Responses,
-    out: Annotated[Path, typer.Option(help="Write the graded items to this JSON or JSONL file.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            callback=in_known_folder, help="Write the graded items to this JSON or JSONL file."
+        ),
+    ],
     judge: JudgeSource = None,
     model: ChatModel = None,
     items: OfficialItems = None,

@@ -13,6 +13,7 @@ import typer
 from cli.shared.bad_rows import show_problems, write_problems
 from cli.shared.benchmark_options import Items, Name
 from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import counting_bar, job_bar, spent_text
 from cli.shared.server_options import (
     ChatModel,
@@ -62,7 +63,11 @@ def respond(
     name: Name,
     items: Items,
     out: Annotated[
-        Path, typer.Option(help="Write items with their responses to this JSON or JSONL file.")
+        Path,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write items with their responses to this JSON or JSONL file.",
+        ),
     ],
     base_url: Annotated[
         str | None,

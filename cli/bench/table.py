@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from cli.shared.benchmark_options import JsonOut, Name
+from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import interval_table, wide_console
 from judging import CustosError
 from judging.records import atomic_write, write_json
@@ -25,12 +26,19 @@ def table(
     ],
     json_out: JsonOut = None,
     markdown_out: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the tables to this file as Markdown.")
+        Path | None,
+        typer.Option(
+            "--markdown",
+            callback=in_known_folder,
+            help="Write the tables to this file as Markdown.",
+        ),
     ] = None,
     html_out: Annotated[
         Path | None,
         typer.Option(
-            "--html", help="Write a page with tables, charts and every item to this file."
+            "--html",
+            callback=in_known_folder,
+            help="Write a page with tables, charts and every item to this file.",
         ),
     ] = None,
     people: Annotated[

@@ -15,6 +15,7 @@ from cli.shared.benchmark_options import Items, JsonOut
 from cli.shared.command_line import read_assignments
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_benchmark_grader
+from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import ChatModel, Concurrency, Deadline, KeyEnv
 from clients.kept_verdicts import partial_file
 from clients.kept_work import locked
@@ -60,7 +61,10 @@ def tournament(
     responses: Responses,
     judge: JudgeOfPairs,
     out: Annotated[
-        Path, typer.Option(help="Write the verdicts on the matches to this JSONL file.")
+        Path,
+        typer.Option(
+            callback=in_known_folder, help="Write the verdicts on the matches to this JSONL file."
+        ),
     ],
     model: ChatModel = None,
     task: Annotated[str, typer.Option(help="Task that the judge is given.")] = "truthful-pair",

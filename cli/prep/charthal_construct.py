@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import job_bar
 from cli.shared.server_options import (
     CompletionPrice,
@@ -50,7 +51,11 @@ def generate(
     base_url: ServerUrl,
     model: Writer,
     out: Annotated[
-        Path, typer.Option(help="Write questions, pictures and manifest.json to this folder.")
+        Path,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write questions, pictures and manifest.json to this folder.",
+        ),
     ],
     seed: Annotated[int, typer.Option(help="Another seed samples other charts.")] = 0,
     key_env: KeyEnv = None,
@@ -108,7 +113,10 @@ def generate(
 def sheet(
     folder: Folder,
     out: Annotated[
-        Path, typer.Option(help="Write the annotator's sheet to this CSV or JSONL file.")
+        Path,
+        typer.Option(
+            callback=in_known_folder, help="Write the annotator's sheet to this CSV or JSONL file."
+        ),
     ],
 ) -> None:
     """Write a sheet for one annotator, who corrects in place and then says keep or discard.

@@ -10,12 +10,17 @@ from rich.console import Console
 from rich.progress import track
 
 from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import count_table
 
 
 def chartom(
     out: Annotated[
-        Path, typer.Option(help="Write items.jsonl, images/ and manifest.json to this folder.")
+        Path,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write items.jsonl, images/ and manifest.json to this folder.",
+        ),
     ],
     pairs: Annotated[
         int, typer.Option(min=1, help="Draw this many pairs; 14 show every manipulation.")

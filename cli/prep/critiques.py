@@ -10,6 +10,7 @@ import typer
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import job_bar
 from cli.shared.server_options import (
     CompletionPrice,
@@ -41,7 +42,10 @@ def critiques(
     base_url: ServerUrl,
     model: Writer,
     out: Annotated[
-        Path, typer.Option(help="Write rows, rejects and manifest.json to this folder.")
+        Path,
+        typer.Option(
+            callback=in_known_folder, help="Write rows, rejects and manifest.json to this folder."
+        ),
     ],
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,

@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.output_folders import in_known_folder
+
 Name = Annotated[str, typer.Argument(help="Name of the benchmark; see custos bench list.")]
-JsonOut = Annotated[Path | None, typer.Option("--json", help="Write the figures to this file too.")]
+JsonOut = Annotated[
+    Path | None,
+    typer.Option("--json", callback=in_known_folder, help="Write the figures to this file too."),
+]
 Items = Annotated[
     str, typer.Option(help="Read the official items from this file, folder or hub data set.")
 ]

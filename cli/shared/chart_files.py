@@ -12,12 +12,17 @@ from rich.progress import track
 from rich.table import Table
 
 from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
 from data_prep.synthetic.charts.export import write_charts
 from data_prep.synthetic.charts.generate import draw_pictures, write_captions
 from data_prep.synthetic.charts.rows import PlannedRow
 
 Out = Annotated[
-    Path, typer.Option(help="Write the JSONL files, images/ and manifest.json to this folder.")
+    Path,
+    typer.Option(
+        callback=in_known_folder,
+        help="Write the JSONL files, images/ and manifest.json to this folder.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Another seed gives other pictures.")]
 NumRows = Annotated[

@@ -13,13 +13,18 @@ from rich.table import Table
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
 from data_prep.splits.manifest import write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from judging.types import LabelledExample, parse_record
 
 SourceFile = Annotated[Path, typer.Option("--source", help="Read this file.")]
 Out = Annotated[
-    Path, typer.Option(help="Write the four JSONL files and manifest.json to this folder.")
+    Path,
+    typer.Option(
+        callback=in_known_folder,
+        help="Write the four JSONL files and manifest.json to this folder.",
+    ),
 ]
 Seed = Annotated[
     int, typer.Option(help="Another seed gives another of the many balanced divisions.")

@@ -70,4 +70,4 @@ def test_a_folder_that_cannot_be_made_is_one_line_before_a_judge_is_loaded(
     monkeypatch.setattr(Judge, "load", lambda source: pytest.fail("loaded"))
     done = run(many(1), out="in.jsonl/verdicts/out.jsonl")
     assert done.exit_code == 2
-    assert done.stderr == f"error: {tmp_path / 'in.jsonl/verdicts'}: Not a directory\n"
+    assert f"there is no folder {tmp_path / 'in.jsonl'}; " in done.stderr
