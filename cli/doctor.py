@@ -12,6 +12,8 @@ import typer
 from rich.table import Table
 
 from cli.shared.tables import wide_console
+from clients.connection import ModelServer
+from clients.judge_client import KEY_HELP, KEY_VARIABLE
 from judging import CustosError
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def doctor(
     key: Annotated[
         str,
         typer.Option(
-            envvar="CUSTOS_KEY",
+            envvar=KEY_VARIABLE,
             help="Access key. Give it in the environment variable, where other users of this "
             "machine cannot read it. Default: no key.",
         ),
@@ -77,10 +79,11 @@ def doctor(
 
     Example: custos doctor --url http://127.0.0.1:8000
     """
-    base_url = url.rstrip("/").removesuffix("/v1")
+    # It checks the address and the key, so that no error of httpx can show the key.
+    server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with httpx.Client(base_url=base_url, headers=headers, timeout=DEADLINE_S) as http:
-        served = served_models(http)
+    with httpx.Client(base_url=server.base_url, headers=headers, timeout=DEADLINE_S) as http:
+        served = served_models(http, server)
         names = model or sorted(served.keys() | contract_models())
         checks = [check_model(http, name, served) for name in names]
     wide_console(markup=False).print(_table(checks))
@@ -90,7 +93,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def served_models(http: httpx.Client) -> dict[str, str]:
+def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
     """Read the names of a service's models; aliases map to the model that answers for them.
 
     Raises:
@@ -98,14 +101,16 @@ def served_models(http: httpx.Client) -> dict[str, str]:
     """
     try:
         answer = http.get("/v1/models")
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise CustosError(server.key_refusal())
         models = answer.raise_for_status().json()["data"]
         return {model["id"]: model.get("root") or model["id"] for model in models}
     except httpx.HTTPStatusError as error:
         raise CustosError(
-            f"--url '{http.base_url}': GET /v1/models answered {error.response.status_code}"
+            f"--url '{server.base_url}': GET /v1/models answered {error.response.status_code}"
         ) from None
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CustosError(f"--url '{http.base_url}': no list of models ({error})") from None
+        raise CustosError(f"--url '{server.base_url}': no list of models ({error})") from None
 
 
 def contract_models() -> set[str]:

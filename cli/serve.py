@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +16,7 @@ from cli.shared.judges import default_judges, load_judge, load_named_judges, nam
 from cli.shared.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from judging import Judge
 
-SAMPLE_REQUEST = {
-    "question": "What is the capital of France?",
-    "references": ["Paris"],
-    "reference_mode": "any",
-    "response": "It is Paris.",
-}
+logger = logging.getLogger("custos.serve")
 
 Judges = Annotated[
     list[str] | None,
@@ -96,6 +91,7 @@ def serve(
     Example: custos serve --judge qs=runs/qs --port 8000
     """
     from serve.app import create_app
+    from serve.examples import warm_up
     from serve.limits import Limits
     from serve.queue.service import Service
     from serve.queue.verdict_cache import VerdictCache
@@ -117,10 +113,14 @@ def serve(
         # Two tries and the wait between them fit into the time that a client waits.
         wait = deadline / 3
         settings = (engine, source, base_url, api_key(key_env), concurrency, wait)
-        return load_judge(*settings, tries=2, longest_wait=wait)
+        judge = load_judge(*settings, tries=2, longest_wait=wait)
+        if engine == "tree":
+            warm_up(judge)
+        return judge
 
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
-        _announce(url(listener), sources, keys)
+        address = url(listener)
+        logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         app = create_app(
             service,
             keys=keys,
@@ -129,7 +129,11 @@ def serve(
             remote_images=remote_images,
             log_contents=log_contents,
         )
-        run(app, service, listener, lambda: load_named_judges(sources, models, load))
+        run(
+            *(app, service, listener),
+            lambda: load_named_judges(sources, models, load),
+            lambda judges: _announce(address, judges, has_keys=bool(keys)),
+        )
 
 
 def _start_log() -> None:
@@ -137,10 +141,13 @@ def _start_log() -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # Its lines show whole addresses.
 
 
-def _announce(address: str, names: Iterable[str], keys: Sequence[str]) -> None:
-    typer.echo(f"serving {', '.join(names)} at {address}")
-    key = "-H 'Authorization: Bearer KEY' " if keys else ""
+def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
+    """Print where the judges answer, with a call to try."""
+    from serve.examples import headline_example
+
+    typer.echo(f"serving {', '.join(judges)} at {address}")
+    key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
     typer.echo(
         f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
-        f"-d {shlex.quote(json.dumps(SAMPLE_REQUEST))}"
+        f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
     )

@@ -46,6 +46,8 @@ class ModelServer:
     """Address with the version, as in ``https://api.openai.com/v1``."""
     model: str
     api_key: str = field(default="", repr=False)
+    key_help: str = "--key-env names the variable that holds the key"
+    """What to do about a refused key, for the error."""
     concurrency: int = 8
     """Most requests in flight at once."""
     deadline: float = 300.0
@@ -67,6 +69,11 @@ class ModelServer:
             raise CustosError(f"base URL '{self.base_url}': expected http:// or https://")
         if not all("!" <= character <= "~" for character in self.api_key):
             raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
+
+    def key_refusal(self) -> str:
+        """Return the error for the status 401, without the key."""
+        problem = "refuses the API key" if self.api_key else "needs an API key"
+        return f"{self.base_url}: the server {problem} (401); {self.key_help}"
 
 
 class ReplyBody(BaseModel):
@@ -162,7 +169,7 @@ class ServerConnection:
         if status == 200:
             return
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
-            raise ServerRefusal(f"{self.server.base_url}: the server refuses the API key (401)")
+            raise ServerRefusal(self.server.key_refusal())
         if status == 404:
             raise ServerRefusal(
                 f"{self.server.base_url}: no model '{self.server.model}' or no such address "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -36,6 +37,9 @@ MAX_BATCH = 256
 """Most requests that the service takes in one call."""
 WINDOW = 1024
 """Requests that the synchronous client sends before it waits for all their verdicts."""
+KEY_VARIABLE = "CUSTOS_KEY"
+"""Environment variable with the access key that clients send."""
+KEY_HELP = f"set {KEY_VARIABLE} to one of the keys that the service accepts"
 
 
 class _Verdicts(ReplyBody):
@@ -50,7 +54,7 @@ class AsyncJudgeClient:
         url: Address of the service, as ``custos serve`` prints it.
         judge: Name of the judge that grades. Default: for every request the judge that knows its
             rubric best.
-        api_key: Access key.
+        api_key: Access key. Default: the environment variable ``CUSTOS_KEY``; without it, none.
         concurrency: Most requests at the same time, in ``CALLS`` calls.
         deadline: Seconds that one try of a call may take.
         tries: Most tries of one call. Between two tries the client waits as long as the service
@@ -65,14 +69,21 @@ class AsyncJudgeClient:
         url: str,
         *,
         judge: str | None = None,
-        api_key: str = "",
+        api_key: str | None = None,
         concurrency: int = 64,
         deadline: float = 300.0,
         tries: int = 8,
     ) -> None:
         self.judge = judge
         self.batch = max(1, min(concurrency // CALLS, MAX_BATCH))
-        self.server = ModelServer(url, judge or "", api_key, deadline=deadline, tries=tries)
+        self.server = ModelServer(
+            url,
+            judge or "",
+            os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key,
+            key_help=KEY_HELP,
+            deadline=deadline,
+            tries=tries,
+        )
         self._connection = ServerConnection(self.server)
 
     async def __aenter__(self) -> Self:
@@ -163,12 +174,12 @@ class JudgeClient:
     Args:
         url: Address of the service.
         judge: Name of the judge that grades.
-        api_key: Access key.
+        api_key: As for :class:`AsyncJudgeClient`.
         options: ``concurrency``, ``deadline`` and ``tries``, as in :class:`AsyncJudgeClient`.
     """
 
     def __init__(
-        self, url: str, *, judge: str | None = None, api_key: str = "", **options: Any
+        self, url: str, *, judge: str | None = None, api_key: str | None = None, **options: Any
     ) -> None:
         self.name = url
         self._judge = judge
@@ -207,6 +218,8 @@ class JudgeClient:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:
             answer = httpx.get(f"{self.name.rstrip('/')}/judges", headers=headers, timeout=60)
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                raise ServerRefusal(self._server.key_refusal())
             cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{self.name}: no list of judges ({error})") from None

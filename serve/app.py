@@ -103,6 +103,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
         """Answer, as long as the process can."""
         return Health(status="live")
 
+    @app.get("/health", response_model=Health, responses={503: {"model": Health}})
     @app.get("/health/ready", response_model=Health, responses={503: {"model": Health}})
     async def ready() -> Response:
         """Say whether new requests are accepted."""

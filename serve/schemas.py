@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
 from serve.errors import ErrorBody
+from serve.examples import task_example
 from serve.limits import MAX_SEED, Limits
 from serve.middleware.envelope import REQUEST_ID, REQUEST_ID_HEADER
 from serve.middleware.ready import HEALTH_ROUTES
@@ -78,7 +79,7 @@ def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
 def describe_task(name: str, service: Service) -> dict[str, Any]:
     """Return one entry of ``GET /tasks``."""
     task = get_task(name)
-    example = task.example_row()
+    example = task_example(task, service.judges.values())
     return {
         "name": name,
         "judges": [key for key, judge in service.judges.items() if name in judge.tasks],
@@ -112,7 +113,9 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
     components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     tasks = served_tasks(service)
     single, lists = _judge_bodies(tasks, service)
-    examples = {name: {"value": get_task(name).example_row()} for name in tasks}
+    examples = {
+        name: {"value": task_example(get_task(name), service.judges.values())} for name in tasks
+    }
     paths = document["paths"]
     paths["/judge"]["post"]["requestBody"] = _body({"anyOf": [*single, *lists]}, examples)
     paths["/judge/stream"]["post"]["requestBody"] = _body({"anyOf": single}, examples)

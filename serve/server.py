@@ -36,7 +36,7 @@ bodies are parsed."""
 
 
 def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
-    """Take a port of this machine. No call is answered on it before :func:`run`.
+    """Take a port of this machine. Calls wait there until :func:`run` answers them.
 
     Args:
         host: Address or ``localhost``.
@@ -55,6 +55,8 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        # At once, as another process may bind the same port as long as nobody listens.
+        listener.listen()
     except (OSError, OverflowError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or error
@@ -184,6 +186,7 @@ def run(
     service: Service,
     listener: socket.socket,
     load: Callable[[], Mapping[str, Judge]],
+    announce: Callable[[Mapping[str, Judge]], None],
 ) -> None:
     """Listen, load the judges meanwhile, and answer until a signal comes.
 
@@ -192,6 +195,7 @@ def run(
         service: The app's service, without judges.
         listener: Made by :func:`bind`.
         load: Loads the judges.
+        announce: Called with the judges once they answer.
 
     Raises:
         CustosError: If the judges cannot be loaded.
@@ -202,7 +206,9 @@ def run(
 
     def open_service() -> None:
         try:
-            service.open(load())
+            judges = load()
+            service.open(judges)
+            announce(judges)
         except BaseException as error:  # noqa: BLE001 -- raised again below
             failures.append(error)
             server.stop()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.shared.server_options import api_key, service_key
+from cli.shared.server_options import api_key
 from judging import CustosError, Judge
 from judging.card import shipped_judges
 
@@ -120,7 +120,7 @@ def connect_service(
     """
     from clients.judge_client import JudgeClient
 
-    key = service_key(key_env)
+    key = api_key(key_env) if key_env else None
     return JudgeClient.connect(url, api_key=key, concurrency=concurrency, deadline=deadline)
 
 

@@ -103,7 +103,12 @@ def _arguments(command: tuple[str, ...]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return an environment with every CPU core and no GPU, unless the user says otherwise."""
+    """Return an environment with every CPU core and no GPU, unless the user says otherwise.
+
+    Access keys are left out: the tour asks its own service for verdicts.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # Without the first, accelerate launch would take one core.
-    return {"OMP_NUM_THREADS": str(cores), "CUDA_VISIBLE_DEVICES": "", **os.environ}
+    environment = {"OMP_NUM_THREADS": str(cores), "CUDA_VISIBLE_DEVICES": "", **os.environ}
+    environment.pop("CUSTOS_API_KEYS", None)
+    return environment

@@ -41,8 +41,8 @@ Temperature = Annotated[
 KeyEnv = Annotated[
     str | None,
     typer.Option(
-        help="Read the server's API key from this environment variable. "
-        "Default: no key; for a custos serve, the variable CUSTOS_KEY."
+        help="Send the key that this environment variable holds. "
+        "Default: CUSTOS_KEY to a custos serve, no key to another server."
     ),
 ]
 Concurrency = Annotated[
@@ -73,15 +73,6 @@ def api_key(variable: str | None) -> str:
     if not key:
         raise CustosError(f"--key-env '{variable}': no such environment variable, or it is empty")
     return key
-
-
-def service_key(variable: str | None) -> str:
-    """Read the access key of a ``custos serve``, from ``CUSTOS_KEY`` if no variable is named.
-
-    Raises:
-        CustosError: As :func:`api_key`.
-    """
-    return api_key(variable) if variable else os.environ.get("CUSTOS_KEY", "")
 
 
 def prices(prompt: float, completion: float) -> Prices | None:

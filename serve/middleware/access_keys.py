@@ -22,6 +22,11 @@ from starlette.responses import Response
 from serve.errors import ApiError
 from serve.middleware.ready import HEALTH_ROUTES
 
+HOW_TO_SEND = (
+    "send the header 'Authorization: Bearer KEY'; the commands and clients of custos send the key "
+    "that the environment variable CUSTOS_KEY holds"
+)
+
 
 class AccessKeys(AuthenticationBackend):
     """Backend of starlette's ``AuthenticationMiddleware``: lets in calls that have a known key.
@@ -44,16 +49,17 @@ class AccessKeys(AuthenticationBackend):
         """
         if conn.scope["path"] in HEALTH_ROUTES:
             return None
-        digest = _digest(_key_in(conn.headers))
+        key = _key_in(conn.headers)
+        digest = _digest(key)
         # Every key is compared, so that the time taken does not tell which of them it is.
         if not any([hmac.compare_digest(digest, known) for known in self._digests]):
-            raise AuthenticationError
+            raise AuthenticationError("unknown access key" if key else "no access key")
         return AuthCredentials(["call"]), SimpleUser("holder of a key")
 
 
 def ask_for_key(conn: HTTPConnection, error: Exception) -> Response:
     """Return the answer to a call without a known key."""
-    response = ApiError(401, "an access key is needed: Authorization: Bearer KEY").response()
+    response = ApiError(401, f"{error}: {HOW_TO_SEND}").response()
     # In two headers, as Chromium does not find Basic after another scheme.
     response.headers["WWW-Authenticate"] = 'Basic realm="custos"'
     response.headers.append("WWW-Authenticate", "Bearer")

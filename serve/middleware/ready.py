@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.service import Service
 
-HEALTH_ROUTES = ("/health/live", "/health/ready")
+HEALTH_ROUTES = ("/health", "/health/live", "/health/ready")
 """Answered at any time and without an access key."""
 
 

@@ -2,6 +2,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from serve.server import bind
 from tests.serve.made_up import FakeJudge
 
 SERVER = """
@@ -56,7 +58,7 @@ def test_serves_until_interrupted() -> None:
         assert announced
         example = process.stdout.readline().removeprefix("try: ")
         assert example.startswith(f"curl -s {announced[1]}/judge ")
-        wait_for(f"{announced[1]}/health/ready")
+        assert httpx.get(f"{announced[1]}/health").json() == {"status": "ready"}
         cards = httpx.get(f"{announced[1]}/judges").json()["judges"]
         assert [card["name"] for card in cards] == ["qs", "two"]
         done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
@@ -72,17 +74,44 @@ def test_serves_until_interrupted() -> None:
 def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
     slowly = "import time\nJudge.load = lambda source: time.sleep(300)\nfrom cli.main"
     script = SERVER.replace("from cli.main", slowly)
-    process = started(script, "serve", "--judge", "qs=one", "--port", "0")
-    assert process.stdout is not None
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    process = started(script, "serve", "--judge", "qs=one", "--port", str(port))
     try:
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found
-        wait_for(f"{found[0]}/health/ready", 503)
+        wait_for(f"http://127.0.0.1:{port}/health/ready", 503)
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=20)
     assert process.returncode == 130
+    assert output == ""  # it says "serving" only when it answers
+    assert f"INFO loading qs; http://127.0.0.1:{port} answers 503 until then" in errors
     assert "Traceback" not in errors
+
+
+def test_a_port_in_use_is_an_error_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cli.serve.load_judge", lambda *_: pytest.fail("loaded"))
+    with bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--port", str(port)])
+    assert result.exit_code != 0
+    assert f"error: cannot listen on 127.0.0.1 port {port}" in result.stderr
+    assert "--port" in result.stderr
+
+
+def test_the_call_to_try_suits_the_judge_that_is_served() -> None:
+    script = SERVER.replace("= FakeJudge", "= lambda name: FakeJudge(name, ('truthful-pair',))")
+    process = started(script, "serve", "--judge", "pair=one", "--port", "0")
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        example = process.stdout.readline().removeprefix("try: ")
+        done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
+        assert '"status":"scored"' in done.stdout
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])
@@ -102,7 +131,7 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
         return FakeJudge()
 
     monkeypatch.setattr("cli.serve.load_judge", load_judge)
-    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load: load())
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, announce: load())
     command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
     result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])
     assert result.exit_code == 0, result.output

@@ -89,7 +89,7 @@ def test_a_server_that_fails_is_a_judge_error(fake: FakeServer) -> None:
     [found] = judge(fake).grade([score("Paris")])
     assert found.status == "judge_error"
     fake.answer = lambda seen: Say(401, "no")
-    with pytest.raises(ServerRefusal, match="refuses the API key"):
+    with pytest.raises(ServerRefusal, match="needs an API key"):
         list(judge(fake).grade([score("Paris")]))
 
 

@@ -113,7 +113,10 @@ def test_waits_grow(fake: FakeServer) -> None:
 
 @pytest.mark.parametrize(
     ("status", "message"),
-    [(401, r"the server refuses the API key \(401\)$"), (404, r"no model 'm' .*\(404\): gone")],
+    [
+        (401, r"the server refuses the API key \(401\); --key-env names the variable .*$"),
+        (404, r"no model 'm' .*\(404\): gone"),
+    ],
 )
 def test_a_refusal_of_everything(fake: FakeServer, status: int, message: str) -> None:
     fake.answer = lambda seen: Say(status, "gone")

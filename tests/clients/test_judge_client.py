@@ -17,6 +17,8 @@ from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 from tests.tiny import save_picture
 
+KEY = "a-key-for-these-tests-0123456789"
+
 
 def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequest:
     values = {"question": "Which?", "references": ["Paris"], "response": response, **fields}
@@ -111,11 +113,29 @@ def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
 def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
     url = fake.url.removesuffix("/v1")
     fake.answer = lambda seen: Say(401, "{}")
-    with pytest.raises(ServerRefusal, match="refuses the API key"):
+    with pytest.raises(ServerRefusal, match="needs an API key .401.; set CUSTOS_KEY"):
         list(JudgeClient(url).grade([request(1)]))
     fake.answer = lambda seen: Say(body='{"verdicts": []}')
     with pytest.raises(CustosError, match="0 verdicts on 1 requests"):
         list(JudgeClient(url).grade([request(1)]))
+
+
+def test_the_key_comes_from_the_environment_unless_one_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving_judges({"fake": FakeJudge()}, keys=(KEY,)) as url:
+        monkeypatch.delenv("CUSTOS_KEY", raising=False)
+        for refuse in (JudgeClient.connect, lambda url: list(JudgeClient(url).grade([request(1)]))):
+            with pytest.raises(ServerRefusal, match="needs an API key .401.; set CUSTOS_KEY"):
+                refuse(url)
+        monkeypatch.setenv("CUSTOS_KEY", KEY)
+        assert JudgeClient.connect(url).judges[0]["name"] == "fake"
+        assert [verdict.status for verdict in JudgeClient(url).grade([request(1)])] == ["scored"]
+        with pytest.raises(
+            ServerRefusal, match="refuses the API key .401.; set CUSTOS_KEY"
+        ) as wrong:
+            JudgeClient.connect(url, api_key="another-key-0123456789")
+        assert "another-key" not in str(wrong.value)
 
 
 def test_fingerprints_tell_judges_apart() -> None:

@@ -213,7 +213,7 @@ CASES = [
     Case("100,000 opening brackets", judge(b"[" * 100_000), 422, NO_JSON),
     Case("`NaN` in the JSON", judge(b'{"metadata": {"x": NaN}}'), 422, NO_JSON),
     Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_JSON),
-    Case("a bare list", judge([row()]), 422, "expected a JSON object"),
+    Case("a number as the body", judge(b"3"), 422, "expected a request object, or a list of them"),
     Case("a number as the question", judge(row(question=3)), 422, "Input should be a valid string"),
     Case("an unknown field", judge(row(x=1)), 422, "Extra inputs are not permitted"),
     Case("a negative seed", judge(row(seed=-1)), 422, "expected 0 to 9223372036854775807"),

@@ -93,7 +93,8 @@ def test_a_refused_key_is_one_line(
     result = critiques(source, fake, tmp_path / "out", "--key-env", "WRITER_KEY")
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
-        f"error: {fake.url}: the server refuses the API key (401)"
+        f"error: {fake.url}: the server refuses the API key (401); "
+        "--key-env names the variable that holds the key"
     )
     assert KEY not in result.output
 

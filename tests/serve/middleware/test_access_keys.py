@@ -39,9 +39,15 @@ def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> No
         for path in ("/judges", "/tasks", "/metrics", "/openapi.json", "/nothing", "/"):
             answer = client.get(path, headers=headers)
             assert answer.status_code == 401
-            assert answer.json()["error"]["type"] == "unauthorized"
+            error = answer.json()["error"]
+            assert error["type"] == "unauthorized"
+            assert "'Authorization: Bearer KEY'" in error["message"]
+            assert "CUSTOS_KEY" in error["message"]
+            assert error["message"].startswith(("no access key: ", "unknown access key: "))
+            assert KEY not in answer.text
             assert "Bearer" in answer.headers["WWW-Authenticate"]
         assert client.post("/judge", json=row(), headers=headers).status_code == 401
+        assert client.get("/health").json() == {"status": "ready"}
         assert client.get("/health/live").status_code == 200
         assert client.get("/health/ready").status_code == 200
     assert judge.batches == []

@@ -11,9 +11,11 @@ def test_before_the_judges_are_loaded_everything_but_health_is_503(judge: FakeJu
     service = Service()
     with TestClient(create_app(service)) as client:
         assert client.get("/health/live").status_code == 200
+        assert client.get("/health").json() == {"status": "starting"}
         assert client.get("/health/ready").json() == {"status": "starting"}
         answer = client.post("/judge", json=row())
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
         service.open({"a": judge})
+        assert client.get("/health").status_code == 200
         assert client.get("/health/ready").status_code == 200
         assert client.post("/judge", json=row()).status_code == 200

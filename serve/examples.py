@@ -1,0 +1,49 @@
+"""Requests to show and to try: examples that the judges of a service were trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from judging import CustosError, Judge, JudgeRequest
+from judging.best_judge import Familiarity, choose_judge, familiarity
+from judging.tasks import JudgeTask, get_task
+
+DEFAULT_TASK = JudgeRequest.model_fields["task"].default
+
+
+def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
+    """Return a row of a task under a rubric that one of the judges knows.
+
+    It is the task's own example where that can be, and where no judge knows any rubric.
+    """
+    judges = list(judges)
+    for rubric, row in task.rows_by_rubric().items():
+        if any(familiarity(judge, task.name, rubric) >= Familiarity.ZERO_SHOT for judge in judges):
+            return row
+    return task.example_row()
+
+
+def headline_judge(judges: Mapping[str, Judge]) -> str:
+    """Return the name of the judge that grades a request which names neither task nor judge.
+
+    Return the first judge if none takes such a request.
+    """
+    row = task_example(get_task(DEFAULT_TASK), judges.values())
+    try:
+        return choose_judge(judges, JudgeRequest.model_validate(row))
+    except CustosError:
+        return next(iter(judges))
+
+
+def headline_example(judges: Mapping[str, Judge]) -> dict[str, Any]:
+    """Return a row that the headline judge takes."""
+    judge = judges[headline_judge(judges)]
+    name = DEFAULT_TASK if DEFAULT_TASK in judge.tasks else next(iter(judge.tasks))
+    return task_example(get_task(name), [judge])
+
+
+def warm_up(judge: Judge) -> None:
+    """Have a judge grade an example, as a first forward pass takes longer than all others."""
+    row = {**headline_example({judge.name: judge}), "critique_tokens": 1}
+    list(judge.grade([JudgeRequest.model_validate(row)]))
