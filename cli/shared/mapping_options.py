@@ -1,0 +1,104 @@
+"""Options that say which columns of a table hold our fields, and what its labels mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cli.shared.command_line import read_assignments
+from data_prep.tables.mapping import TableMapping, read_mapping
+from judging.types import parse_record
+
+TABLE_FORMATS = "CSV, TSV, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
+"""What a table may be, for help texts."""
+
+Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        help="OURS=THEIRS: read our field OURS from the column THEIRS, such as references=gold or "
+        "metadata.answerer=model. May be repeated. Default: columns called like our fields.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        help="THEIRS=OURS,...: read their label THEIRS as our label OURS, such as "
+        "right=Correct,wrong=Wrong. May be repeated.",
+    ),
+]
+Mapping = Annotated[
+    Path | None,
+    typer.Option("--mapping", help="Read the mapping from this YAML file; options win over it."),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--separator",
+        help="Text between several references in one cell. Default: ; in CSV and TSV files.",
+    ),
+]
+ReferenceModeOption = Annotated[
+    Literal["any", "all"] | None,
+    typer.Option(
+        "--reference-mode",
+        help="any: each reference alone is right; all: together they are the answer.",
+    ),
+]
+Task = Annotated[
+    str | None, typer.Option("--task", help="Task of every row. Default: the row's, or hieval-qs.")
+]
+Variant = Annotated[str | None, typer.Option("--variant", help="Variant of the task of every row.")]
+AllowDropped = Annotated[
+    bool,
+    typer.Option(
+        "--allow-dropped", help="Leave out rows that cannot be used, instead of stopping."
+    ),
+]
+
+
+def table_mapping(
+    columns: Sequence[str] | None,
+    labels: Sequence[str] | None,
+    mapping: Path | None,
+    separator: str | None,
+    reference_mode: str | None,
+    task: str | None,
+    variant: str | None,
+) -> TableMapping:
+    """Return the mapping that the options and the file say; options win over the file.
+
+    Args:
+        columns: Values of ``--map``.
+        labels: Values of ``--labels``.
+        mapping: File of ``--mapping``.
+        separator: Value of ``--separator``.
+        reference_mode: Value of ``--reference-mode``.
+        task: Value of ``--task``.
+        variant: Value of ``--variant``.
+
+    Raises:
+        CustosError: If an option or the file is no mapping.
+    """
+    from_file = TableMapping() if mapping is None else read_mapping(mapping)
+    pairs = [pair for text in labels or () for pair in text.split(",") if pair.strip()]
+    values: dict[str, Any] = {
+        "columns": read_assignments(columns, "--map", "OURS=THEIRS, each field once", once=True),
+        "labels": read_assignments(pairs, "--labels", "THEIRS=OURS, each label once", once=True),
+    }
+    single = {
+        "separator": separator,
+        "reference_mode": reference_mode,
+        "task": task,
+        "variant": variant,
+    }
+    values |= {name: value for name, value in single.items() if value is not None}
+    options = parse_record(TableMapping, values, "--map, --labels, --task")
+    merged = from_file.model_dump(exclude_unset=True) | options.model_dump(exclude_unset=True)
+    merged["columns"] = {**from_file.columns, **options.columns}
+    merged["labels"] = {**from_file.labels, **options.labels}
+    return parse_record(TableMapping, merged, "--map and --mapping")

@@ -1,0 +1,131 @@
+"""The content of one cell, as one of our fields takes it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from data_prep.sources.images import image_names
+from judging.errors import CustosError
+from judging.types import LabelledExample
+
+DEFAULT_SEPARATOR = ";"
+"""Stands between the elements of a list in a cell of a CSV or TSV file."""
+
+LIST_FIELDS = ("references", "choices", "images", "criteria", "tags", "annotators", "responses")
+_OTHER_FIELDS = ("metadata", "critique_tokens", "seed", "confidence", "score", "weight")
+TEXT_FIELDS = (
+    *("response", "response_a", "response_b"),
+    *(name for name in LabelledExample.model_fields if name not in (*LIST_FIELDS, *_OTHER_FIELDS)),
+)
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a cell says nothing: it is missing, blank or not a number."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def as_text(value: Any) -> Any:
+    """Return a number or a truth value as text; leave everything else as it is."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def as_list(value: Any, separator: str | None, *, keeps_empty: bool = False) -> Any:
+    """Return the elements of a list, or of a text that stands for one.
+
+    Args:
+        value: A list, a text, or something else, which is left as it is.
+        separator: Text between the elements; then a JSON array of texts may also stand for a list.
+            ``None``: a text is one element.
+        keeps_empty: Whether empty elements of a list count.
+    """
+    if isinstance(value, list | tuple):
+        if keeps_empty:
+            return ["" if is_empty(element) else as_text(element) for element in value]
+        return [as_text(element) for element in value if not is_empty(element)]
+    if not isinstance(value, str):
+        return value
+    if separator is None or value.startswith("data:"):
+        return [value]
+    if (array := _json_array(value)) is not None:
+        return array
+    parts = (part.strip() for part in value.split(separator))
+    return [part for part in parts if part or keeps_empty]
+
+
+def as_metadata(value: Any) -> dict[str, Any]:
+    """Return the object that a cell holds, decoded if it is a text.
+
+    Raises:
+        CustosError: If it is no object.
+    """
+    try:
+        decoded = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        decoded = None
+    if not isinstance(decoded, dict):
+        raise CustosError("expected a JSON object; map single columns to metadata.NAME")
+    return decoded
+
+
+def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str, ...]:
+    """Return pictures as absolute file names or data URLs.
+
+    Args:
+        value: A list of paths, URLs and records with bytes, as hub data sets hold them, or one.
+        folder: Folder that relative paths start from.
+        image_folder: Folder to save bytes in; ``None`` makes data URLs of them.
+
+    Raises:
+        CustosError: If it is none of these, or bytes are no picture.
+    """
+    if (
+        image_folder is None
+        and isinstance(value, Mapping)
+        and isinstance(value.get("bytes"), bytes)
+    ):
+        return (_data_url(value["bytes"]),)
+    if isinstance(value, list):
+        return tuple(name for part in value for name in as_images(part, folder, image_folder))
+    return image_names(value, folder, image_folder)
+
+
+def without_bytes(value: Any) -> Any:
+    """Return a value without what JSON cannot hold: pictures in a column that is not ours."""
+    if isinstance(value, Mapping):
+        return {name: without_bytes(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_bytes(part) for part in value]
+    return None if isinstance(value, bytes) else value
+
+
+def _json_array(text: str) -> list[str] | None:
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        decoded = json.loads(text)
+    except ValueError:
+        return None
+    # "[1, 2]" may be an answer, an interval, and stays one text.
+    is_list = isinstance(decoded, list) and all(isinstance(part, str) for part in decoded)
+    return decoded if is_list else None
+
+
+def _data_url(content: bytes) -> str:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(BytesIO(content)) as picture:
+            kind = (picture.format or "png").lower()
+    except UnidentifiedImageError:
+        raise CustosError(f"{len(content)} bytes that are not an image") from None
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,188 @@
+"""Which column of a table fills which of our fields."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from data_prep.tables.cells import is_empty, without_bytes
+from data_prep.tables.fields import (
+    METADATA,
+    REQUEST_FIELDS,
+    RESPONSES,
+    TABLE_FIELDS,
+    nearest_field,
+    suggest_columns,
+)
+from data_prep.tables.mapping import TableMapping
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
+from judging.types import JudgeRequest
+
+
+class ColumnPlan:
+    """Which columns fill our fields, and which go to ``metadata``.
+
+    A column fills the fields that the mapping says, and the field of its own name unless another
+    column is mapped to that.
+
+    Args:
+        mapping: What the user says.
+        is_labelled: Whether labels are wanted, or the request alone.
+    """
+
+    def __init__(self, mapping: TableMapping, is_labelled: bool) -> None:
+        self.mapping = mapping
+        self.fields = TABLE_FIELDS if is_labelled else REQUEST_FIELDS
+        self.mapped = dict(mapping.columns)
+        self._responses = tuple(name for name in RESPONSES if name in self.mapped)
+        self._maps_responses = bool(self._responses)
+        self._free: list[str] = []
+        self._checked: set[str] = set()
+
+    @property
+    def needed(self) -> set[str]:
+        """Return the columns without which a table does not suit."""
+        mapped = {theirs for ours, theirs in self.mapped.items() if self._is_wanted(ours)}
+        return mapped | {name for name in self._wanted(self.mapped) if name not in self.mapped}
+
+    def column(self, field: str) -> str:
+        """Return the column that fills a field."""
+        return self.mapped.get(field, field)
+
+    def check(self, source: str, columns: Collection[str]) -> None:
+        """Check that the columns of a table suit.
+
+        Raises:
+            CustosError: If a column that is mapped is missing, if a field of the task has no
+                column, or if a column without use is called nearly like a field without a column.
+        """
+        shown = f"the columns are {', '.join(columns)}"
+        for ours, theirs in self.mapped.items():
+            if theirs not in columns and self._is_wanted(ours):
+                near = nearest_field(theirs, columns)
+                advice = f"; the nearest is '{near}'" if near else ""
+                raise CustosError(f"{source}: no column '{theirs}' for '{ours}'{advice}; {shown}")
+        filled = {name for name in self.fields if self._fills(name, columns)}
+        self._responses = tuple(name for name in RESPONSES if name in filled)
+        missing = [name for name in self._wanted(filled) if name not in filled]
+        if missing:
+            raise CustosError(
+                f"{source}: no column for {', '.join(missing)}; {shown}; say which ones hold them: "
+                f"{self._map_options(missing, columns)}"
+            )
+        self._free = [
+            name
+            for name in self.fields
+            if name not in filled and not (self._responses and name in RESPONSES)
+        ]
+        self.check_names(source, columns)
+
+    def check_names(self, source: str, columns: Collection[str]) -> None:
+        """Refuse a column that nothing uses and whose name is nearly that of a free field.
+
+        Rows of JSONL files may bring new columns, so every row is checked; known columns cost
+        nothing.
+        """
+        for column in columns:
+            if column in self._checked:
+                continue
+            self._checked.add(column)
+            is_used = column in self.mapped.values() or self._field_of(column) is not None
+            if not is_used and (near := nearest_field(column, self._free)):
+                raise CustosError(
+                    f"{source}: column '{column}' is nearly our field '{near}', which no column "
+                    f"fills; give {_option(near, column)}, or {_option(METADATA + column, column)} "
+                    "to keep it as metadata"
+                )
+
+    def check_shape(self, row: Mapping[str, Any]) -> None:
+        """Refuse keys that are none of our fields, in a row that must have our shape.
+
+        Raises:
+            FieldError: Naming the first such key and the options that read it.
+        """
+        fields = TABLE_FIELDS if "label" in row else self.fields
+        others = [name for name in row if name not in fields]
+        if not others:
+            return
+        missing = [name for name in self._wanted(row) if name not in row]
+        near = nearest_field(others[0], [name for name in fields if name not in row])
+        options = self._map_options(missing, others) if missing else ""
+        if not options or "COLUMN" in options:
+            options = _option(near or f"{METADATA}{others[0]}", others[0])
+        raise FieldError(
+            others[0],
+            f"not one of our fields{f', the nearest is {near!r}' if near else ''}; with {options} "
+            "it is read, and what is not mapped goes to metadata",
+        )
+
+    def field(self, path: str) -> str:
+        """Return the field that the dotted path of a validated record stands for."""
+        name, _, index = path.partition(".")
+        if name != "responses" or not self._responses:
+            return name
+        return self._responses[int(index) if index.isdigit() else 0]
+
+    def fill(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the cells of our fields and the cells of ``metadata``.
+
+        Empty cells are left out, but an empty response is a response.
+        """
+        cells = {name: value for name, value in row.items() if not is_empty(value)}
+        fields: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
+        for column, value in cells.items():
+            if (field := self._field_of(column)) is not None:
+                fields[field] = value
+            elif column not in self.mapped.values():
+                metadata[column] = without_bytes(value)
+        for ours, theirs in self.mapped.items():
+            if theirs not in cells:
+                continue
+            if ours.startswith(METADATA):
+                metadata[ours.removeprefix(METADATA)] = without_bytes(cells[theirs])
+            else:
+                fields[ours] = cells[theirs]
+        for response in self._responses:
+            fields.setdefault(response, "")
+        kept = {name: value for name, value in metadata.items() if value is not None}
+        return {name: value for name, value in fields.items() if name in self.fields}, kept
+
+    def _field_of(self, column: str) -> str | None:
+        """Return the field that a column fills because it is called so."""
+        is_taken = column in self.mapped or (self._maps_responses and column in RESPONSES)
+        is_metadata = self.mapped.get(METADATA + column) == column
+        return column if column in TABLE_FIELDS and not is_taken and not is_metadata else None
+
+    def _is_wanted(self, ours: str) -> bool:
+        return ours in self.fields or ours.startswith(METADATA)
+
+    def _fills(self, field: str, columns: Collection[str]) -> bool:
+        if field in self.mapped:
+            return True
+        return field in columns and self._field_of(field) is not None
+
+    def _wanted(self, filled: Collection[str]) -> list[str]:
+        """Return the fields that the task needs, as far as they are known before the rows."""
+        wanted = ["question"]
+        num_responses = 1
+        if "task" not in filled:
+            default = str(JudgeRequest.model_fields["task"].default)
+            task = get_task(self.mapping.task or default)
+            wanted += [name for name in task.required if name not in wanted]
+            num_responses = task.num_responses
+        if not any(name in filled for name in RESPONSES):
+            wanted += ["response"] if num_responses == 1 else ["response_a", "response_b"]
+        return wanted + (["label"] if "label" in self.fields else [])
+
+    def _map_options(self, missing: list[str], columns: Collection[str]) -> str:
+        used = set(self.mapped.values())
+        free = [name for name in columns if name not in used and self._field_of(name) is None]
+        suggested = suggest_columns(missing, free)
+        return " ".join(_option(name, suggested.get(name, "COLUMN")) for name in missing)
+
+
+def _option(ours: str, theirs: str) -> str:
+    return f"--map {shlex.quote(f'{ours}={theirs}')}"

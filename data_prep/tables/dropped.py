@@ -1,0 +1,95 @@
+"""Labelled rows of a table, and what happens to rows that cannot be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from data_prep.tables.labels import UnknownLabel
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import BadRow, read_table
+from judging.errors import CustosError, FieldError
+from judging.types import LabelledExample
+
+_MAX_SHOWN = 6
+
+
+def read_examples(
+    source: Path | str,
+    mapping: TableMapping | None = None,
+    bad_rows: dict[int, BadRow] | None = None,
+    *,
+    allow_dropped: bool = False,
+    image_folder: Path | None = None,
+) -> list[tuple[int, LabelledExample]]:
+    """Read the labelled rows of a table with their numbers; stop if a row cannot be used.
+
+    Args:
+        source: A CSV, TSV, JSONL, JSON or Parquet file, or a hub data set.
+        mapping: Which column fills which field, and what labels mean.
+        bad_rows: Gets every row that cannot be used.
+        allow_dropped: Leave these rows out instead of stopping.
+        image_folder: Folder to save pictures in that come as bytes.
+
+    Raises:
+        CustosError: If the table cannot be read; if rows cannot be used and this is not allowed,
+            with their counts by label and by reason.
+    """
+    bad_rows = {} if bad_rows is None else bad_rows
+    rows = list(read_table(source, LabelledExample, mapping, bad_rows, image_folder=image_folder))
+    check_dropped(source, bad_rows, len(rows), allow_dropped=allow_dropped)
+    return rows
+
+
+def check_dropped(
+    source: Path | str, bad_rows: Mapping[int, BadRow], num_good: int, *, allow_dropped: bool
+) -> None:
+    """Raise ``CustosError`` if there are bad rows, unless this is allowed and good ones remain."""
+    if not bad_rows or (allow_dropped and num_good):
+        return
+    parts = [f"{len(bad_rows)} of {len(bad_rows) + num_good} rows cannot be used"]
+    errors = [row.error for row in bad_rows.values()]
+    if unknown := [error for error in errors if isinstance(error, UnknownLabel)]:
+        parts.append(_unknown_labels(unknown))
+    others = {n: row for n, row in bad_rows.items() if not isinstance(row.error, UnknownLabel)}
+    if others:
+        rows_by_reason: dict[str, list[int]] = {}
+        for number, row in others.items():
+            rows_by_reason.setdefault(_reason(row.error), []).append(number)
+        ranked = sorted(rows_by_reason.items(), key=lambda reason: -len(reason[1]))
+        parts += [
+            f"{reason} ({len(rows)}, the first is row {rows[0]})"
+            for reason, rows in ranked[:_MAX_SHOWN]
+        ]
+        if len(ranked) > _MAX_SHOWN:
+            parts.append(f"and {len(ranked) - _MAX_SHOWN} more reasons")
+        labels = Counter(row.label for row in others.values() if row.label)
+        if labels:
+            parts.append(f"their labels: {_counts(labels)}")
+    if num_good:
+        parts.append("--allow-dropped leaves them out")
+    raise CustosError(f"{source}: {'; '.join(parts)}")
+
+
+def _unknown_labels(errors: list[UnknownLabel]) -> str:
+    counts = Counter(error.label for error in errors)
+    first = errors[0]
+    hint = first.hint(counts)
+    return (
+        f"labels {_counts(counts)} are none of {first.rubric}: {', '.join(first.labels)}; "
+        f"add {first.option(list(counts)[:20])}{f' ({hint})' if hint else ''}"
+    )
+
+
+def _reason(error: CustosError) -> str:
+    if isinstance(error, FieldError):
+        return f"field '{error.field}': {error.message}"
+    return str(error).partition(": ")[2] or str(error)
+
+
+def _counts(counts: Counter[str]) -> str:
+    shown = [f"{name} ({count})" for name, count in counts.most_common(_MAX_SHOWN)]
+    if len(counts) > _MAX_SHOWN:
+        shown.append(f"and {len(counts) - _MAX_SHOWN} more")
+    return ", ".join(shown)

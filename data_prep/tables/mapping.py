@@ -1,0 +1,96 @@
+"""The mapping of a table: which column fills which field, and what its labels mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
+from judging.errors import CustosError
+from judging.tasks import task_names
+from judging.types import ReferenceMode, parse_record
+
+
+class TableMapping(BaseModel):
+    """How to read a table that does not use our names; the keys of ``mapping.yaml``.
+
+    Columns that are not named here and not called like one of our fields go to ``metadata``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    """Our field, or ``metadata.NAME``, to their column: ``{"references": "gold"}``."""
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    """Their label to ours: ``{"right": "Correct"}``."""
+    separator: str | None = Field(default=None, min_length=1)
+    """Text between the elements of a list in one cell. ``None``: ``;`` in CSV and TSV files; in the
+    other kinds a text is one element."""
+    reference_mode: ReferenceMode | None = None
+    """The reference mode of every row."""
+    task: str | None = None
+    """The task of every row."""
+    variant: str | None = None
+    """The variant of every row."""
+    mode: Literal["score", "critique"] | None = None
+    """The mode of every row."""
+
+    @field_validator("columns", "labels", mode="before")
+    @classmethod
+    def _names_are_text(cls, names: Any) -> Any:
+        if not isinstance(names, Mapping):
+            return names
+        if any(isinstance(name, bool) for pair in names.items() for name in pair):
+            raise ValueError("YAML reads yes, no, on and off as truth values; quote them: 'yes'")
+        return {_number_as_text(ours): _number_as_text(theirs) for ours, theirs in names.items()}
+
+    @field_validator("columns")
+    @classmethod
+    def _fields_are_ours(cls, columns: Mapping[str, str]) -> Mapping[str, str]:
+        for ours in columns:
+            is_metadata = ours.startswith(METADATA) and ours != METADATA
+            if ours not in TABLE_FIELDS and not is_metadata:
+                near = nearest_field(ours, TABLE_FIELDS)
+                fields = f"the nearest is '{near}'" if near else f"take {', '.join(TABLE_FIELDS)}"
+                raise ValueError(f"'{ours}' is not one of our fields; {fields} or metadata.NAME")
+        is_pair = "response_a" in columns or "response_b" in columns
+        if is_pair + ("response" in columns) + ("responses" in columns) > 1:
+            raise ValueError("map 'response', or 'response_a' and 'response_b', or 'responses'")
+        return columns
+
+    @field_validator("task")
+    @classmethod
+    def _task_is_known(cls, task: str | None) -> str | None:
+        if task is not None and task not in task_names():
+            raise ValueError(f"'{task}' is not one of {', '.join(task_names())}")
+        return task
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Return the fields that have one value in all rows."""
+        fields = ("task", "variant", "reference_mode", "mode")
+        return {name: value for name in fields if (value := getattr(self, name)) is not None}
+
+
+def read_mapping(path: Path) -> TableMapping:
+    """Read a ``mapping.yaml``.
+
+    Raises:
+        CustosError: If the file is missing, not YAML, or not a mapping.
+    """
+    try:
+        # The base loader takes every value as text: labels may be called yes, no or 1.
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except FileNotFoundError:
+        raise CustosError(f"{path}: no such mapping") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CustosError(f"{path}: not valid YAML: {error}") from None
+    return parse_record(TableMapping, content or {}, str(path))
+
+
+def _number_as_text(name: Any) -> Any:
+    return str(name) if isinstance(name, int | float) else name

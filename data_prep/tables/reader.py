@@ -1,0 +1,175 @@
+"""Records of a user's table, read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+from data_prep.tables.cells import (
+    DEFAULT_SEPARATOR,
+    LIST_FIELDS,
+    TEXT_FIELDS,
+    as_images,
+    as_list,
+    as_metadata,
+    as_text,
+)
+from data_prep.tables.columns import ColumnPlan
+from data_prep.tables.labels import with_our_label
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.source import Table, open_table
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, parse_record
+
+RequestT = TypeVar("RequestT", bound=JudgeRequest)
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used."""
+
+    error: CustosError
+    label: str
+    """The label as the table has it; empty if the row has none."""
+
+
+def read_table(
+    source: Path | str,
+    model: type[RequestT],
+    mapping: TableMapping | None = None,
+    bad_rows: dict[int, BadRow] | None = None,
+    *,
+    image_folder: Path | None = None,
+) -> Iterator[tuple[int, RequestT]]:
+    """Yield ``(row number, record)`` for the rows of a user's table.
+
+    CSV and TSV files and hub data sets are tables: columns that fill no field go to ``metadata``.
+    So it is with JSONL, JSON and Parquet files if the mapping names columns; without one, their
+    rows must have our shape, and other keys are refused.
+
+    Args:
+        source: A CSV, TSV, JSONL, JSON or Parquet file, or a hub data set (see ``open_table``).
+        model: ``LabelledExample``, or ``JudgeRequest`` for the requests alone; then labels may be
+            missing and are not checked.
+        mapping: Which column fills which field, and what labels mean.
+        bad_rows: Gets every row that cannot be used, by its number; ``None`` raises on the first.
+        image_folder: Folder to save pictures in that come as bytes; ``None`` makes data URLs of
+            them.
+
+    Raises:
+        CustosError: If the source cannot be read or lacks a column; on the first bad row when
+            ``bad_rows`` is ``None``, naming source, row, field and column.
+    """
+    table = open_table(source)
+    reader = _RowReader(table, model, mapping or TableMapping(), image_folder)
+    reader.check_columns()
+    for number, row in table.rows():
+        try:
+            record = reader.read(number, row)
+        except CustosError as error:
+            if bad_rows is None:
+                raise
+            bad_rows[number] = BadRow(error, reader.their_label(row))
+            continue
+        yield number, record
+
+
+class _RowReader(Generic[RequestT]):
+    """Reader of one record from one row."""
+
+    def __init__(
+        self,
+        table: Table,
+        model: type[RequestT],
+        mapping: TableMapping,
+        image_folder: Path | None,
+    ) -> None:
+        self.table = table
+        self.model = model
+        self.mapping = mapping
+        self.image_folder = image_folder
+        self.is_open = table.is_csv or table.hub is not None or bool(mapping.columns)
+        self.separator = mapping.separator or (DEFAULT_SEPARATOR if table.is_csv else None)
+        self.plan = ColumnPlan(mapping, is_labelled=issubclass(model, LabelledExample))
+
+    def check_columns(self) -> None:
+        """Raise ``CustosError`` if the columns of a table do not suit."""
+        if not self.is_open:
+            return
+        if columns := self.table.columns(self.plan.needed):
+            self.plan.check(self.table.name, columns)
+
+    def their_label(self, row: Any) -> str:
+        """Return the label of a row as the table has it."""
+        label = row.get(self.plan.column("label")) if isinstance(row, Mapping) else None
+        return "" if label is None else str(as_text(label))
+
+    def read(self, number: int, row: Any) -> RequestT:
+        """Return the record of a row.
+
+        Raises:
+            CustosError: Naming the row and, where there is one, the field and its column.
+        """
+        location = self.table.location(number)
+        if isinstance(row, CustosError):
+            raise row
+        if not isinstance(row, dict):
+            raise CustosError(f"{location}: expected an object, got {type(row).__name__}")
+        try:
+            record = self._record(row)
+            if isinstance(record, LabelledExample):
+                get_task(record.task).check(record)
+        except FieldError as error:
+            raise self._with_column(error).at(location) from None
+        if not isinstance(record, LabelledExample):
+            return record
+        column = self.plan.column("label")
+        labelled = with_our_label(record, self.mapping.labels, location, column)
+        return cast(RequestT, labelled)
+
+    def _record(self, row: dict[str, Any]) -> RequestT:
+        if self.is_open:
+            self.plan.check_names(self.table.name, row)
+            fields, metadata = self.plan.fill(row)
+        else:
+            self.plan.check_shape(row)
+            fields, metadata = dict(row), {}
+        for name, value in fields.items():
+            try:
+                fields[name] = self._value(name, value)
+            except CustosError as error:
+                raise FieldError(name, str(error)) from None
+        if metadata:
+            fields["metadata"] = {**fields.get("metadata", {}), **metadata}
+        for name, value in self.mapping.given.items():
+            if fields.setdefault(name, value) != value:
+                option = f"--{name.replace('_', '-')}"
+                raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
+        if "label" in fields and not issubclass(self.model, LabelledExample):
+            return cast(RequestT, parse_record(LabelledExample, fields, "").request())
+        return parse_record(self.model, fields, "")
+
+    def _value(self, name: str, value: Any) -> Any:
+        """Return the content of a cell as its field takes it."""
+        if name == "images":
+            names = as_list(value, self.separator) if isinstance(value, str) else value
+            return as_images(names, self.table.folder, self.image_folder)
+        if name in LIST_FIELDS:
+            return as_list(value, self.separator, keeps_empty=name == "responses")
+        if not self.is_open:
+            return value
+        if name == "metadata":
+            return as_metadata(value)
+        return as_text(value) if name in TEXT_FIELDS else value
+
+    def _with_column(self, error: FieldError) -> FieldError:
+        """Return an error that names our field as the mapping does, and the column."""
+        if not self.is_open:
+            return error
+        field = self.plan.field(error.field)
+        column = self.plan.column(field)
+        message = error.message if column == field else f"column '{column}': {error.message}"
+        return FieldError(field, message)

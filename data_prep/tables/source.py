@@ -1,0 +1,89 @@
+"""Where a table comes from: a file, or a data set of the hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
+from judging.csv_rows import DELIMITERS, csv_columns, row_location
+from judging.errors import CustosError
+from judging.records import ROW_SUFFIXES, read_rows
+
+_HUB_NAME = re.compile(
+    r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?:(?P<config>.+)/)?(?P<split>[^/]+))?"
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that can be read several times, one by one.
+
+    Attributes:
+        name: The file or the hub id, as errors name it.
+        folder: Folder that relative paths in cells start from.
+        hub: Part of the hub data set; ``None`` for a file.
+    """
+
+    name: str
+    folder: Path
+    hub: HubOptions | None = None
+
+    @property
+    def path(self) -> Path:
+        """Return the file."""
+        return Path(self.name)
+
+    @property
+    def is_csv(self) -> bool:
+        """Return whether all cells are texts."""
+        return self.hub is None and self.path.suffix in DELIMITERS
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """Yield ``(row number, decoded row)``, with an error in place of a bad row."""
+        return read_rows(self.path) if self.hub is None else hub_rows(self.name, self.hub)
+
+    def columns(self, needed: Collection[str]) -> tuple[str, ...]:
+        """Return the names of the columns.
+
+        Rows of JSONL and JSON files need not have the same keys; they are read until all columns
+        that are needed have occurred.
+        """
+        if self.is_csv and self.path.is_file():
+            return csv_columns(self.path)
+        keys: dict[str, None] = {}
+        for _, row in self.rows():
+            if isinstance(row, dict):
+                keys.update(dict.fromkeys(row))
+                if keys.keys() >= set(needed):
+                    break
+        return tuple(keys)
+
+    def location(self, number: int) -> str:
+        """Return how errors name a row."""
+        return row_location(self.path, number)
+
+
+def open_table(source: Path | str) -> Table:
+    """Return the table of a file or of a hub data set, without reading it.
+
+    Args:
+        source: A CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
+            hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default.
+
+    Raises:
+        CustosError: If it is a folder.
+    """
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(file.name for file in path.iterdir() if file.suffix in ROW_SUFFIXES)
+        names = f": {', '.join(files[:5])}" if files else ""
+        raise CustosError(f"{path}: is a folder; name a file in it{names}")
+    match = _HUB_NAME.fullmatch(str(source))
+    if not path.exists() and match is not None and is_hub_id(match["name"]):
+        options = HubOptions(match["split"] or "train", match["config"], match["revision"])
+        return Table(match["name"], Path.cwd(), options)
+    return Table(str(path), path.parent)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from data_prep.tables.mapping import TableMapping, read_mapping
+from judging.errors import CustosError
+from judging.types import parse_record
+from tests.data_prep.tables.made_up import save
+
+FILE = """\
+columns:
+  references: gold
+  metadata.answerer: model
+labels:
+  1: Correct
+  no: Wrong
+separator: "|"
+reference_mode: any
+"""
+
+
+def test_a_file_is_read_as_texts(tmp_path: Path) -> None:
+    mapping = read_mapping(save(tmp_path / "mapping.yaml", FILE))
+    assert mapping.columns == {"references": "gold", "metadata.answerer": "model"}
+    assert mapping.labels == {"1": "Correct", "no": "Wrong"}
+    assert mapping.given == {"reference_mode": "any"}
+    assert read_mapping(save(tmp_path / "empty.yaml", "")) == TableMapping()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "columns: {refs: gold}",
+            "'refs' is not one of our fields; take response, .*metadata.NAME",
+        ),
+        ("columns: {reference: gold}", "'reference' is not one .*the nearest is 'references'"),
+        ("columns: {response: a, response_a: b}", "map 'response', or 'response_a' and"),
+        ("column: {}", "field 'column': Extra inputs"),
+        ("task: hieval", "field 'task': 'hieval' is not one of charthal"),
+        ("separator: ''", "field 'separator'"),
+        ("- 1", "mapping.yaml"),
+        ("a: [", "not valid YAML"),
+    ],
+)
+def test_files_that_are_no_mappings(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        read_mapping(save(tmp_path / "mapping.yaml", content))
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="no such mapping"):
+        read_mapping(tmp_path / "mapping.yaml")
+
+
+def test_truth_values_of_a_recipe_are_refused() -> None:
+    with pytest.raises(CustosError, match="quote them"):
+        parse_record(TableMapping, {"labels": {True: "Correct"}}, "recipe.yaml")
+    assert parse_record(TableMapping, {"labels": {1: "Correct"}}, "").labels == {"1": "Correct"}

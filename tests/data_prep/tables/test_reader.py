@@ -1,0 +1,266 @@
+"""A user's table becomes records, whatever kind of file it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data_prep.tables.dropped import read_examples
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import BadRow, read_table
+from judging.errors import CustosError
+from judging.types import JudgeRequest, LabelledExample
+from tests.data_prep.tables.made_up import KINDS, LABELS, MAP, SHEET, save, save_table
+
+MAPPING = TableMapping(columns=MAP, labels=LABELS)
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+FILLED = TEXT.filter(lambda text: bool(text.strip()))
+ELEMENT = FILLED.map(str.strip).filter(lambda text: "|" not in text and text[0] != "[")
+ROW = st.fixed_dictionaries(
+    {
+        "Frage": FILLED,
+        "gold": st.lists(ELEMENT, min_size=1, max_size=3).map(" | ".join),
+        "model_answer": TEXT,
+        "human_label": st.sampled_from(["right", "Wrong", " partly", "RIGHT"]),
+        "model": TEXT,
+    }
+)
+
+
+def examples(path: Path, **mapping: Any) -> list[LabelledExample]:
+    return [example for _, example in read_examples(path, TableMapping(**mapping))]
+
+
+def test_the_sheet_of_a_new_user(tmp_path: Path) -> None:
+    path = save(tmp_path / "labels.csv", SHEET)
+    first, second, third = [example for _, example in read_examples(path, MAPPING)]
+    assert first == LabelledExample(
+        question="Who wrote Emma?",
+        references=("Jane Austen",),
+        responses=("It is by Jane Austen.",),
+        label="Correct",
+        metadata={"model": "m1"},
+    )
+    assert (second.references, second.label) == (("2", "3"), "Partial")
+    assert third.references == ("carbon dioxide", "CO2")
+
+
+@given(rows=st.lists(ROW, min_size=1, max_size=4))
+def test_every_kind_of_file_gives_the_same_records(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("kinds")
+    mapping = TableMapping(
+        columns={**MAP, "question": "Frage", "metadata.answerer": "model"},
+        labels=LABELS,
+        separator="|",
+    )
+    by_kind = [
+        list(
+            read_table(
+                save_table(folder / f"a.{kind}", rows, list(rows[0])), LabelledExample, mapping
+            )
+        )
+        for kind in KINDS
+    ]
+    assert all(records == by_kind[0] for records in by_kind)
+    assert [number for number, _ in by_kind[0]] == list(range(1, len(rows) + 1))
+    for (_, example), row in zip(by_kind[0], rows, strict=True):
+        assert example.references == tuple(part.strip() for part in row["gold"].split("|"))
+        assert example.question == row["Frage"]
+        assert example.response == (row["model_answer"] if row["model_answer"].strip() else "")
+        filled = bool(row["model"].strip())
+        assert example.metadata == ({"answerer": row["model"]} if filled else {})
+
+
+def test_an_empty_response_is_a_response(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", "question,references,response_a,response_b\n?,x,,b\n")
+    [(_, request)] = read_table(path, JudgeRequest)
+    assert request.responses == ("", "b")
+    path = save(tmp_path / "b.jsonl", '{"q": "?", "references": ["x"], "answer": null}')
+    mapping = TableMapping(columns={"question": "q", "response": "answer"})
+    [(_, request)] = read_table(path, JudgeRequest, mapping)
+    assert request.response == ""
+
+
+@pytest.mark.parametrize(
+    ("cell", "separator", "references"),
+    [
+        ("a; b;", None, ("a", "b")),
+        ("a|b;c", "|", ("a", "b;c")),
+        ('["a; b", "c"]', None, ("a; b", "c")),
+        ("[1, 2]", None, ("[1, 2]",)),
+        ("[0.8, 1.2]; 1", None, ("[0.8, 1.2]", "1")),
+    ],
+)
+def test_lists_in_a_cell(
+    tmp_path: Path, cell: str, separator: str | None, references: tuple[str, ...]
+) -> None:
+    row = {"question": "?", "references": cell, "response": "x", "label": "Wrong"}
+    path = save_table(tmp_path / "a.csv", [row], list(row))
+    assert examples(path, separator=separator)[0].references == references
+
+
+def test_texts_of_json_files_are_one_element_without_a_separator(tmp_path: Path) -> None:
+    row = {"question": "?", "references": "a;b", "response": "x", "label": "Wrong"}
+    path = save_table(tmp_path / "a.jsonl", [row], list(row))
+    assert examples(path)[0].references == ("a;b",)
+    assert examples(path, separator=";")[0].references == ("a", "b")
+
+
+def test_numbers_and_truth_values_are_texts(tmp_path: Path) -> None:
+    row = {"question": "When?", "gold": [1989, None], "model_answer": 1991.5, "human_label": False}
+    path = save(tmp_path / "a.json", json.dumps([row]))
+    [example] = examples(path, columns=MAP, labels={"false": "Wrong"})
+    assert (example.references, example.response, example.label) == (("1989",), "1991.5", "Wrong")
+
+
+def test_pictures_are_relative_to_the_table(tmp_path: Path) -> None:
+    text = (
+        "question,references,response,images\n?,x,y,a.png;b.png\n?,x,y,data:image/png;base64,AA\n"
+    )
+    path = save(
+        tmp_path / "a.csv", text.replace("data:image/png;base64,AA", '"data:image/png;base64,AA"')
+    )
+    (_, first), (_, second) = read_table(path, JudgeRequest)
+    assert first.images == (str(tmp_path / "a.png"), str(tmp_path / "b.png"))
+    assert second.images == ("data:image/png;base64,AA",)
+
+
+def test_one_column_may_fill_two_fields(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", SHEET)
+    [first, *_] = examples(
+        path, columns={**MAP, "group": "question", "metadata.model": "model"}, labels=LABELS
+    )
+    assert (first.group, first.question) == ("Who wrote Emma?", "Who wrote Emma?")
+    assert first.metadata == {"model": "m1"}
+
+
+def test_an_error_type_completes_the_label(tmp_path: Path) -> None:
+    text = "question,references,response,label,why\n?,x,y,wrong,overthinking\n?,x,x,Correct,\n"
+    path = save(tmp_path / "a.csv", text)
+    wrong, right = examples(path, columns={"error_type": "why"}, task="hieval-ea")
+    assert (wrong.label, wrong.error_type) == ("Wrong; Overthinking", "Overthinking")
+    assert (right.label, right.error_type) == ("Correct", None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {},
+            "no column for references, response, label; the columns are question, gold, "
+            "model_answer, human_label, model; say which ones hold them: --map references=gold "
+            "--map response=model_answer --map label=human_label",
+        ),
+        ({**MAP, "references": "golden"}, "no column 'golden' for 'references'"),
+        ({**MAP, "references": "Gold"}, "no column 'Gold' for 'references'; the nearest is 'gold'"),
+    ],
+)
+def test_columns_that_are_missing(tmp_path: Path, columns: dict[str, str], message: str) -> None:
+    path = save(tmp_path / "labels.csv", SHEET)
+    with pytest.raises(CustosError) as error:
+        examples(path, columns=columns)
+    assert message in str(error.value)
+
+
+def test_a_column_that_is_nearly_ours(tmp_path: Path) -> None:
+    path = save(
+        tmp_path / "a.csv", "question,references,response,Images,question_id\n?,x,y,a.png,7\n"
+    )
+    with pytest.raises(CustosError, match="'Images' is nearly our field 'images'.*--map images=Im"):
+        list(read_table(path, JudgeRequest))
+    mapping = TableMapping(columns={"metadata.Images": "Images"})
+    [(_, request)] = read_table(path, JudgeRequest, mapping)
+    assert request.metadata == {"question_id": "7", "Images": "a.png"}
+
+
+def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
+    path = save(tmp_path / "labels.csv", SHEET)
+    with pytest.raises(CustosError) as error:
+        examples(path, columns=MAP)
+    assert "2 of 3 rows cannot be used; labels right (1), partly (1) are none of" in str(
+        error.value
+    )
+    assert "add --labels right=Correct,partly=Partial" in str(error.value)
+    with pytest.raises(CustosError, match="'Partial' is a label with --reference-mode all only"):
+        examples(path, columns=MAP, labels={"right": "Correct"}, reference_mode="any")
+
+
+def test_rows_can_be_left_out(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", SHEET + "Where?,,x,wrong,m1\n")
+    bad_rows: dict[int, BadRow] = {}
+    rows = read_examples(path, MAPPING, bad_rows, allow_dropped=True)
+    assert [number for number, _ in rows] == [1, 2, 3]
+    assert bad_rows[4].label == "wrong"
+    assert "row 4 below the header: field 'references': column 'gold'" in str(bad_rows[4].error)
+    with pytest.raises(CustosError, match=r"1 of 4 rows .* the first is row 4.*wrong \(1\).*allow"):
+        read_examples(path, MAPPING)
+
+
+def test_a_task_that_the_row_contradicts(tmp_path: Path) -> None:
+    row = {"question": "?", "references": ["x"], "response": "y", "task": "hieval-ea"}
+    path = save(tmp_path / "a.jsonl", json.dumps(row))
+    with pytest.raises(CustosError, match=r"row 1: field 'task': the row has 'hieval-ea', --task"):
+        list(read_table(path, JudgeRequest, TableMapping(task="hieval-qs")))
+
+
+def test_jsonl_stays_strict_without_mapped_columns(tmp_path: Path) -> None:
+    row = {"question": "?", "gold": ["x"], "model_answer": "y", "note": "z"}
+    path = save(tmp_path / "a.jsonl", json.dumps(row))
+    with pytest.raises(CustosError, match="row 1: field 'gold': not one of our fields; with --map"):
+        list(read_table(path, JudgeRequest))
+    mapping = TableMapping(columns={"references": "gold", "response": "model_answer"})
+    [(_, request)] = read_table(path, JudgeRequest, mapping)
+    assert request.metadata == {"note": "z"}
+
+
+def test_labels_are_not_needed_for_requests(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", SHEET)
+    requests = [request for _, request in read_table(path, JudgeRequest, MAPPING)]
+    assert type(requests[0]) is JudgeRequest
+    assert requests[0].metadata == {"model": "m1"}
+    labelled = {"question": "?", "references": ["x"], "response": "y", "label": "right", "tags": []}
+    path = save(tmp_path / "a.jsonl", json.dumps(labelled))
+    [(_, request)] = read_table(path, JudgeRequest)
+    assert type(request) is JudgeRequest
+
+
+def test_a_hub_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def load(name: str, config: str | None, *, split: str, revision: str | None) -> object:
+        asked.append((name, config, split, revision))
+        return datasets.Dataset.from_list([{"question": "?", "gold": "x", "answer": "y", "n": 3}])
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    mapping = TableMapping(columns={"references": "gold", "response": "answer"})
+    [(_, request)] = read_table("org/answers@v2:en/test", JudgeRequest, mapping)
+    assert (request.references, request.metadata) == (("x",), {"n": 3})
+    assert set(asked) == {("org/answers", "en", "test", "v2")}
+
+
+def test_bytes_in_a_column_that_is_not_ours_are_left_out(tmp_path: Path) -> None:
+    row = {"question": "?", "references": ["x"], "response": "y", "raw": b"\xff", "n": 1}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    mapping = TableMapping(columns={"group": "question"})
+    [(_, request)] = read_table(path, JudgeRequest, mapping)
+    assert request.metadata == {"n": 1}
+
+
+def test_sources_that_are_no_tables(tmp_path: Path) -> None:
+    save(tmp_path / "a.csv", SHEET)
+    with pytest.raises(CustosError, match=r"is a folder; name a file in it: a\.csv"):
+        list(read_table(tmp_path, JudgeRequest))
+    with pytest.raises(CustosError, match="no such file"):
+        list(read_table(tmp_path / "b.csv", JudgeRequest))
+    assert list(read_table(save(tmp_path / "c.jsonl", ""), JudgeRequest)) == []
