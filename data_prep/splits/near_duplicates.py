@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -31,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from judging.questions import normalise_question
 from judging.types import LabelledExample
 
 THRESHOLD = 0.6
@@ -44,38 +44,20 @@ PAIRS_AT_ONCE = 2_000_000
 CHECKS_AT_ONCE = 50_000
 """Pairs whose similarity is computed at once; bounds memory."""
 
-_ARTICLES = frozenset({"a", "an", "the"})
-_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _NUMBER = re.compile(r"\d+")
+_QUESTION_KEY = re.compile(r"q-[0-9a-f]{12}")
 
 Ints = npt.NDArray[np.int64]
-
-
-class _PunctuationToSpace(dict[int, int]):
-    """Translation table for ``str.translate``, filled as characters turn up."""
-
-    def __missing__(self, code: int) -> int:
-        is_gap = unicodedata.category(chr(code))[0] in "PZC"
-        self[code] = ord(" ") if is_gap else code
-        return self[code]
-
-
-_PUNCTUATION_TO_SPACE = _PunctuationToSpace()
-
-
-def normalise_question(question: str) -> str:
-    """Spell a question so that case, width, punctuation, spacing and articles do not matter.
-
-    A question of nothing but punctuation and articles is only casefolded.
-    """
-    folded = unicodedata.normalize("NFKC", question).casefold()
-    spaced = _THOUSANDS_COMMA.sub("", folded).translate(_PUNCTUATION_TO_SPACE)
-    return " ".join(word for word in spaced.split() if word not in _ARTICLES) or folded.strip()
 
 
 def question_key(question: str) -> str:
     """Return a short key of a question, equal for questions that differ only in spelling habits."""
     return _key(normalise_question(question))
+
+
+def is_question_key(group: str) -> bool:
+    """Return whether a group's name was made from a question, as :func:`question_key` makes it."""
+    return _QUESTION_KEY.fullmatch(group) is not None
 
 
 def cluster_examples(
@@ -155,7 +137,7 @@ def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) 
     return clusters
 
 
-def _shingles(text: str) -> set[str]:
+def shingles(text: str) -> set[str]:
     """Return character 5-grams that carry the text's numbers: unequal numbers share nothing."""
     numbers = " ".join(_NUMBER.findall(text))
     padded = f" {text} "
@@ -172,7 +154,7 @@ def _incidence(texts: Sequence[str]) -> Any:
     vocabulary: dict[str, int] = {}
     cells, row_ends = array("q"), [0]
     for text in texts:
-        cells.extend(vocabulary.setdefault(s, len(vocabulary)) for s in _shingles(text))
+        cells.extend(vocabulary.setdefault(s, len(vocabulary)) for s in shingles(text))
         row_ends.append(len(cells))
     columns = np.frombuffer(cells, dtype=np.int64)
     rarity_rank = np.empty(len(vocabulary), dtype=np.int64)

@@ -11,9 +11,9 @@ from data_prep.splits.near_duplicates import (
     cluster_examples,
     cluster_together,
     near_duplicate_clusters,
-    normalise_question,
     question_key,
 )
+from judging.questions import normalise_question
 from tests.data_prep.examples import example
 
 

@@ -1,0 +1,227 @@
+"""Rows that two splits share: the same rows, questions, near-duplicates and groups.
+
+A question is its text with its answer options and its pictures, so one question about two pictures
+is two questions. Where whoever made the rows gave them groups, these say which rows belong
+together: near-duplicates in different groups are no overlap, and neither is the same text with
+other references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from data_prep.splits.near_duplicates import (
+    is_question_key,
+    near_duplicate_clusters,
+    shingles,
+)
+from judging.fingerprint import picture_sha256
+from judging.questions import normalise_question
+from judging.types import LabelledExample
+
+PHRASES = {
+    "row": "{n} stand in {other} too",
+    "question": "{n} share a question with {other}",
+    "near-duplicate": "{n} ask nearly the same as {other}",
+    "group": "{n} belong to a group that {other} has too",
+}
+"""Kinds of overlap, the strongest first, and how each is told."""
+COMPARED_ROWS = 200
+"""Most rows among which the nearest one is looked for, to name it."""
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The rows of one split that another split knows already."""
+
+    split: str
+    """Name of the split whose rows are counted."""
+    other: str
+    """Name of the split that it is compared with."""
+    rows: int
+    """Number of rows of ``split``."""
+    counts: dict[str, int]
+    """Number of rows by kind of overlap; a row counts once, under its strongest kind."""
+    example: tuple[LabelledExample, LabelledExample]
+    """First such row of ``split``, and a row of ``other`` that it overlaps with."""
+
+    @property
+    def total(self) -> int:
+        """Return the number of rows of ``split`` that overlap."""
+        return sum(self.counts.values())
+
+    def describe(self) -> str:
+        """Return the counts: ``of 300 test rows, 12 share a question with train``."""
+        kinds = [PHRASES[kind].format(n=n, other=self.other) for kind, n in self.counts.items()]
+        return f"of {self.rows} {self.split} rows, {' and '.join(kinds)}"
+
+
+def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overlap]:
+    """Compare every two splits.
+
+    The cost is that of the search for near-duplicates (:func:`near_duplicate_clusters`). Pictures
+    are read only where two splits ask the same of pictures of equal size.
+
+    Args:
+        splits: Rows by the name of their split. Of two splits, the rows of the later are counted.
+
+    Returns:
+        One entry for every two splits that overlap, in order.
+    """
+    keyed = _keyed(splits)
+    overlaps = []
+    for other, split in combinations(keyed, 2):
+        index = _index(keyed[other])
+        counts = dict.fromkeys(PHRASES, 0)
+        first: tuple[LabelledExample, LabelledExample] | None = None
+        for row in keyed[split]:
+            met = ((kind, index.get(key)) for kind, key in row.sought())
+            for kind, rows in met:
+                if rows:
+                    counts[kind] += 1
+                    first = first or (row.example, _nearest(row, rows))
+                    break
+        if first:
+            present = {kind: n for kind, n in counts.items() if n}
+            overlaps.append(Overlap(split, other, len(keyed[split]), present, first))
+    return overlaps
+
+
+@dataclass(frozen=True)
+class _KeyedRow:
+    """A row with what it is compared by."""
+
+    example: LabelledExample
+    text: str
+    cluster: int | str
+    options: tuple[str, ...]
+    pictures: tuple[str, ...]
+
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """Return what the judge is shown as the question."""
+        return (self.text, self.options, self.pictures)
+
+    def sought(self) -> list[tuple[str, object]]:
+        """Return what this row overlaps with in another split: kind and key, strongest first."""
+        shown, example = self.shown, self.example
+        keys: list[tuple[str, object]] = [
+            ("row", ("row", shown, example.references, example.responses))
+        ]
+        if _has_made_group(example):
+            keys += [
+                ("question", ("question of its references", shown, example.references)),
+                ("question", ("question without a group", shown)),
+            ]
+        else:
+            keys += [
+                ("question", ("question", shown)),
+                ("near-duplicate", ("cluster", self.cluster, self.options, self.pictures)),
+            ]
+        if example.group:
+            keys.append(("group", ("group", example.source, example.group)))
+        return keys
+
+    def held(self) -> list[object]:
+        """Return the keys by which rows of another split find this row."""
+        shown, example = self.shown, self.example
+        keys: list[object] = [
+            ("row", shown, example.references, example.responses),
+            ("question", shown),
+            ("question of its references", shown, example.references),
+            ("group", example.source, example.group),
+        ]
+        if not _has_made_group(example):
+            keys += [
+                ("question without a group", shown),
+                ("cluster", self.cluster, self.options, self.pictures),
+            ]
+        return keys
+
+
+def _has_made_group(example: LabelledExample) -> bool:
+    """Return whether its maker gave it a group, which is no cluster of questions."""
+    return bool(example.group) and not is_question_key(example.group)
+
+
+def _index(rows: Sequence[_KeyedRow]) -> dict[object, list[_KeyedRow]]:
+    index: dict[object, list[_KeyedRow]] = {}
+    for row in rows:
+        for key in row.held():
+            index.setdefault(key, []).append(row)
+    return index
+
+
+def _keyed(splits: Mapping[str, Sequence[LabelledExample]]) -> dict[str, list[_KeyedRow]]:
+    texts = {
+        name: [normalise_question(row.question) for row in rows] for name, rows in splits.items()
+    }
+    distinct = sorted(
+        {
+            text
+            for name, rows in splits.items()
+            for row, text in zip(rows, texts[name], strict=True)
+            if not _has_made_group(row)
+        }
+    )
+    numbers = near_duplicate_clusters(distinct).tolist()
+    cluster_of: dict[str, int | str] = dict(zip(distinct, numbers, strict=True))
+    digests = _picture_digests(splits, texts, cluster_of)
+    return {
+        name: [
+            _KeyedRow(
+                row,
+                text,
+                cluster_of.get(text, text),
+                tuple(map(normalise_question, row.choices)),
+                tuple(digests[image] for image in row.images),
+            )
+            for row, text in zip(rows, texts[name], strict=True)
+        ]
+        for name, rows in splits.items()
+    }
+
+
+def _picture_digests(
+    splits: Mapping[str, Sequence[LabelledExample]],
+    texts: Mapping[str, Sequence[str]],
+    cluster_of: Mapping[str, int | str],
+) -> dict[str, str]:
+    """Return what stands for each picture; content is read only where two splits may share it."""
+    splits_with: dict[tuple[int | str, int], set[str]] = {}
+    met_at: dict[str, set[tuple[int | str, int]]] = {}
+    for name, rows in splits.items():
+        for row, text in zip(rows, texts[name], strict=True):
+            for image in row.images:
+                key = (cluster_of.get(text, text), _size(image))
+                splits_with.setdefault(key, set()).add(name)
+                met_at.setdefault(image, set()).add(key)
+    digests = {}
+    for image, keys in met_at.items():
+        digests[image] = image
+        if any(len(splits_with[key]) > 1 for key in keys):
+            digest = picture_sha256(image)
+            digests[image] = image if digest == "unreadable" else digest
+    return digests
+
+
+def _size(image: str) -> int:
+    """Return the size of a picture's file; of its name for URLs and what is not there."""
+    try:
+        return Path(image).stat().st_size
+    except (OSError, ValueError):
+        return len(image)
+
+
+def _nearest(row: _KeyedRow, others: Sequence[_KeyedRow]) -> LabelledExample:
+    """Return the row whose question has most 5-grams in common with that of the given one."""
+    wanted = shingles(row.text)
+    near = others[:COMPARED_ROWS]
+    shared = [(wanted & shingles(other.text), wanted | shingles(other.text)) for other in near]
+    alike = [len(common) / len(either) for common, either in shared]
+    return near[int(np.argmax(alike))].example

@@ -1,0 +1,110 @@
+"""What makes two questions the same, and which questions a judge was trained on.
+
+A run folder holds eight bytes for each question that its judge was trained on or chosen by, so that
+a later evaluation can tell how many of its own questions the judge has already seen. The questions
+themselves cannot be read from these hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from judging.errors import CustosError
+from judging.fingerprint import picture_sha256
+from judging.types import JudgeRequest
+
+HASHES_FILE = "question_hashes.bin"
+HASH_BYTES = 8
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+
+
+class _PunctuationToSpace(dict[int, int]):
+    """Translation table for ``str.translate``, filled as characters turn up."""
+
+    def __missing__(self, code: int) -> int:
+        is_gap = unicodedata.category(chr(code))[0] in "PZC"
+        self[code] = ord(" ") if is_gap else code
+        return self[code]
+
+
+_PUNCTUATION_TO_SPACE = _PunctuationToSpace()
+
+
+def normalise_question(question: str) -> str:
+    """Spell a question so that case, width, punctuation, spacing and articles do not matter.
+
+    A question of nothing but punctuation and articles is only casefolded.
+    """
+    folded = unicodedata.normalize("NFKC", question).casefold()
+    spaced = _THOUSANDS_COMMA.sub("", folded).translate(_PUNCTUATION_TO_SPACE)
+    return " ".join(word for word in spaced.split() if word not in _ARTICLES) or folded.strip()
+
+
+def question_hash(request: JudgeRequest) -> bytes:
+    """Return eight bytes that stand for a question with its answer options and pictures.
+
+    Questions that differ only in spelling habits (:func:`normalise_question`) have the same hash.
+    """
+    pictures = sorted(_picture_sha256(name) for name in request.images)
+    choices = [normalise_question(choice) for choice in request.choices]
+    content = json.dumps([normalise_question(request.question), choices, pictures])
+    return hashlib.sha256(content.encode()).digest()[:HASH_BYTES]
+
+
+def write_question_hashes(
+    folder: Path, requests: Iterable[JudgeRequest], earlier: Path | None = None
+) -> None:
+    """Write the hashes of the questions that shaped a judge, in ascending order.
+
+    Args:
+        folder: Run folder.
+        requests: Requests that the judge was trained on or chosen by.
+        earlier: Folder of the judge that it started from, whose questions count as its own.
+    """
+    hashes = {question_hash(request) for request in requests}
+    hashes |= (read_question_hashes(earlier) if earlier else None) or set()
+    partial = folder / f".{HASHES_FILE}.partial"
+    partial.write_bytes(b"".join(sorted(hashes)))
+    partial.replace(folder / HASHES_FILE)
+
+
+def read_question_hashes(folder: Path) -> set[bytes] | None:
+    """Read what :func:`write_question_hashes` wrote; ``None`` if the folder has no such file.
+
+    Raises:
+        CustosError: If the file is cut off.
+    """
+    path = folder / HASHES_FILE
+    if not path.is_file():
+        return None
+    content = path.read_bytes()
+    if len(content) % HASH_BYTES:
+        raise CustosError(f"{path}: damaged: {len(content)} bytes, not a multiple of {HASH_BYTES}")
+    return {content[at : at + HASH_BYTES] for at in range(0, len(content), HASH_BYTES)}
+
+
+def count_trained_on(folder: Path, requests: Iterable[JudgeRequest]) -> int | None:
+    """Count the requests whose question the judge in a folder was trained on or chosen by.
+
+    Args:
+        folder: Run folder of the judge.
+        requests: Requests that the judge is to be measured on.
+
+    Returns:
+        The number of requests; ``None`` if the folder does not say what its judge was trained on.
+    """
+    hashes = read_question_hashes(folder)
+    if hashes is None:
+        return None
+    return sum(question_hash(request) in hashes for request in requests)
+
+
+_picture_sha256 = cache(picture_sha256)
