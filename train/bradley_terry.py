@@ -23,6 +23,7 @@ from train.loop.trainer import Trainer
 from train.objectives.reward import PairSection, PairSupervision, RewardObjective
 from train.setup.command_line import command_line, load_recipe
 from train.setup.data import read_splits
+from train.setup.overlap import check_overlaps
 from train.setup.recipe import DataSection, Recipe
 from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train a reward judge."""
     recipe = load_recipe(BradleyTerryRecipe, SCRIPT, argv)
     splits = read_splits(recipe.data)
+    check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
 
@@ -74,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     progress = trainer.fit()
 
     if accelerator.is_main_process:
-        write_judge(recipe, backbone, rows.train, progress, hashes)
+        write_judge(recipe, backbone, rows, progress, hashes)
         announce(recipe.run.output, None, progress.best)
 
 

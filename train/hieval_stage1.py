@@ -20,6 +20,7 @@ from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective, FocalSection
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.data import check_graded_splits, read_splits
+from train.setup.overlap import check_overlaps
 from train.setup.recipe import Recipe
 from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train a quick-score judge, calibrate it, and report on its test split."""
     recipe = load_recipe(Stage1Recipe, SCRIPT, argv)
     splits = read_splits(recipe.data)
+    check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     check_graded_splits(splits, recipe.data)
     hashes = hash_files(recipe.files)
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     progress = trainer.fit()
 
     if accelerator.is_main_process:
-        write_judge(recipe, backbone, rows.train, progress, hashes)
+        write_judge(recipe, backbone, rows, progress, hashes)
         trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
         calibrate(recipe.run.output, splits.cal)
         report = report_test(recipe, splits.test, launch_command(SCRIPT, argv))

@@ -22,6 +22,7 @@ from train.loop.trainer import Trainer
 from train.objectives.joint import JointObjective, JointSection
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.data import check_graded_splits, read_splits
+from train.setup.overlap import check_overlaps
 from train.setup.recipe import Recipe
 from train.setup.replay import ReplaySection, with_replay
 from train.setup.run_identity import hash_files, run_identity
@@ -54,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = load_recipe(Stage2Recipe, SCRIPT, argv)
     splits = read_splits(recipe.data)
     splits = with_replay(splits, recipe.replay, recipe.run.seed, recipe.data.exclude_answerer)
+    check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     check_graded_splits(splits, recipe.data)
     hashes = hash_files(recipe.files)
@@ -71,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     progress = trainer.fit()
 
     if accelerator.is_main_process:
-        write_judge(recipe, backbone, rows.train, progress, hashes)
+        write_judge(recipe, backbone, rows, progress, hashes)
         trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
         calibrate(recipe.run.output, splits.cal)
         report = report_test(recipe, splits.test, launch_command(SCRIPT, argv))

@@ -25,12 +25,12 @@ from judging.questions import normalise_question
 from judging.types import LabelledExample
 
 PHRASES = {
-    "row": "{n} stand in {other} too",
-    "question": "{n} share a question with {other}",
-    "near-duplicate": "{n} ask nearly the same as {other}",
-    "group": "{n} belong to a group that {other} has too",
+    "row": ("is a row of {other} too", "are rows of {other} too"),
+    "question": ("shares a question with {other}", "share a question with {other}"),
+    "near-duplicate": ("asks nearly the same as {other}", "ask nearly the same as {other}"),
+    "group": ("belongs to a group of {other}", "belong to a group of {other}"),
 }
-"""Kinds of overlap, the strongest first, and how each is told."""
+"""Kinds of overlap, the strongest first, and how one row and several rows are told."""
 COMPARED_ROWS = 200
 """Most rows among which the nearest one is looked for, to name it."""
 
@@ -56,8 +56,11 @@ class Overlap:
         return sum(self.counts.values())
 
     def describe(self) -> str:
-        """Return the counts: ``of 300 test rows, 12 share a question with train``."""
-        kinds = [PHRASES[kind].format(n=n, other=self.other) for kind, n in self.counts.items()]
+        """Return the counts in words: ``of 300 test rows, 12 share a question with train``."""
+        kinds = [
+            f"{n} {PHRASES[kind][n > 1].format(other=self.other)}"
+            for kind, n in self.counts.items()
+        ]
         return f"of {self.rows} {self.split} rows, {' and '.join(kinds)}"
 
 

@@ -75,6 +75,7 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
         "data": {
             "train": [write_split(tmp_path / "train.jsonl", [_pair(i) for i in range(4, 44)])],
             "val": write_split(tmp_path / "val.jsonl", [_pair(i) for i in range(100, 115)]),
+            "allow_overlap": True,
         },
         "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
         "optim": {"lr": 1e-2, "batch_size": 8, "micro_batch_size": 4, "epochs": 4},

@@ -39,6 +39,7 @@ def test_a_missing_backbone_is_named(
 ) -> None:
     split = write_split(tmp_path / "rows.jsonl", examples(4))
     given = [f"data.train=[{split}]", f"data.val={split}", "data.cal=null", "data.test=null"]
+    given.append("data.allow_overlap=true")
     if script is hieval_stage2:
         given += ["adapter.init=null", "replay.train=[]", "replay.val=null"]
     line = _fails(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)

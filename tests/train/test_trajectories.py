@@ -81,6 +81,7 @@ def _stage(name: str, folder: Path, backbone: str) -> dict[str, Any]:
         rows = _pairs()
     split = write_split(folder / "rows.jsonl", rows)
     recipe: dict[str, Any] = {"data": {"train": [split], "val": split, "val_limit": 6}}
+    recipe["data"]["allow_overlap"] = True
     if name == "hieval_stage2":
         earlier = write_split(folder / "earlier.jsonl", examples(30))
         recipe["replay"] = {"train": [earlier], "val": earlier, "rho": 0.5, "val_limit": 6}

@@ -16,22 +16,27 @@ from judging.fingerprint import package_versions
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
+from judging.questions import write_question_hashes
 from judging.records import atomic_write, write_json
-from train.loop.batches import Rows
+from train.loop.batches import EncodedSplits, Rows
 from train.loop.checkpoint import best_folder
 from train.loop.trainer import Progress
 from train.setup.recipe import Recipe
 
 
 def write_judge(
-    recipe: Recipe, backbone: Backbone, rows: Rows, progress: Progress, hashes: Mapping[str, str]
+    recipe: Recipe,
+    backbone: Backbone,
+    rows: EncodedSplits,
+    progress: Progress,
+    hashes: Mapping[str, str],
 ) -> None:
-    """Write the best adapter, its card, the resolved recipe and the learning curve.
+    """Write the chosen adapter, its card, the resolved recipe and the learning curve.
 
     Args:
         recipe: Validated recipe.
         backbone: Backbone that was trained on.
-        rows: Training rows; the judge's card lists their rubrics.
+        rows: Rows of the run; the judge's card lists the rubrics of those it was trained on.
         progress: Progress of the finished run.
         hashes: SHA-256 of every file when it was read, by the name the recipe gives it.
     """
@@ -39,9 +44,11 @@ def write_judge(
     best = best_folder(folder, int(progress.best["step"]))
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
     backbone.processor.image_processor.save_pretrained(folder)
-    card = JudgeCard.for_rubrics(backbone, _rubrics(rows), recipe.run.response_budget)
+    card = JudgeCard.for_rubrics(backbone, _rubrics(rows.train), recipe.run.response_budget)
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)
+    seen = [row.example for row in (*rows.train.rows, *rows.val.rows)]
+    write_question_hashes(folder, seen, recipe.adapter.init_folder)
     draw_learning_curve(progress.history, folder / "learning_curve.png")
     write_json(folder / "history.json", progress.history)
 

@@ -111,6 +111,16 @@ def errors_at(location: str) -> Iterator[None]:
         raise CustosError(f"{location}: {error}") from None
 
 
+def row_location(paths: Sequence[Path], row: LabelledExample) -> str:
+    """Return file and number of a row, such as ``mine.jsonl row 4``, found in one of the files."""
+    wanted = (row.question, row.references, row.responses)
+    for path in paths:
+        for number, other in read_records(path, LabelledExample):
+            if (other.question, other.references, other.responses) == wanted:
+                return f"{path} row {number}"
+    return f"row '{row.id}'"
+
+
 def _without_answerer(splits: Splits, answerer: str) -> Splits:
     """Leave the answerer out of every split; leave everybody else out of the test."""
     every = [*splits.train, *splits.val, *(splits.cal or ()), *(splits.test or ())]

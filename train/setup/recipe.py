@@ -13,6 +13,7 @@ from judging.card import run_folder
 from judging.errors import CustosError, FieldError
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
+from judging.types import Split
 
 
 class Section(BaseModel):
@@ -38,6 +39,9 @@ class DataSection(Section):
     """Validate on only the first ``val_limit`` rows."""
     exclude_answerer: str | None = None
     """Leave this ``metadata.answerer`` out of train, val and cal, and test on it alone."""
+    allow_overlap: bool | tuple[tuple[Split, Split], ...] = False
+    """Whether splits may share rows or questions; or the pairs of splits that may, such as
+    ``[[train, val]]``. The model card names what they share."""
 
 
 class AdapterSection(Section):

@@ -9,7 +9,11 @@ from typing import Any
 from judging.fingerprint import file_sha256
 from train.setup.recipe import Section
 
-_WITHOUT_EFFECT: Any = {"run": {"output", "log_every", "save_every"}, "provenance": True}
+_WITHOUT_EFFECT: Any = {
+    "data": {"allow_overlap"},
+    "run": {"output", "log_every", "save_every"},
+    "provenance": True,
+}
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:

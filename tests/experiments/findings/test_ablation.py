@@ -90,11 +90,11 @@ def _recipes(folder: Path, backbone: str) -> list[str]:
     }
     stages = {
         "ablation_qs.yaml": {
-            "data": {"train": [qs], "val": qs},
+            "data": {"train": [qs], "val": qs, "allow_overlap": True},
             "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
         },
         "ablation_ea.yaml": {
-            "data": {"train": [ea], "val": ea},
+            "data": {"train": [ea], "val": ea, "allow_overlap": True},
             "adapter": {"dropout": 0.0},
             "replay": {"train": [qs]},
         },

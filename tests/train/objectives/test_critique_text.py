@@ -129,6 +129,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
         "data": {
             "train": [write_split(folder / "train.jsonl", [critique_pair(i) for i in range(32)])],
             "val": write_split(folder / "val.jsonl", [critique_pair(i) for i in range(100, 106)]),
+            "allow_overlap": True,
         },
         "adapter": {"r": 8, "alpha": 16, "dropout": 0.0},
         "optim": {"lr": 1e-2, "batch_size": 8, "micro_batch_size": 4, "epochs": 3},
