@@ -1,7 +1,13 @@
 """Judges: requests, verdicts, tasks, the label tree, backbones and engines."""
 
-from judging.errors import CustosError
-from judging.judge import Judge
-from judging.types import JudgeRequest, LabelledExample, Verdict
+import os
+
+# Threads that wait for others by spinning lose nearly all speed when another process takes a core:
+# 2 of 12 rows a second are left on two cores. OpenMP reads this once, when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from judging.errors import CustosError  # noqa: E402
+from judging.judge import Judge  # noqa: E402
+from judging.types import JudgeRequest, LabelledExample, Verdict  # noqa: E402
 
 __all__ = ["CustosError", "Judge", "JudgeRequest", "LabelledExample", "Verdict"]

@@ -1,1 +1,3 @@
 """Training: one script per recipe kind on a shared loop."""
+
+import judging  # noqa: F401  Before torch: it sets how torch's threads wait.

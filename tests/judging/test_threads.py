@@ -1,0 +1,49 @@
+"""Threads of torch wait without spinning, whatever is imported first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, sys
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print(os.environ.get("OMP_WAIT_POLICY"))
+            sys.exit(0)
+
+sys.meta_path.insert(0, Watch())
+from {module} import {name}
+{name}.{use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "use"),
+    [
+        ("judging", "Judge", "load('embedded')"),
+        ("custos", "Judge", "load('embedded')"),
+        ("train.hieval_stage1", "main", "__name__"),
+        ("train.vision_warmup", "main", "__name__"),
+    ],
+)
+@pytest.mark.parametrize("chosen", [None, "active"])
+def test_the_policy_is_set_before_torch_is_loaded(
+    module: str, name: str, use: str, chosen: str | None
+) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    if chosen:
+        environment["OMP_WAIT_POLICY"] = chosen
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(module=module, name=name, use=use)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.strip() == (chosen or "passive"), run.stderr
