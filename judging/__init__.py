@@ -6,8 +6,8 @@ import os
 # 2 of 12 rows a second are left on two cores. OpenMP reads this once, when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from judging.errors import CustosError  # noqa: E402
-from judging.judge import Judge  # noqa: E402
-from judging.types import JudgeRequest, LabelledExample, Verdict  # noqa: E402
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, LabelledExample, Verdict
 
 __all__ = ["CustosError", "Judge", "JudgeRequest", "LabelledExample", "Verdict"]
