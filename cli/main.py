@@ -21,6 +21,7 @@ from cli.prep.app import app as prep_app
 from cli.serve import serve
 from cli.shared.error_line import Verbs
 from cli.tasks import tasks
+from cli.train import train
 
 app = typer.Typer(
     cls=Verbs,
@@ -37,7 +38,7 @@ app.add_typer(
 )
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
-for verb in (compare, demo, grade, serve, judges, tasks, load, doctor, backbone):
+for verb in (train, compare, demo, grade, serve, judges, tasks, load, doctor, backbone):
     app.command()(verb)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pydantic import ValidationError
 
 
@@ -54,3 +57,21 @@ class Missing(CustosError):
 
 class Unparsed(CustosError):
     """An answer of a model that is none of the labels."""
+
+
+def error_text(error: CustosError | OSError) -> str:
+    """Return the text of an error; a system's error begins with its file, as ours do."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+@contextmanager
+def errors_at(location: str) -> Iterator[None]:
+    """Name the location in every known error that the block raises."""
+    try:
+        yield
+    except FieldError as error:
+        raise error.at(location) from None
+    except CustosError as error:
+        raise CustosError(f"{location}: {error}") from None

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from judging.errors import CustosError
+from judging.errors import CustosError, error_text
 
 
 class Verbs(TyperGroup):
@@ -22,10 +22,3 @@ class Verbs(TyperGroup):
         except (CustosError, OSError) as error:
             typer.echo(f"error: {' '.join(error_text(error).split())}", err=True)
             raise typer.Exit(2) from None
-
-
-def error_text(error: CustosError | OSError) -> str:
-    """Return the text of an error; a system's error begins with its file, as ours do."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

@@ -84,10 +84,10 @@ def test_the_script_is_launched_as_a_module_from_any_folder(tmp_path: Path) -> N
 
 
 def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:
-    """The one line the script prints before it ends with exit code 2."""
+    """The one line the script prints before it ends with exit code 1."""
     with pytest.raises(SystemExit) as caught:
         hieval_stage1.main(["--config", str(recipe), *overrides])
-    assert caught.value.code == 2
+    assert caught.value.code == 1
     error = capsys.readouterr().err.strip()
     [line] = [line for line in error.splitlines() if "Loading weights" not in line]
     assert line.startswith("error: ")

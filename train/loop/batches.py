@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from judging.errors import CustosError
+from judging.errors import CustosError, errors_at
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from train.setup.data import Splits, errors_at
+from train.setup.data import Splits
 from train.setup.recipe import OptimSection
 
 # Rows are sorted by length within windows of this many micro-batches: little padding, much mixing.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 from rich.console import Console
+from safetensors import SafetensorError
 
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError, Missing, error_text
+from train.setup.processes import COMMAND_VARIABLE, stop_message
 from train.setup.recipe import R, parse_recipe
 from train.setup.recipe_files import find_recipe
 from train.setup.run_log import RUN_LOG
@@ -54,12 +58,13 @@ def load_recipe(
 def launch_command(script: Path, argv: Sequence[str] | None) -> str:
     """Return the command that was typed, for the report."""
     arguments = " ".join(sys.argv[1:] if argv is None else argv)
-    return f"accelerate launch train/{script.name} {arguments}".rstrip()
+    launched = f"accelerate launch train/{script.name} {arguments}".rstrip()
+    return os.environ.get(COMMAND_VARIABLE, launched)
 
 
 @contextmanager
 def command_line(instead: str = "") -> Iterator[None]:
-    """End on a known error with one line and exit status 2; keep library notices off the screen.
+    """End on a known error with one line and exit status 1; keep library notices off the screen.
 
     Args:
         instead: Commands to run where the recipe's backbone or data cannot be had.
@@ -67,13 +72,47 @@ def command_line(instead: str = "") -> Iterator[None]:
     try:
         with RUN_LOG.collecting():
             yield
-    except CustosError as error:
+    except KeyboardInterrupt:
+        command = os.environ.get(COMMAND_VARIABLE, shlex.join(sys.argv))
+        _end(f"\n{stop_message(RUN_LOG.folder, command) if RUN_LOG.folder else 'stopped'}", 130)
+    except Exception as error:
+        text = known_error(error)
+        if text is None:
+            raise
         advice = f"; without it: {instead}" if instead and isinstance(error, Missing) else ""
-        Console(stderr=True).print(f"error: {error}{advice}", markup=False, soft_wrap=True)
-        sys.exit(2)
+        # All processes meet a user's mistake; the first one reports it.
+        is_shown = os.environ.get("RANK", "0") == "0" or not isinstance(error, CustosError)
+        _end(f"error: {' '.join(f'{text}{advice}'.split())}" if is_shown else "", 1)
     if torch.distributed.is_initialized():
         # Gloo's threads may abort an interpreter that ends; the launcher then stops the process
         # that still writes the report.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def known_error(error: Exception) -> str | None:
+    """Return the text of an error that the user can mend; ``None`` for any other error."""
+    if isinstance(error, CustosError | OSError):
+        return error_text(error)
+    text = str(error)
+    is_full = any(words in text.lower() for words in ("out of memory", "allocate memory"))
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and is_full
+    ):
+        return (
+            "out of memory; lower optim.micro_batch_size and, if that is not enough, set "
+            "run.gradient_checkpointing=true"
+        )
+    if isinstance(error, SafetensorError):  # a full disk, a damaged file
+        return text
+    return None
+
+
+def _end(line: str, status: int) -> NoReturn:
+    if line:
+        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+    if torch.distributed.is_initialized():
+        sys.stdout.flush()
+        os._exit(status)  # the other processes wait for this one
+    sys.exit(status)

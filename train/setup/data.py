@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from judging.errors import CustosError, FieldError, Missing
+from judging.errors import FieldError, Missing, errors_at
 from judging.records import read_records
 from judging.scoring.prompts import read_image
 from judging.tasks import get_task
 from judging.types import LabelledExample
+from train.setup.held_out import hold_out
 from train.setup.recipe import DataSection
 
 
@@ -43,15 +43,22 @@ class Splits:
 def read_splits(data: DataSection) -> Splits:
     """Read ``train``, ``val`` and, where the recipe names them, ``cal`` and ``test``.
 
+    Without ``val`` a part of ``train`` is held out for it.
     Rows that a task decides without the model (empty responses) are not trained on.
 
     Raises:
         CustosError: If a file is missing, a row is bad (the message names file, row and field), or
             the answerer to exclude is in no split or leaves one empty.
     """
+    train = [row for path in data.train for row in _read(path, data.limit)]
+    if data.val:
+        val = _read(data.val, data.val_limit)
+    else:
+        divided = hold_out(train, ["val"])
+        train, val = divided["train"], divided["val"][: data.val_limit]
     splits = Splits(
-        [row for path in data.train for row in _read(path, data.limit)],
-        _read(data.val, data.val_limit),
+        train,
+        val,
         _read(data.cal) if data.cal else None,
         _read(data.test) if data.test else None,
     )
@@ -98,17 +105,6 @@ def check_graded_splits(splits: Splits, data: DataSection) -> None:
                 for source in set(row.images) - readable:
                     read_image(source)
                     readable.add(source)
-
-
-@contextmanager
-def errors_at(location: str) -> Iterator[None]:
-    """Name the location in every known error that the block raises."""
-    try:
-        yield
-    except FieldError as error:
-        raise error.at(location) from None
-    except CustosError as error:
-        raise CustosError(f"{location}: {error}") from None
 
 
 def row_location(paths: Sequence[Path], row: LabelledExample) -> str:

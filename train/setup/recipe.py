@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from judging.card import run_folder
 from judging.errors import CustosError, FieldError
@@ -26,9 +26,10 @@ class DataSection(Section):
     """Labelled splits, as ``custos prep`` writes them."""
 
     train: tuple[Path, ...] = Field(min_length=1)
-    """One or more files, trained on together."""
-    val: Path
-    """Scored during training; selects the best adapter."""
+    """One file or more, trained on together."""
+    val: Path | None = None
+    """Scored during training; selects the best adapter. None: a part of ``train``, with whole
+    questions, is left out of training for it."""
     cal: Path | None = None
     """Fits the calibration; never used for selection."""
     test: Path | None = None
@@ -42,6 +43,11 @@ class DataSection(Section):
     allow_overlap: bool | tuple[tuple[Split, Split], ...] = False
     """Whether splits may share rows or questions; or the pairs of splits that may, such as
     ``[[train, val]]``. The model card names what they share."""
+
+    @field_validator("train", mode="before")
+    @classmethod
+    def _single_file(cls, train: Any) -> Any:
+        return (train,) if isinstance(train, str | Path) else train
 
 
 class AdapterSection(Section):
@@ -140,6 +146,11 @@ class Recipe(Section):
     provenance: dict[str, Any] | None = None
     """File hashes and versions; a finished run writes them and no run reads them."""
 
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _fresh_adapter(cls, adapter: Any) -> Any:
+        return {} if adapter is None else adapter
+
     @property
     def files(self) -> dict[str, Path]:
         """Return every file it reads but the backbone's, by the name the recipe gives it."""
@@ -166,6 +177,18 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
         CustosError: If the file is missing or not a recipe.
         FieldError: If a key is unknown, missing or out of range.
     """
+    try:
+        return kind.model_validate(read_values(path, overrides))
+    except ValidationError as error:
+        raise _with_value(error, str(path)) from None
+
+
+def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Read the keys of a recipe file, by section, without checking them.
+
+    Raises:
+        CustosError: If the file is missing or not a recipe.
+    """
     if not path.is_file():
         raise CustosError(f"{path}: no such recipe")
     try:
@@ -174,11 +197,11 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
             raise CustosError(f"{path}: not a recipe: expected sections of keys")
         for override in overrides:
             _apply(values, override)
-        return kind.model_validate(values)
     except yaml.YAMLError as error:
         raise CustosError(f"{path}: not valid YAML: {error}") from None
-    except ValidationError as error:
-        raise _with_value(error, str(path)) from None
+    except UnicodeDecodeError as error:
+        raise CustosError(f"{path}: not a recipe: {error}") from None
+    return values
 
 
 def _with_value(error: ValidationError, location: str) -> FieldError:
@@ -196,7 +219,9 @@ def _apply(values: dict[str, Any], override: str) -> None:
         raise CustosError(f"'{override}' is not of the form key.path=value")
     *sections, leaf = key.split(".")
     for section in sections:
-        values = values.setdefault(section, {})
+        if values.get(section) is None:  # a section may be empty
+            values[section] = {}
+        values = values[section]
         if not isinstance(values, dict):
             raise CustosError(f"override '{override}': '{section}' is not a section")
     value = yaml.safe_load(text)

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judging.errors import CustosError
+from judging.tasks import task_names
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
+
+RECIPE_OF_TASK = {
+    "hieval-ea": "embedded/mine_ea",
+    "truthful-pair": "embedded/mine_pair",
+    "truthful-pure-label": "embedded/pair_pure_label",
+    "truthful-critique-score": "embedded/pair_critique_score",
+}
+"""Recipe that trains for a task on a user's rows."""
+RECIPE_OF_LABELS = "embedded/mine"
+"""The same for every other task."""
+
+KEYS_OF_SCRIPT = {
+    "replay": "hieval_stage2",
+    "task": "truthful_judge",
+    "loss.margin": "bradley_terry",
+    "pictures": "vision_warmup",
+}
+"""Keys that only the recipes of one script have."""
 
 
 class RecipeHeader(NamedTuple):
@@ -44,6 +64,28 @@ def find_recipe(name: str) -> Path:
     if (shipped := name.removesuffix(SUFFIX)) in recipe_names():
         return RECIPES / f"{shipped}{SUFFIX}"
     raise CustosError(f"{name}: no such recipe; {_advice(name)}")
+
+
+def recipe_of_task(name: str) -> str | None:
+    """Return the name of the recipe for a task; ``None`` if there is no such task."""
+    return RECIPE_OF_TASK.get(name, RECIPE_OF_LABELS) if name in task_names() else None
+
+
+def script_of(path: Path, values: Mapping[str, Any]) -> str:
+    """Return the name of the script that a recipe belongs to.
+
+    The comment at the top of a recipe says it; the recipe of a finished run has no comment, but all
+    of its keys.
+
+    Args:
+        path: Recipe file.
+        values: Keys of the recipe, by section.
+    """
+    if script := read_header(path).script:
+        return script
+    loss = values.get("loss")
+    keys = {*values, *(f"loss.{key}" for key in loss or ())}
+    return next((script for key, script in KEYS_OF_SCRIPT.items() if key in keys), "hieval_stage1")
 
 
 def read_header(path: Path) -> RecipeHeader:

@@ -25,6 +25,7 @@ class RunLog(logging.Handler):
         self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
         self._waiting: list[str] = []
         self._file: TextIO | None = None
+        self.folder: Path | None = None  # of the run whose log is open, or was last
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
@@ -34,6 +35,7 @@ class RunLog(logging.Handler):
         """
         from transformers.utils import logging as transformers_logging
 
+        self.folder = None
         transformers_logging.disable_default_handler()  # it writes to standard error
         transformers_logging.enable_propagation()
         logging.captureWarnings(True)
@@ -59,6 +61,7 @@ class RunLog(logging.Handler):
         """
         self.close_file(keep=True)
         folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
         self._file = (folder / LOG_FILE).open("a", encoding="utf-8")
         waiting, self._waiting = self._waiting, []
         for line in waiting:

@@ -1,0 +1,101 @@
+"""``custos train`` as a user runs it, on a tiny backbone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.train.made_up import example, examples, recipe, write_split
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def _train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(
+        [sys.executable, "-m", "cli", "train", *arguments],
+        env=os.environ | environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def _fails(folder: Path, *arguments: str) -> str:
+    """The one line on the screen of a command that fails."""
+    done = _train(folder, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def folder(small: str, tmp_path: Path) -> Path:
+    """A folder with 40 labelled rows and a recipe that has no data of its own yet."""
+    rows = [example(i, question=f"Which river {i // 2}?") for i in range(40)]
+    write_split(tmp_path / "rows.jsonl", rows)
+    values = recipe(Path("runs/tiny"), small).model_dump(mode="json")
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    return tmp_path
+
+
+def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
+    done = _train(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
+    assert done.returncode == 0, done.stderr
+    first, *_ = done.stdout.splitlines()
+    assert first.startswith("data: ")
+    assert first.endswith("(divided by question): mine/data")
+    manifest = json.loads((folder / "mine" / "data" / "manifest.json").read_text(encoding="utf-8"))
+    rows = {name: part["rows"] for name, part in manifest["outputs"].items()}
+    assert sum(rows.values()) == 40
+    assert min(rows.values()) >= 4
+    assert manifest["source"]["files"]["train"][0]["name"] == "rows.jsonl"
+    questions = [_questions(folder / "mine" / "data" / name) for name in rows]
+    assert sum(map(len, questions)) == len(set.union(*questions)), "no question in two splits"
+    report = json.loads((folder / "mine" / "report.json").read_text(encoding="utf-8"))
+    assert report["n"] == rows["test.jsonl"]
+    assert report["command"].startswith("custos train tiny.yaml --train rows.jsonl")
+    resolved = yaml.safe_load((folder / "mine" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert resolved["optim"]["epochs"] == 1
+
+    more = write_split(folder / "other.jsonl", examples(30))
+    error = _fails(folder, "tiny.yaml", "--train", more, "--out", "mine")
+    assert "mine: holds a run on other rows; choose another --out" in error
+
+
+def _questions(path: Path) -> set[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {json.loads(line)["question"] for line in lines}
+
+
+def test_a_bad_label_is_named_by_its_row(folder: Path) -> None:
+    rows = [*examples(16), example(16, label="Corect"), *examples(3, 17)]
+    write_split(folder / "bad.jsonl", rows)
+    error = _fails(folder, "tiny.yaml", "--train", "bad.jsonl")
+    assert error.startswith("error: bad.jsonl row 17: field 'label': 'Corect' is not one of")
+    assert not (folder / "runs").exists()
+
+
+def test_mistakes_before_training(folder: Path) -> None:
+    assert "none.jsonl: No such file" in _fails(folder, "tiny.yaml", "--train", "none.jsonl")
+    assert "hieval-qs: training for a task needs rows; give --train" in _fails(folder, "hieval-qs")
+    assert "--test needs --train" in _fails(folder, "tiny.yaml", "--test", "rows.jsonl")
+    assert "no such recipe" in _fails(folder, "tinny", "--train", "rows.jsonl")
+
+
+def test_rows_of_others_are_never_replaced(folder: Path) -> None:
+    (folder / "data").mkdir()
+    path = folder / "data" / "train.jsonl"
+    path.write_bytes((folder / "rows.jsonl").read_bytes())
+    error = _fails(folder, "tiny.yaml", "--train", "data/train.jsonl", "--out", ".")
+    assert "data: holds files of yours; choose another --out" in error
+    assert path.read_bytes() == (folder / "rows.jsonl").read_bytes()

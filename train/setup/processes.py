@@ -1,0 +1,160 @@
+"""The processes of a training run: in this one, or in several under a launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from judging.errors import CustosError
+
+COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
+"""Environment variable with the command that the user typed, for reports."""
+LAUNCH_LOG = "launch.log"
+"""What the processes printed to standard error, if they ended without an error line of ours."""
+SHOWN = ("error: ", "warning: ")
+"""Beginnings of the lines of ours on standard error; the others are the launcher's."""
+STOP_SECONDS = 20
+
+
+def stop_message(folder: Path, command: str) -> str:
+    """Return the line that says where a stopped run goes on."""
+    steps = [int(path.name.rpartition("-")[2]) for path in folder.glob("checkpoint-*")]
+    where = f"step {max(steps)}; the same command goes on from there" if steps else ""
+    return f"stopped at {where or 'no checkpoint yet; the same command starts again'}: {command}"
+
+
+def run_script(
+    script: str,
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    command: str,
+    processes: int | None = None,
+    config_file: Path | None = None,
+) -> None:
+    """Run a training script; the process exits with its status if it fails or is stopped.
+
+    Args:
+        script: Name of the script in ``train/``.
+        arguments: Its command line.
+        folder: Run folder.
+        command: Command that the user typed.
+        processes: Number of processes; default one for each GPU, or one.
+        config_file: Settings of ``accelerate config``, which may say the number too.
+
+    Raises:
+        CustosError: If the processes of several fail; the message is that of the first error.
+    """
+    os.environ[COMMAND_VARIABLE] = command
+    try:
+        count = processes or max(1, _num_gpus())
+        if count == 1 and config_file is None:
+            import_module(f"train.{script}").main(arguments)
+        else:
+            launcher = _launcher(processes, count, config_file)
+            _run_launcher([*launcher, "-m", f"train.{script}", *arguments], folder, command)
+    finally:
+        del os.environ[COMMAND_VARIABLE]
+
+
+def _launcher(processes: int | None, count: int, config_file: Path | None) -> list[str]:
+    if config_file is None:  # accelerate launch starts one process, whatever it is asked, on a CPU
+        run = (sys.executable, "-m", "torch.distributed.run")
+        return [*run, "--standalone", "--nproc-per-node", str(count)]
+    if not config_file.is_file():
+        raise CustosError(f"{config_file}: no such file of 'accelerate config'")
+    number = ["--num_processes", str(processes)] if processes else []
+    launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
+    return [*launch, "--config_file", str(config_file), *number]
+
+
+def _run_launcher(arguments: Sequence[str], folder: Path, command: str) -> None:
+    errors: list[str] = []
+    others: deque[str] = deque(maxlen=10_000)
+    process = subprocess.Popen(
+        arguments,
+        stderr=subprocess.PIPE,
+        env=_environment(),
+        text=True,
+        errors="replace",
+        start_new_session=True,  # Ctrl-C comes to us alone
+    )
+    assert process.stderr is not None
+    try:
+        with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+            for line in process.stderr:
+                if line.startswith("error: "):
+                    errors.append(line)
+                elif line.startswith(SHOWN):
+                    sys.stderr.write(line)
+                else:
+                    others.append(line)
+            status = process.wait()
+    except KeyboardInterrupt:
+        _stop(process)
+        sys.stderr.write(f"\n{stop_message(folder, command)}\n")
+        sys.exit(130)
+    if errors:
+        raise CustosError(errors[0].removeprefix("error: ").strip())
+    if status:
+        folder.mkdir(parents=True, exist_ok=True)
+        log = folder / LAUNCH_LOG
+        log.write_text("".join(others), encoding="utf-8")
+        raise CustosError(f"{_reason(others)}; all that the processes said: {log}")
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """Return why processes ended that printed no error line of ours."""
+    if any("Signal 9 (SIGKILL)" in line or "exitcode: -9" in line for line in lines):
+        return (
+            "a process was killed, as happens when memory is full; "
+            "lower optim.micro_batch_size or --processes"
+        )
+    errors = [line.strip() for line in lines if "Error: " in line]
+    return f"training failed: {errors[0] if errors else 'a process ended'}"
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Stop a launcher, which stops its processes; a second Ctrl-C changes nothing."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def _interrupted_by(*signals: signal.Signals) -> Iterator[None]:
+    """Take signals for Ctrl-C while the block runs, so that no process is left behind."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, interrupt) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which the processes share the CPU's cores."""
+    return {"OMP_NUM_THREADS": "1", **os.environ}
+
+
+def _num_gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count()
