@@ -14,7 +14,7 @@ from judging.fingerprint import digest
 from judging.messages import Message
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
-from judging.verdicts import ruled_verdict
+from judging.verdicts import disagreement, ruled_verdict
 
 GREEDY = Decoding(temperature=0.0)
 """The graders of the published benchmarks use temperature 0."""
@@ -126,7 +126,7 @@ class ChatJudge:
             status="scored" if agreed else "abstain",
             label=score_of(labels[0]) if agreed else None,
             error_type=(type_of(labels[0]) or None) if agreed else None,
-            message=None if agreed else f"the orders disagree: {' and '.join(labels)}",
+            message=None if agreed else disagreement(labels),
             needs_review=not agreed,
             **self._signature(request),
         )

@@ -129,7 +129,8 @@ class AsyncJudgeClient:
             try:
                 get_task(request.task).check(request)
                 rows[index] = {
-                    **request.model_dump(mode="json"),
+                    # Without fields that are not set, which older services do not know.
+                    **request.model_dump(mode="json", exclude_none=True),
                     "images": [picture_url(source) for source in request.images],
                 }
             except CustosError as error:

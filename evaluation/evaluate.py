@@ -8,9 +8,12 @@ from typing import Any
 
 from rich.table import Table
 
+from evaluation.outcomes import full_label
 from evaluation.report.markdown import number, p_value, with_interval
 from evaluation.report.report import build_report
+from judging.errors import CustosError, FieldError
 from judging.judge import Judge
+from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts import before_calibration
 
@@ -37,7 +40,12 @@ def evaluate_judge(
     Returns:
         The report (see :func:`evaluation.report.report.build_report`) and the judge's verdicts, in
         the order of the examples.
+
+    Raises:
+        FieldError: If people gave a label that the judge cannot give: ``Partial`` to an example
+            with one reference, for a judge of alternatives.
     """
+    examples = [_resolved(judge, example) for example in examples]
     started = time.perf_counter()
     verdicts = grade_examples(judge, examples)
     seconds = time.perf_counter() - started
@@ -61,6 +69,29 @@ def evaluate_judge(
         seed=seed,
     )
     return report, verdicts
+
+
+def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
+    """Return an example as the judge takes it; unchanged if the judge refuses it.
+
+    Raises:
+        FieldError: If people gave a label that the rubric does not have under which the judge takes
+            the example.
+    """
+    try:
+        resolved = judge.resolve(example)
+    except CustosError:
+        return example  # The verdict says why.
+    if resolved.reference_mode != example.reference_mode:
+        labels = get_task(resolved.task).labels(get_task(resolved.task).rubric(resolved))
+        if full_label(example) not in labels:
+            raise FieldError(
+                "label",
+                f"'{full_label(example)}' is not one of {', '.join(labels)}, which judge "
+                f"'{judge.name}' answers with under reference_mode '{resolved.reference_mode}'",
+                f"example '{example.id}'",
+            )
+    return resolved
 
 
 def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Verdict]:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from judging.calibration import calibration_key
 from judging.errors import CustosError, FieldError
 from judging.judge import WINDOW, Judge
-from judging.tasks import get_task
+from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict
 
 
@@ -21,8 +21,11 @@ class Familiarity(IntEnum):
     OTHER_RUBRIC = 1
     """It was trained for the task, under other rubrics."""
     ZERO_SHOT = 2
-    TRAINED = 3
-    CALIBRATED = 4
+    OTHER_REFERENCE_MODE = 3
+    """It takes a request with one reference in the other reference mode, for which it was
+    trained."""
+    TRAINED = 4
+    CALIBRATED = 5
 
 
 def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) -> Familiarity:
@@ -49,16 +52,37 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     """Return the name of the judge that knows a request's rubric best; of equals the first.
 
     Raises:
-        FieldError: If no judge takes the task, or there is no such task or variant.
+        FieldError: If no judge takes the request, or there is no such task or variant.
     """
     task = get_task(request.task)
     task.check(request)
-    rubric, key = task.rubric(request), calibration_key(task, request)
-    levels = {name: familiarity(judge, task.name, rubric, key) for name, judge in judges.items()}
-    best = max(levels, key=lambda name: levels[name])
-    if levels[best] == Familiarity.NONE:
-        raise FieldError("task", f"no judge here takes '{task.name}'")
-    return best
+    levels: dict[str, Familiarity] = {}
+    refusals: list[CustosError] = []
+    for name, judge in judges.items():
+        if task.name not in judge.tasks:
+            continue
+        try:
+            levels[name] = _familiarity_with(judge, request, task)
+        except CustosError as error:
+            refusals.append(error)
+    if levels:
+        return max(levels, key=lambda name: levels[name])
+    if refusals:
+        raise refusals[0]
+    raise FieldError("task", f"no judge here takes '{task.name}'")
+
+
+def _familiarity_with(judge: Judge, request: JudgeRequest, task: JudgeTask) -> Familiarity:
+    """Return how well a judge knows the rubric that it takes a request under.
+
+    Raises:
+        FieldError: If it does not take the request.
+    """
+    resolved = judge.resolve(request)
+    rubric = task.rubric(resolved)
+    if rubric != task.rubric(request):
+        return Familiarity.OTHER_REFERENCE_MODE
+    return familiarity(judge, task.name, rubric, calibration_key(task, resolved))
 
 
 class BestJudge:

@@ -11,6 +11,7 @@ from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.models.backbones import Backbone
 from judging.tasks import JudgeTask, get_task
+from judging.types import Mode
 
 CARD_FILE = "judge.json"
 SHIPPED = Path(__file__).parent.parent / "judges"
@@ -25,6 +26,9 @@ class JudgeCard(BaseModel):
     backbone_version: str
     tasks: dict[str, tuple[str, ...]]
     """Task name to the rubrics it was trained on."""
+    modes: dict[str, tuple[Mode, ...]] = {}
+    """``task/rubric`` to the modes it was trained for, its own mode first. Cards of earlier
+    versions do not say: there, tasks that write critiques were trained on critiques."""
     response_budget: int = 1024
     """Most tokens of one response; the middle of a longer one is cut out."""
     instructions: dict[str, str]
@@ -32,13 +36,18 @@ class JudgeCard(BaseModel):
 
     @classmethod
     def for_rubrics(
-        cls, backbone: Backbone, tasks: dict[str, tuple[str, ...]], response_budget: int
+        cls,
+        backbone: Backbone,
+        tasks: dict[str, tuple[str, ...]],
+        response_budget: int,
+        modes: dict[str, tuple[Mode, ...]] | None = None,
     ) -> JudgeCard:
         """Make the card of a judge that is trained on some rubrics, with today's instructions."""
         return cls(
             backbone=backbone.name,
             backbone_version=backbone.version,
             tasks=tasks,
+            modes=modes or {},
             response_budget=response_budget,
             instructions={
                 f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
@@ -46,6 +55,11 @@ class JudgeCard(BaseModel):
                 for rubric in rubrics
             },
         )
+
+    def trained_modes(self, task: JudgeTask, rubric: str) -> tuple[Mode, ...]:
+        """Return the modes that the judge was trained for under a rubric, its own mode first."""
+        default: tuple[Mode, ...] = ("critique",) if task.critique else ("score",)
+        return self.modes.get(f"{task.name}/{rubric}", default)
 
 
 def instruction_hash(task: JudgeTask, rubric: str) -> str:

@@ -17,11 +17,12 @@ from judging.card import (
     run_folder,
     shipped_judges,
 )
-from judging.errors import CustosError, FieldError, Missing
+from judging.errors import CustosError, Missing
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.models.adapters import ADAPTER_FILE, load_merged
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.probabilities import log_probabilities
+from judging.resolve import RequestT, resolve
 from judging.scoring.ask_model import (
     OrderedPrompt,
     ScoredPass,
@@ -31,7 +32,7 @@ from judging.scoring.ask_model import (
 )
 from judging.scoring.engine import Engine, Sampling
 from judging.scoring.prompts import Encoder
-from judging.tasks import JudgeTask, get_task, task_names
+from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
 from judging.verdicts import make_verdict, merge_passes, ruled_verdict
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 CALIBRATION_FILE = "calibration.json"
 WINDOW = 512
 """Requests that are read ahead, to fill batches with prompts of similar length."""
+
+WAYS = {"score": "at once", "critique": "after a critique"}
+"""How a judge decides in each mode, for messages."""
 
 OnText = Callable[[JudgeRequest, Pass, str], None]
 """Called with the request, a pass that holds only the order of the responses, and new text."""
@@ -72,7 +76,7 @@ class Judge:
         self.card = card
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
-        self._fingerprints: dict[tuple[str, str, str], str] = {}
+        self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = Encoder(backbone, card.response_budget) if card else Encoder(backbone)
 
     @classmethod
@@ -148,10 +152,22 @@ class Judge:
             **self.engine.numerics,
         }
 
+    def resolve(self, request: RequestT) -> RequestT:
+        """Return a request with the mode and the reference mode that this judge takes it in.
+
+        Raises:
+            FieldError: If the judge does not take it; see :func:`judging.resolve.resolve`.
+        """
+        return resolve(request, self.name, self.tasks, self.card)
+
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything but the request that could change its verdict."""
-        task = get_task(request.task)
-        key = (task.name, request.variant, task.rubric(request))
+        """Return a digest of everything but the request that could change its verdict.
+
+        Raises:
+            FieldError: If the judge does not take the request.
+        """
+        request, task = self.resolve(request), get_task(request.task)
+        key = (task.name, request.variant, task.rubric(request), request.mode)
         if key not in self._fingerprints:
             self._fingerprints[key] = digest(
                 {
@@ -159,6 +175,7 @@ class Judge:
                     **self.engine.location,
                     "task": task.name,
                     "variant": request.variant,
+                    "mode": request.mode,
                     "instruction": instruction_hash(task, task.rubric(request)),
                     "calibration": self.calibration.id if self.calibration else None,
                     "packages": package_versions(),
@@ -167,7 +184,7 @@ class Judge:
         return self._fingerprints[key]
 
     def _signature(self, request: JudgeRequest) -> Signature:
-        """Return what the verdict on a request says of this judge."""
+        """Return what the verdict on a resolved request says of this judge."""
         return Signature(
             judge_name=self.name,
             rubric=get_task(request.task).full_rubric(request),
@@ -229,10 +246,12 @@ class Judge:
         on_text: OnText | None,
     ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
+        resolved: dict[int, JudgeRequest] = {}
         groups: dict[tuple[str, str, Sampling | None], list[OrderedPrompt]] = {}
-        for index, request in enumerate(window):
+        for index, given in enumerate(window):
             try:
-                task = self._task_of(request)
+                request = resolved[index] = self.resolve(given)
+                task = get_task(request.task)
                 if ruling := task.rule(request):
                     verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
                     continue
@@ -240,7 +259,7 @@ class Judge:
                 prompts = make_ordered_prompts(index, request, task, self.encoder)
                 groups.setdefault(key, []).extend(prompts)
             except CustosError as error:
-                verdicts[index] = Verdict.from_error(error, request, judge_name=self.name)
+                verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
 
         def report(prompt: OrderedPrompt, piece: str) -> None:
             if on_text:
@@ -257,32 +276,8 @@ class Judge:
                 report if on_text else None,
             )
             for index, passes in passes_by_request.items():
-                verdicts[index] = self._verdict(window[index], passes, calibrated)
+                verdicts[index] = self._verdict(resolved[index], passes, calibrated)
         return [verdicts[index] for index in range(len(window))]
-
-    def _task_of(self, request: JudgeRequest) -> JudgeTask:
-        """Return the task of a request.
-
-        Raises:
-            FieldError: If the task cannot judge the request, or the judge was not trained for it.
-        """
-        task = get_task(request.task)
-        task.check(request)
-        if task.name not in self.tasks:
-            raise FieldError(
-                "task",
-                f"judge '{self.name}' was trained for {', '.join(self.tasks)}, not '{task.name}'",
-            )
-        rubric = task.rubric(request)
-        rubrics = self.card.tasks[task.name] if self.card else (rubric,)
-        if rubric not in rubrics:
-            variants = {name.partition("/")[0] for name in rubrics}
-            raise FieldError(
-                "reference_mode" if request.variant in variants else "variant",
-                f"judge '{self.name}' was trained for {task.name} under "
-                f"{', '.join(rubrics)}, not {rubric}",
-            )
-        return task
 
     def _verdict(
         self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
@@ -294,8 +289,10 @@ class Judge:
         records = [scored.record for scored in passes]
         probabilities = merge_passes(task, records)
         key = calibration_key(task, request)
-        if calibrated and self.calibration and key in self.calibration.rubrics:
-            probabilities = self.calibration.posterior(key, log_probabilities(probabilities))
+        calibration = self.calibration if calibrated else None
+        is_calibrated = calibration is not None and key in calibration.rubrics
+        if calibration and is_calibrated:
+            probabilities = calibration.posterior(key, log_probabilities(probabilities))
         return make_verdict(
             request,
             task,
@@ -304,14 +301,27 @@ class Judge:
             label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
             truncated_input=any(scored.truncated_input for scored in passes),
+            note=self._note_on_mode(request, is_calibrated=is_calibrated),
             **signature,
         )
+
+    def _note_on_mode(self, request: JudgeRequest, *, is_calibrated: bool) -> str | None:
+        """Return what to know of a verdict in a mode that the judge was not trained for."""
+        if self.card is None or request.mode is None:
+            return None
+        task = get_task(request.task)
+        trained = self.card.trained_modes(task, task.rubric(request))
+        if request.mode in trained:
+            return None
+        way, other = WAYS[trained[0]], WAYS[request.mode]
+        caution = "" if is_calibrated else "; its confidence is not calibrated"
+        return f"this judge was trained to decide {way}, not {other}{caution}"
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.
 
         Args:
-            requests: Valid requests of one rubric and mode.
+            requests: Requests of one rubric and mode, as :meth:`resolve` returns them.
 
         Returns:
             Logarithm of each label's probability, shape ``[requests, labels]``. The probabilities

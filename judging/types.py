@@ -20,6 +20,7 @@ from pydantic import (
 from judging.errors import CustosError, FieldError, Unparsed
 
 ReferenceMode = Literal["all", "any"]
+Mode = Literal["score", "critique"]
 Status = Literal["scored", "unparsed", "truncated", "judge_error", "not_judgeable", "abstain"]
 Split = Literal["train", "val", "cal", "test"]
 
@@ -61,8 +62,9 @@ class JudgeRequest(_Record):
     """The caller's own criteria, beside the task's; only tasks that take some show them."""
     order: Literal["both", "given"] = "both"
     """Pair tasks: judge in both presentation orders, or only as given."""
-    mode: Literal["score", "critique"] = "score"
-    """``score``: decide at once. ``critique``: write a critique first, then decide."""
+    mode: Mode | None = None
+    """``score``: decide at once. ``critique``: write a critique first, then decide. ``None``: the
+    way that the judge was trained for; ``score`` for a judge that was not trained."""
     critique_tokens: int = Field(default=512, ge=1, le=2048)
     """Most tokens of a critique. A longer one is cut and closed, and its label is read."""
     seed: int = 0
@@ -184,7 +186,8 @@ class Verdict(_Record):
     stated_confidence: float | None = None
     """Confidence that the judge wrote after its critique; the mean over ``passes``."""
     critique: str | None = None
-    """The critique of the first pass, if one was asked for."""
+    """The critique of the pass that decided, if critiques were written. The responses of a pair are
+    named as the request gives them, even if that pass was shown them in the other order."""
     label_mass: float | None = None
     """Probability that the backbone gives the declared labels, before renormalisation. If it is
     low, the backbone would have answered something else."""
@@ -197,7 +200,8 @@ class Verdict(_Record):
     truncated_input: bool = False
     """Text was cut from the middle of a response to fit the budget."""
     message: str | None = None
-    """Why there is no label, for every status but ``scored``."""
+    """Why there is no label, or what to know about the label: the two orders of a pair disagree,
+    the judge was not trained for the mode."""
     judge_name: str = ""
     """Name of the judge."""
     rubric: str = ""

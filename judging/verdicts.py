@@ -9,6 +9,9 @@ from judging.probabilities import best_label
 from judging.tasks import JudgeTask, Ruling, get_task
 from judging.types import JudgeRequest, Pass, Signature, Verdict, score_of, type_of
 
+NEAR_TIE = 0.02
+"""Two labels of a pair whose probabilities differ by less are called about equally likely."""
+
 
 def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
     """Return the mean posterior over passes, with swapped ones turned back to the given order."""
@@ -29,6 +32,7 @@ def make_verdict(
     label_mass: float,
     posterior: Literal["exact", "approximate"],
     truncated_input: bool,
+    note: str | None = None,
     **signature: Unpack[Signature],
 ) -> Verdict:
     """Make the verdict of a judged request.
@@ -41,13 +45,17 @@ def make_verdict(
         label_mass: Probability inside the label tree, before renormalisation.
         posterior: ``exact`` if the engine gave the probability of every label.
         truncated_input: A response lost its middle.
+        note: What else to know about the label.
         signature: Who judged it, and under what.
     """
     label = best_label(probabilities)
     stated = [record.stated_confidence for record in passes]
     confidences = [confidence for confidence in stated if confidence is not None]
-    labels_by_pass = {best_label(merge_passes(task, [record])) for record in passes}
+    labels = [best_label(merge_passes(task, [record])) for record in passes]
     is_cut = any(record.finish_reason == "length" for record in passes)
+    notes = ["the critique hit its budget"] if is_cut else []
+    notes += [note] if note else []
+    notes += _tie_notes(labels, probabilities) if task.num_responses == 2 else []
     return Verdict(
         id=request.id,
         status="truncated" if is_cut else "scored",
@@ -59,13 +67,13 @@ def make_verdict(
         marginals=_marginals(probabilities),
         confidence=probabilities[label],
         stated_confidence=sum(confidences) / len(confidences) if confidences else None,
-        critique=passes[0].critique,
+        critique=_deciding_critique(task, passes, label),
         label_mass=label_mass,
         posterior=posterior,
         passes=tuple(passes),
-        needs_review=len(labels_by_pass) > 1,
+        needs_review=len(set(labels)) > 1,
         truncated_input=truncated_input,
-        message="the critique hit its budget" if is_cut else None,
+        message="; ".join(notes) or None,
         **signature,
     )
 
@@ -112,6 +120,48 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
         rubric=verdict.rubric,
         judge=verdict.judge,
     )
+
+
+def disagreement(labels: Sequence[str]) -> str:
+    """Say what each order of a pair led to.
+
+    Args:
+        labels: Labels of the order given and of the swapped one, both as the request names the
+            responses.
+    """
+    given, swapped = labels
+    return (
+        f"the two orders disagree: the label is {given} with A shown first, {swapped} with B shown "
+        "first"
+    )
+
+
+def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> list[str]:
+    """Return what to know about the label of a pair that could as well be another."""
+    notes = [disagreement(labels)] if len(set(labels)) > 1 else []
+    first, second = sorted(probabilities, key=lambda label: -probabilities[label])[:2]
+    if probabilities[first] - probabilities[second] < NEAR_TIE:
+        notes.append(
+            f"{first} ({probabilities[first]:.2f}) and {second} ({probabilities[second]:.2f}) are "
+            "about equally likely"
+        )
+    return notes
+
+
+def _deciding_critique(task: JudgeTask, passes: Sequence[Pass], label: str) -> str | None:
+    """Return the critique of the pass that gives the label most, as the request names responses.
+
+    A pass whose own label is the verdict's goes before one that is merely less sure of another.
+    """
+
+    def weight(record: Pass) -> tuple[bool, float]:
+        posterior = merge_passes(task, [record])
+        return best_label(posterior) == label, posterior[label]
+
+    deciding = max(passes, key=weight)
+    if deciding.critique is None or deciding.order == "given":
+        return deciding.critique
+    return task.unswap_text(deciding.critique)
 
 
 def _marginals(probabilities: Mapping[str, float]) -> dict[str, dict[str, float]]:

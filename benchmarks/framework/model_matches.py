@@ -18,7 +18,7 @@ from evaluation.ranking.match_results import MatchResults
 from evaluation.ranking.tournament import rank_models
 from judging.errors import CustosError, FieldError
 from judging.tasks.truthful import TIE
-from judging.types import JudgeRequest, Verdict, parse_record
+from judging.types import JudgeRequest, Mode, Verdict, parse_record
 
 Responses = Mapping[str, Mapping[str, str]]
 """Model to item id to its response."""
@@ -60,7 +60,7 @@ def pair_up(
     responses: Responses,
     *,
     task: str,
-    mode: str = "score",
+    mode: Mode | None = None,
     with_reference: bool = False,
 ) -> list[ModelMatch]:
     """Match every two models on every question that both answered.
@@ -70,7 +70,7 @@ def pair_up(
         items: The official items, pictures in ``images``.
         responses: Responses of at least two models.
         task: Pair task.
-        mode: ``score``, or ``critique`` to have the judge write before it decides.
+        mode: ``critique`` has the judge write before it decides; default the judge's own mode.
         with_reference: Whether the judge sees the text of the right option.
 
     Raises:

@@ -100,7 +100,7 @@ def tournament(
         benchmark.load(items, out.with_name(f"{out.stem}-images")),
         texts,
         task=task,
-        mode="critique" if critique else "score",
+        mode="critique" if critique else None,
         with_reference=with_reference,
     )
     others = _read_others(against, matches) if against is not None else None

@@ -145,6 +145,10 @@ class JudgeTask(ABC):
             rows.setdefault(self.rubric(request), row)
         return rows
 
+    def unswap_text(self, text: str) -> str:
+        """Turn a critique of the swapped pair into one of the pair as given."""
+        return text
+
     def score(self, probabilities: Mapping[str, float]) -> float | None:
         """Return the grade as a number, from the probabilities; ``None`` if the task has none."""
         return None

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from judging.probabilities import log_probabilities
+from judging.response_names import exchange_names
 from judging.tasks.base import BareLabelTask, CritiqueFormat, Field, judge_task
 from judging.types import JudgeRequest
 
@@ -79,6 +80,10 @@ class _Pair(_Truthful):
     def unswap(self, label: str) -> str:
         """Exchange A and B."""
         return {A: B, B: A}.get(label, label)
+
+    def unswap_text(self, text: str) -> str:
+        """Exchange the names of the responses."""
+        return exchange_names(text)
 
 
 @judge_task

@@ -122,7 +122,9 @@ async def _reply(
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
-    prompt = await run_in_threadpool(read_prompt, chat, model.contract, service, remote_images)
+    prompt = await run_in_threadpool(
+        read_prompt, chat, model.contract, service, model.judge, remote_images
+    )
     reply = verdict_reply(
         prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
     )

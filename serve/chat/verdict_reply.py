@@ -11,7 +11,7 @@ from typing import Literal
 
 from fastapi.concurrency import run_in_threadpool
 
-from judging import JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
 from judging.types import ReferenceMode, score_of
 from serve.chat.contract import Contract
 from serve.chat.layout import PromptLayout
@@ -19,7 +19,7 @@ from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
 from serve.queue.service import Service
-from serve.requests.checks import checked_requests
+from serve.requests.checks import checked_requests, refusal
 from serve.requests.remote_images import RemoteImages
 
 PROBES = ("hello", "hi", "ping", "test")
@@ -39,6 +39,11 @@ class ScriptPrompt:
     text: str
     """The text of all messages, to count its tokens."""
 
+    @property
+    def shows_critique(self) -> bool:
+        """Return whether the reply holds the critique."""
+        return _shows_critique(self.contract, wants_json=self.wants_json)
+
 
 def is_probe(chat: ChatRequest) -> bool:
     """Return whether a client only asks if anybody answers, as VLMEvalKit does."""
@@ -56,9 +61,10 @@ def read_prompt(
     chat: ChatRequest,
     contract: Contract,
     service: Service,
+    judge: str,
     remote_images: RemoteImages | None = None,
 ) -> ScriptPrompt:
-    """Cut a prompt into the fields of a request, and check the request.
+    """Cut a prompt into the fields of a request, as a judge takes it, and check the request.
 
     Raises:
         ApiError: 422 if it is not one user message whose fields can be told apart, or if the
@@ -73,9 +79,6 @@ def read_prompt(
     layout, fields = contract.read(chat.turns[0].text, chat.system)
     references, reference_mode = _references(layout, fields.get("reference", ""))
     is_pair = "response_a" in fields
-    mode: Literal["score", "critique"] = "score"
-    if "{critique}" in contract.reply and not chat.wants_json:
-        mode = "critique"
     request = JudgeRequest.model_construct(
         task=contract.task,
         variant=layout.variant,
@@ -86,11 +89,19 @@ def read_prompt(
             (fields["response_a"], fields["response_b"]) if is_pair else (fields["response"],)
         ),
         images=chat.turns[0].images,
-        mode=mode,
+        mode="critique" if _shows_critique(contract, wants_json=chat.wants_json) else None,
         seed=chat.seed or 0,
     )
     (request,) = checked_requests([request], [""], service.limits, remote_images)
+    try:
+        request = service.judges[judge].resolve(request)
+    except CustosError as error:
+        raise refusal(error) from None
     return ScriptPrompt(contract, layout, request, chat.wants_json, chat.text)
+
+
+def _shows_critique(contract: Contract, *, wants_json: bool) -> bool:
+    return "{critique}" in contract.reply and not wants_json
 
 
 def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
@@ -111,7 +122,7 @@ async def verdict_reply(
     head, _, tail = prompt.contract.reply.rpartition("{critique}")
     verdict: Verdict | None = None
     text = ""
-    async with aclosing(_parts(prompt.request, service, judge, streamed, deadline)) as parts:
+    async with aclosing(_parts(prompt, service, judge, streamed, deadline)) as parts:
         async for part in parts:
             if isinstance(part, Verdict):
                 verdict = part
@@ -137,16 +148,16 @@ async def _ending(
 
 
 async def _parts(
-    request: JudgeRequest, service: Service, judge: str, streamed: bool, deadline: float | None
+    prompt: ScriptPrompt, service: Service, judge: str, streamed: bool, deadline: float | None
 ) -> AsyncGenerator[str | Verdict]:
     """Yield pieces of the critique, then the verdict; only a stream does not use the cache."""
-    if streamed and request.mode == "critique":
-        async for part in service.stream(request, judge, deadline=deadline):
+    if streamed and prompt.shows_critique:
+        async for part in service.stream(prompt.request, judge, deadline=deadline):
             yield part
         return
-    (verdict,) = await service.grade([request], [judge], deadline=deadline)
+    (verdict,) = await service.grade([prompt.request], [judge], deadline=deadline)
     _label(verdict)
-    if verdict.critique:
+    if verdict.critique and prompt.shows_critique:
         yield verdict.critique
     yield verdict
 

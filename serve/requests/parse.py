@@ -120,23 +120,22 @@ def _parse_rows(
         [parse_request(row, prefix) for row, prefix in zip(rows, prefixes, strict=True)],
         *(prefixes, service.limits, remote_images),
     )
-    judges = (
-        _judge_of(request, name or judge, service, prefix)
+    resolved = [
+        _with_judge(request, name or judge, service, prefix)
         for request, name, prefix in zip(requests, names, prefixes, strict=True)
-    )
-    return requests, tuple(judges)
+    ]
+    return tuple(request for request, _ in resolved), tuple(name for _, name in resolved)
 
 
-def _judge_of(request: JudgeRequest, judge: str | None, service: Service, prefix: str) -> str:
-    """Return the judge that the body names, or else the best one for the request."""
-    if judge is None:
-        try:
-            return choose_judge(service.judges, request)
-        except CustosError as error:
-            raise refusal(error, prefix) from None
-    if request.task not in service.judges[judge].tasks:
-        raise ApiError(422, f"judge '{judge}' does not take '{request.task}'", f"{prefix}task")
-    return judge
+def _with_judge(
+    request: JudgeRequest, judge: str | None, service: Service, prefix: str
+) -> tuple[JudgeRequest, str]:
+    """Return a request as its judge takes it, and the judge: the named one, or else the best."""
+    try:
+        name = judge or choose_judge(service.judges, request)
+        return service.judges[name].resolve(request), name
+    except CustosError as error:
+        raise refusal(error, prefix) from None
 
 
 def _take_judge(decoded: dict[str, Any], service: Service, prefix: str = "") -> str | None:

@@ -17,6 +17,7 @@ class Known(Judge):
     def __init__(
         self, tasks: dict[str, tuple[str, ...]] | None, calibrated: tuple[str, ...] = ()
     ) -> None:
+        self.name = "known"
         self.card = None
         if tasks:
             none = dict.fromkeys(("backbone", "backbone_version"), "none")
@@ -42,7 +43,8 @@ def asked(**fields: Any) -> JudgeRequest:
 
 def test_familiarity() -> None:
     judges = (PAIRS, OTHER, ZERO_SHOT, TRAINED, CALIBRATED)
-    assert [familiarity(one, "hieval-qs", "plain/any") for one in judges] == list(Familiarity)
+    levels = [familiarity(one, "hieval-qs", "plain/any") for one in judges]
+    assert levels == [level for level in Familiarity if level != Familiarity.OTHER_REFERENCE_MODE]
     assert familiarity(EA, "hieval-qs", "plain/any") == Familiarity.TRAINED
 
 
@@ -51,8 +53,9 @@ def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None
     plain = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain",))
     after = Known({"truthful-pair": ("plain",)}, ("truthful-pair/plain/critique",))
     judges = {"plain": plain, "after": after}
-    assert choose_judge(judges, asked(**pair)) == "plain"
+    assert choose_judge(judges, asked(**pair, mode="score")) == "plain"
     assert choose_judge(judges, asked(**pair, mode="critique")) == "after"
+    assert choose_judge(judges, asked(**pair)) == "after", "both write critiques if not told"
 
 
 @pytest.mark.parametrize(
@@ -60,13 +63,21 @@ def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None
     [
         ({"ea": EA, "qs": CALIBRATED}, "qs"),
         ({"zero": ZERO_SHOT, "trained": TRAINED}, "trained"),
-        ({"other": OTHER, "zero": ZERO_SHOT}, "zero"),
+        ({"zero": ZERO_SHOT, "other": OTHER}, "other"),
+        ({"other": OTHER, "trained": TRAINED}, "trained"),
         ({"pairs": PAIRS, "other": OTHER}, "other"),
         ({"one": TRAINED, "two": TRAINED}, "one"),
     ],
 )
 def test_the_judge_that_knows_the_rubric_best(judges: dict[str, Judge], best: str) -> None:
     assert choose_judge(judges, asked()) == best
+
+
+def test_alternatives_are_not_judged_as_an_answer_set() -> None:
+    several = asked(references=("r", "s"))
+    assert choose_judge({"other": OTHER, "zero": ZERO_SHOT}, several) == "zero"
+    with pytest.raises(CustosError, match="'known' was trained for hieval-qs under plain/all"):
+        choose_judge({"other": OTHER}, several)
 
 
 def test_the_second_stage_keeps_its_own() -> None:

@@ -249,10 +249,13 @@ def test_a_rubric_it_was_not_trained_for(judge: Judge) -> None:
     assert judge.card
     narrow = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
     judge = Judge(judge.name, judge.backbone, judge.engine, narrow)
-    [verdict] = judge.grade([ask(reference_mode="all")])
+    [verdict] = judge.grade([ask(reference_mode="all", references=("19", "20"))])
     assert verdict.status == "judge_error"
     assert str(verdict.message).startswith("field 'reference_mode': judge 'mine' was trained")
     assert "trained for hieval-qs under plain/any, not plain/all" in str(verdict.message)
+    [one], [other] = (judge.grade([ask(reference_mode=mode)]) for mode in ("all", "any"))
+    assert one == other, "one reference means the same in both modes"
+    assert (one.rubric, one.judge) == ("hieval-qs/plain/any", judge.fingerprint(ask()))
     [verdict] = judge.grade([ask(reference_mode="any", variant="tolerance")])
     assert str(verdict.message).startswith("field 'variant': ")
 

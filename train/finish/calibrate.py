@@ -35,7 +35,7 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample] | None) -> Calib
     judge = Judge.load(str(folder))
     scores: dict[str, Calibration] = {}
     types: dict[str, Calibration] = {}
-    for key, group in _by_key(examples).items():
+    for key, group in _by_key([_resolved(judge, example) for example in examples]).items():
         task = get_task(group[0].task)
         labels = task.labels(task.rubric(group[0]))
         targets = np.array([labels.index(example.label) for example in group])
@@ -65,6 +65,16 @@ def _by_key(examples: Sequence[LabelledExample]) -> dict[str, list[LabelledExamp
         if task.rule(example) is None:
             groups.setdefault(calibration_key(task, example), []).append(example)
     return groups
+
+
+def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
+    """Return an example as the judge takes it; unchanged if it does not, or lacks the label."""
+    try:
+        resolved = judge.resolve(example)
+        get_task(resolved.task).target(resolved)
+        return resolved
+    except CustosError:
+        return example
 
 
 def _warn(text: str) -> None:

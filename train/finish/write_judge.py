@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
 from judging.records import atomic_write, write_json
+from judging.types import Mode
 from train.loop.batches import EncodedSplits, Rows
 from train.loop.checkpoint import best_folder
 from train.loop.trainer import Progress
@@ -36,7 +38,8 @@ def write_judge(
     Args:
         recipe: Validated recipe.
         backbone: Backbone that was trained on.
-        rows: Rows of the run; the judge's card lists the rubrics of those it was trained on.
+        rows: Rows of the run; the judge's card lists the rubrics and modes of those it was trained
+            on.
         progress: Progress of the finished run.
         hashes: SHA-256 of every file when it was read, by the name the recipe gives it.
     """
@@ -44,7 +47,9 @@ def write_judge(
     best = best_folder(folder, int(progress.best["step"]))
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
     backbone.processor.image_processor.save_pretrained(folder)
-    card = JudgeCard.for_rubrics(backbone, _rubrics(rows.train), recipe.run.response_budget)
+    card = JudgeCard.for_rubrics(
+        backbone, _rubrics(rows.train), recipe.run.response_budget, _modes(rows.train)
+    )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)
     seen = [row.example for row in (*rows.train.rows, *rows.val.rows)]
@@ -73,6 +78,14 @@ def _rubrics(rows: Rows) -> dict[str, tuple[str, ...]]:
         task, _, name = rubric.partition("/")
         rubrics.setdefault(task, []).append(name)
     return {task: tuple(sorted(names)) for task, names in rubrics.items()}
+
+
+def _modes(rows: Rows) -> dict[str, tuple[Mode, ...]]:
+    """Return the modes that each rubric was trained for, the one of most rows first."""
+    return {
+        rubric: tuple(mode for mode, _ in Counter(rows.rows[i].mode for i in indices).most_common())
+        for rubric, indices in rows.by_rubric().items()
+    }
 
 
 def _write_recipe(

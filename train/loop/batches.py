@@ -13,7 +13,7 @@ from judging.errors import CustosError, errors_at
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import JudgeRequest, LabelledExample, Mode
 from train.setup.data import Splits
 from train.setup.recipe import OptimSection
 
@@ -30,6 +30,8 @@ class Row:
     example: LabelledExample
     rubric: str
     """``task/rubric``; all rows of a micro-batch have the same one, hence the same instruction."""
+    mode: Mode
+    """How the row is learnt: its label at once, or after a critique."""
     requests: tuple[JudgeRequest, ...]
     """The requests that the model reads: the example's own, or one for each response."""
     tree: LabelTree
@@ -48,6 +50,10 @@ class Supervision(Protocol):
 
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
         """Return the requests that the model reads; all belong to one task."""
+        ...
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return whether the label is learnt at once or after a critique."""
         ...
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
@@ -69,6 +75,10 @@ class LabelSupervision:
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
         """Return the example."""
         return (example,)
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return ``score``: the label is learnt at once."""
+        return "score"
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
         """Return the tree of the rubric's labels, built once per rubric, and the label's index."""
@@ -124,6 +134,7 @@ class Rows:
         return Row(
             example,
             f"{task.name}/{task.rubric(example)}",
+            supervision.mode(example),
             requests,
             tree,
             target,

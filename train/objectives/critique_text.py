@@ -19,7 +19,7 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import END_TOKEN, Encoder
 from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import projected_token_logprobs
 from train.loop.batches import Row, Rows
 from train.loop.model_runner import ModelRunner
@@ -71,6 +71,10 @@ class TextSupervision:
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
         """Return the example."""
         return (example,)
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return ``critique`` for tasks that write one; others learn the label at once."""
+        return "critique" if get_task(example.task).critique else "score"
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
         """Return a tree with the example's answer as its one branch."""

@@ -15,7 +15,7 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import label_logprobs
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import BradleyTerryLoss
 from train.loop.batches import Row, Rows
 from train.loop.model_runner import ModelRunner
@@ -47,6 +47,10 @@ class PairSupervision:
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
         """Return one request of the reward task for each response."""
         return each_response(example)
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return ``score``: a reward is given at once."""
+        return "score"
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
         """Return the reward task's tree, and the index of the pair's label among A, B and None."""

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from judging.calibration import Calibration, CalibrationSet, calibration_key
+from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.scoring.ask_model import confidence_in
@@ -105,7 +106,7 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
 
     verdict = _only(judge, request, sampling=SHORT, on_text=on_text)
     quick = _only(judge, pair(images=(pictures[0],)))
-    assert verdict.critique == verdict.passes[0].critique
+    assert verdict.critique in [one.critique for one in verdict.passes]  # They name no response.
     for one, plain in zip(verdict.passes, quick.passes, strict=True):
         assert one.critique
         assert one.critique.startswith(told[one.order])
@@ -123,6 +124,24 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
     assert verdict.passes == _only(judge, request, sampling=SHORT).passes
     reseeded = _only(judge, request.model_copy(update={"seed": 4}), sampling=SHORT)
     assert verdict.critique != reseeded.critique
+
+
+def test_a_trained_judge_decides_as_it_was_trained_to(judge: Judge) -> None:
+    card = JudgeCard.for_rubrics(judge.backbone, {"truthful-pair": ("plain",)}, 1024)
+    trained = Judge("trained", judge.backbone, judge.engine, card)
+    own, told, at_once = (
+        pair(mode=mode, critique_tokens=4) for mode in (None, "critique", "score")
+    )
+    assert _only(trained, own) == _only(trained, told)
+    assert trained.fingerprint(own) == trained.fingerprint(told) != trained.fingerprint(at_once)
+    assert _only(trained, own).critique
+    assert _only(trained, at_once).critique is None
+    assert str(_only(trained, at_once).message).startswith(
+        "this judge was trained to decide after a critique, not at once; its confidence is not "
+        "calibrated"
+    )
+    assert _only(judge, own).critique is None, "an untrained judge decides at once"
+    assert "trained to" not in str(_only(judge, told).message)
 
 
 def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:

@@ -121,7 +121,9 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
     body = {"model": "custos/truthful-pair", "messages": [{"role": "user", "content": parts}]}
     chat = parse_chat(json.dumps(body).encode(), Limits())
     images = fetcher(web, authority)
-    (source,) = read_prompt(chat, contract, Service(), images).request.images
+    (source,) = read_prompt(
+        chat, contract, Service({"fake": FakeJudge(tasks=("truthful-pair",))}), "fake", images
+    ).request.images
     assert num_pixels(source, "images", Limits()) == 63
     (turn,) = read_conversation(chat, Limits(), images)
     assert turn.images == (source,)
@@ -129,7 +131,7 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
         read_conversation(chat, Limits(), None)
     assert caught.value.status == 422
     with pytest.raises(ApiError, match="only data URLs"):
-        read_prompt(chat, contract, Service())
+        read_prompt(chat, contract, Service({"fake": FakeJudge(tasks=("truthful-pair",))}), "fake")
 
 
 @pytest.mark.parametrize(

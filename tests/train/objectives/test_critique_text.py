@@ -146,7 +146,10 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
     assert watched[-1] < 0.7 * watched[0]
     judge = Judge.load(str(tmp_path / "run"), device="cpu")
-    [verdict] = judge.grade([critique_pair(7).request()], sampling=Sampling(4, 0.0))
+    assert judge.card
+    assert judge.card.modes == {"truthful-pair/plain": ("critique",)}
+    untold = critique_pair(7).request().model_copy(update={"mode": None})
+    [verdict] = judge.grade([untold], sampling=Sampling(4, 0.0))
     assert verdict.label in ("A", "B", "None")
     assert verdict.passes[0].critique
 

@@ -1,0 +1,94 @@
+"""Requests as one judge takes them: the mode that it was trained for, under a rubric it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from judging.card import JudgeCard
+from judging.errors import FieldError
+from judging.tasks import JudgeTask, get_task
+from judging.types import JudgeRequest, ReferenceMode
+
+RequestT = TypeVar("RequestT", bound=JudgeRequest)
+
+REFERENCE_MODES: tuple[ReferenceMode, ...] = ("any", "all")
+
+
+def resolve(
+    request: RequestT, judge: str, tasks: Sequence[str], card: JudgeCard | None
+) -> RequestT:
+    """Return a request with the mode and the reference mode that a judge takes it in.
+
+    A request without a ``mode`` gets the judge's own. A single reference means the same in both
+    reference modes, so that a judge that knows one of them takes the request in that one.
+
+    Args:
+        request: Request to judge.
+        judge: Name of the judge.
+        tasks: Tasks that it takes.
+        card: Its card; ``None`` for a zero-shot judge, which knows every rubric of its tasks.
+
+    Raises:
+        FieldError: If the task cannot judge the request, or the judge was not trained for it; the
+            message says what to change.
+    """
+    task = get_task(request.task)
+    task.check(request)
+    if task.name not in tasks:
+        raise FieldError(
+            "task",
+            f"judge '{judge}' was trained for {', '.join(tasks)}, not '{task.name}'; name a task "
+            "that it knows, or another judge ('custos judges' lists them)",
+        )
+    if card and task.rubric(request) not in card.tasks[task.name]:
+        request = _under_known_rubric(request, task, judge, card.tasks[task.name])
+    if request.mode:
+        return request
+    mode = card.trained_modes(task, task.rubric(request))[0] if card else "score"
+    return request.model_copy(update={"mode": mode})
+
+
+def _under_known_rubric(
+    request: RequestT, task: JudgeTask, judge: str, rubrics: Sequence[str]
+) -> RequestT:
+    """Return a request with one reference in the reference mode that a judge knows.
+
+    Raises:
+        FieldError: If it has no reference or several, or the judge does not know the rubric in
+            either mode.
+    """
+    if len(request.references) == 1:
+        for mode in REFERENCE_MODES:
+            in_mode = request.model_copy(update={"reference_mode": mode})
+            if task.rubric(in_mode) in rubrics:
+                return in_mode
+    field, change = next(
+        (
+            (field, change)
+            for field, change, changed in _changes(request, task)
+            if task.rubric(changed) in rubrics
+        ),
+        ("variant", "change the variant"),
+    )
+    raise FieldError(
+        field,
+        f"judge '{judge}' was trained for {task.name} under {', '.join(rubrics)}, not "
+        f"{task.rubric(request)}; {change}, or name another judge ('custos judges' lists them)",
+    )
+
+
+def _changes(request: JudgeRequest, task: JudgeTask) -> Iterator[tuple[str, str, JudgeRequest]]:
+    """Yield changes that lead to another rubric, the smallest first: field, advice, result."""
+    for mode in REFERENCE_MODES:
+        changed = request.model_copy(update={"reference_mode": mode})
+        yield "reference_mode", f"set reference_mode to '{mode}' (--reference-mode {mode})", changed
+    advice = "leave the references out" if request.references else "give a reference"
+    references = () if request.references else ("any",)
+    yield "references", advice, request.model_copy(update={"references": references})
+    for variant in task.variants:
+        changed = request.model_copy(update={"variant": variant})
+        yield "variant", f"set variant to '{variant}'", changed
+        for mode in REFERENCE_MODES:
+            in_mode = changed.model_copy(update={"reference_mode": mode})
+            yield "variant", f"set variant to '{variant}' and reference_mode to '{mode}'", in_mode
