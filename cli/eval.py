@@ -13,6 +13,7 @@ from cli.shared.command_line import command_line
 from cli.shared.judges import load_judge
 from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
+from evaluation.declared_labels import check_labels
 from judging import LabelledExample
 from judging.records import read_records
 
@@ -80,12 +81,15 @@ def read_examples(data: Path, limit: int | None, seed: int) -> list[LabelledExam
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
 
     Raises:
-        CustosError: On the first bad row: an evaluation leaves out nothing silently.
+        CustosError: On the first bad row, because an evaluation leaves out nothing silently, and if
+            there are labels that the rubrics do not declare.
     """
+    rows = list(read_records(data, LabelledExample))
     examples = [
         example if example.id else example.model_copy(update={"id": str(row)})
-        for row, example in read_records(data, LabelledExample)
+        for row, example in rows
     ]
+    check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]

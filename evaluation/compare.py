@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation
 from evaluation.intervals import RESAMPLES, mcnemar_p, percentile_interval
 from evaluation.measure import METRICS, TallyDraws
-from evaluation.outcomes import Outcomes, full_label, gather, label_set
+from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.report.markdown import number, p_value, table, with_interval
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
@@ -44,8 +45,9 @@ def compare_evaluations(
         ids of the items that only one has right, and ``n_labels_differ``.
 
     Raises:
-        CustosError: If a folder is incomplete, ids are missing or repeated, an id means different
-            items in the two, or too few items are shared or scored by both.
+        CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
+            declared, an id means different items in the two, or too few items are shared or scored
+            by both.
     """
     a, b = _read_by_id(first), _read_by_id(second)
     ids = _shared_ids(a, b, f"{first} ({len(a)} items) and {second} ({len(b)} items)", min_common)
@@ -127,7 +129,9 @@ def _compare_outcomes(
 
 def _read_by_id(folder: Path) -> ItemsById:
     items: dict[str, tuple[LabelledExample, Verdict]] = {}
-    for example, verdict in zip(*load_evaluation(folder), strict=True):
+    examples, verdicts = load_evaluation(folder)
+    check_labels(examples, str(folder))
+    for example, verdict in zip(examples, verdicts, strict=True):
         if not example.id:
             raise CustosError(f"{folder}: an item has no id: give every row of the data an 'id'")
         if example.id in items:

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import UNSCORED
-from judging.errors import CustosError
-from judging.tasks.base import get_task, task_names
+from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
 
@@ -66,13 +65,18 @@ def gather(
     Args:
         examples: Examples with people's labels.
         verdicts: One judge's verdicts, one per example.
-        labels: Every label that occurs (``label_set``).
+        labels: Every label that occurs (:func:`evaluation.declared_labels.label_set`).
 
     Raises:
-        CustosError: If their numbers or ids differ, or there are none.
+        CustosError: If their numbers or ids differ, there are none, or a label is not in
+            ``labels``.
     """
     check_aligned(examples, verdicts)
     index = {label: number for number, label in enumerate(labels)}
+    for example in examples:
+        if full_label(example) not in index:
+            fault = f"'{full_label(example)}' is not one of {', '.join(labels)}"
+            raise FieldError("label", fault, f"example '{example.id}'")
     probabilities = np.full((len(verdicts), len(labels)), np.nan)
     for row, verdict in enumerate(verdicts):
         if verdict.probabilities:
@@ -115,31 +119,3 @@ def full_label(record: LabelledExample | Verdict) -> str:
     if record.error_type and ";" not in label:
         return f"{label}; {record.error_type}"
     return label
-
-
-def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Return every label that the tasks declare or that occurs, in task order.
-
-    The longest declaration comes first, so that ``Correct, Wrong`` beside
-    ``Correct, Partial, Wrong`` keeps the order of the latter. Labels that occur but are not
-    declared follow alphabetically.
-
-    Args:
-        examples: Examples with people's labels.
-        verdicts: Verdicts on them, of any number of judges.
-    """
-    declared = {_declared_labels(example) for example in examples}
-    occurring = {full_label(example) for example in examples}
-    for of_judge in verdicts:
-        occurring |= {full_label(verdict) for verdict in of_judge if verdict.label is not None}
-    in_order = [
-        label for labels in sorted(declared, key=lambda d: (-len(d), d)) for label in labels
-    ]
-    return tuple(dict.fromkeys([*in_order, *sorted(occurring)]))
-
-
-def _declared_labels(example: LabelledExample) -> tuple[str, ...]:
-    if example.task not in task_names():
-        return ()
-    task = get_task(example.task)
-    return task.labels(task.rubric(example))

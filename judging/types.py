@@ -100,6 +100,8 @@ class LabelledExample(JudgeRequest):
 
     label: str
     """Full label string, as the task spells it (``Correct``, ``Wrong; Reasoning Error``, ...)."""
+    second_label: str | None = None
+    """Label that a second person gave, to compare the judge with."""
     error_type: str | None = None
     """Type of the error; ``label`` holds it too."""
     critique: str | None = None

@@ -10,9 +10,10 @@ from benchmarks.framework.files import Row
 from benchmarks.framework.tables import coverage, store_verdicts, stored_verdicts, values
 from benchmarks.hieval.published import PUBLISHED, TIME_AND_COST
 from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
+from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.measure import error_types, measure, measure_error_types
-from evaluation.outcomes import full_label, gather, label_set
+from evaluation.outcomes import full_label, gather
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record
@@ -35,8 +36,10 @@ class HiEval(Benchmark):
     published = PUBLISHED
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return the labelled example without its label."""
-        return (_example(row).request(),)
+        """Return the labelled example without its label, which must be a declared one."""
+        example = _example(row)
+        check_labels([example], row_name=lambda _: f"item '{example.id}'")
+        return (example.request(),)
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add the verdict beside the human label."""

@@ -13,10 +13,11 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.baselines import RULES, majority_verdicts, rule_verdicts
+from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, mcnemar_p
 from evaluation.measure import CORRECT, WRONG, Tally, TallyDraws, measure, measure_error_types
-from evaluation.outcomes import Outcomes, full_label, gather, label_set
+from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect

@@ -27,10 +27,11 @@ from rich.console import Console
 from scipy import stats
 
 from clients.kept_work import KeptResult, locked
+from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.evaluate import grade_examples
 from evaluation.measure import measure
-from evaluation.outcomes import gather, label_set
+from evaluation.outcomes import gather
 from evaluation.report.markdown import number, table
 from judging import Judge, LabelledExample
 from judging.errors import CustosError

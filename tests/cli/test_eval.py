@@ -181,3 +181,20 @@ def test_a_bad_row_stops_the_evaluation(
     assert message in result.stderr
     assert loaded == []
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("limit", [(), ("--limit", "1")])
+def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loaded(
+    loaded: list[str], data: Path, tmp_path: Path, limit: tuple[str, ...]
+) -> None:
+    lines = [row(label="right"), row(label="Partial", reference_mode="any"), row(label="right")]
+    data.write_text(data.read_text() + "\n".join(map(json.dumps, lines)))
+    result = run(data, tmp_path / "out", *limit)
+    assert result.exit_code != 0
+    assert result.stderr.count("\n") == 1
+    assert f"{data}: field 'label': hieval-qs/plain/all does not declare 'right' " in result.stderr
+    assert "(2 rows, the first is row 13)" in result.stderr
+    assert "hieval-qs/plain/any does not declare 'Partial' (1 row" in result.stderr
+    assert "--labels 'right=Correct,Partial=" in result.stderr
+    assert loaded == []
+    assert not (tmp_path / "out").exists()

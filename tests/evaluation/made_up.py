@@ -9,16 +9,22 @@ import numpy as np
 from judging.types import LabelledExample, Verdict
 
 ANSWERERS = ("ant", "bee", "cat")
-TYPED_LABELS = ("Correct", "Partial; A", "Partial; B", "Wrong; A", "Wrong; B")
+TYPED_LABELS = (
+    "Correct",
+    "Partial; Reasoning Error",
+    "Partial; Other",
+    "Wrong; Reasoning Error",
+    "Wrong; Other",
+)
 PEOPLE_AND_JUDGE = [
     ("Correct", "Correct"),
-    ("Correct", "Wrong; A"),
-    ("Partial; A", "Wrong; A"),  # the type is right, the score is not
-    ("Partial; A", "Partial; A"),
-    ("Wrong; A", "Correct"),
-    ("Wrong; A", "Wrong; B"),
-    ("Wrong; B", "Wrong; B"),
-    ("Partial; B", "Wrong; B"),
+    ("Correct", "Wrong; Reasoning Error"),
+    ("Partial; Reasoning Error", "Wrong; Reasoning Error"),  # the type is right, the score is not
+    ("Partial; Reasoning Error", "Partial; Reasoning Error"),
+    ("Wrong; Reasoning Error", "Correct"),
+    ("Wrong; Reasoning Error", "Wrong; Other"),
+    ("Wrong; Other", "Wrong; Other"),
+    ("Partial; Other", "Wrong; Other"),
 ]
 
 

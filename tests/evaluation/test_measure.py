@@ -3,8 +3,9 @@ import time
 import numpy as np
 import pytest
 
+from evaluation.declared_labels import label_set
 from evaluation.measure import error_types, measure, measure_error_types
-from evaluation.outcomes import Outcomes, gather, label_set
+from evaluation.outcomes import Outcomes, gather
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
     TYPED_LABELS,
@@ -95,7 +96,8 @@ def test_a_faultless_judge_still_gets_a_width() -> None:
 
 
 def test_error_types_are_measured_apart_from_scores() -> None:
-    examples = numbered("Correct", "Wrong; Other", "Wrong; Overthinking", "Partial; Other")
+    labels = ("Correct", "Wrong; Other", "Wrong; Overthinking", "Partial; Other")
+    examples = [row.model_copy(update={"task": "hieval-ea"}) for row in numbered(*labels)]
     verdicts = [
         scored("Wrong; Other", id="0"),
         scored("Wrong", id="1", error_type="Other"),
@@ -130,8 +132,8 @@ def test_a_thousand_resamples_of_fifteen_thousand_items_take_seconds() -> None:
 def test_shares_of_error_types_by_hand() -> None:
     found = measure_error_types(gather(*typed_records(), TYPED_LABELS), resamples=200)
     assert {kind: (row["value"], row["n"]) for kind, row in found.items()} == {
-        "A": (0.5, 4),
-        "B": (1.0, 2),
+        "Reasoning Error": (0.5, 4),
+        "Other": (1.0, 2),
     }
     for row in found.values():
         assert row["low"] <= row["value"] <= row["high"]

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from evaluation.declared_labels import label_set
 from evaluation.metrics import UNSCORED
-from evaluation.outcomes import full_label, gather, label_set
+from evaluation.outcomes import full_label, gather
 from judging.errors import CustosError
 from judging.tasks import base
 from judging.types import JudgeRequest, Verdict, score_of, type_of
@@ -88,8 +89,3 @@ def test_labels_keep_the_order_of_the_task(monkeypatch: pytest.MonkeyPatch) -> N
     assert label_set([any_mode, all_mode]) == ("Right", "Partial", "Bad")
     stray = [scored("Aside"), unscored()]
     assert label_set([any_mode, all_mode], stray) == ("Right", "Partial", "Bad", "Aside")
-
-
-def test_labels_of_an_unknown_task_are_those_used() -> None:
-    items = [example("Wrong", task="elsewhere"), example("Correct", task="elsewhere")]
-    assert label_set(items, [scored("Partial"), unscored()]) == ("Correct", "Partial", "Wrong")

@@ -70,7 +70,7 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
 
 
 def test_rules_stay_away_from_labels_that_are_not_grades() -> None:
-    examples = [example("A", id="a"), example("B", id="b")]
+    examples = [pair("A", "a", task="truthful-pair"), pair("B", "b", task="truthful-pair")]
     verdicts = [scored("A", id="a"), scored("A", id="b")]
     made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
     assert list(made["baselines"]) == ["majority_label"]
@@ -168,7 +168,7 @@ def test_versions_name_what_is_installed() -> None:
 def test_error_types_are_laid_out_beside_the_published() -> None:
     examples, verdicts = typed_records()
     report = build_report(examples, verdicts, seconds=1.0, command="x", resamples=50)
-    assert report["error_types"]["A"]["value"] == 0.5
+    assert report["error_types"]["Reasoning Error"]["value"] == 0.5
     assert report["metrics"]["type_accuracy"]["value"] == pytest.approx(4 / 6)
     assert report["metrics"]["score_accuracy"]["value"] == pytest.approx(4 / 8)
     page = render_markdown(report)

@@ -1,0 +1,165 @@
+"""People's labels checked against those that the rubrics declare, before anything is measured.
+
+A label that a judge can never give would count as a disagreement on every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from evaluation.outcomes import full_label
+from judging.errors import CustosError, FieldError
+from judging.label_spellings import UNKNOWN, labels_option, likely_label
+from judging.tasks import get_task
+from judging.types import LabelledExample, Verdict
+
+MAX_LABELS_SHOWN = 20
+MAX_LABEL_CHARS = 40
+
+
+@dataclass
+class _Undeclared:
+    """A label that a rubric does not declare, in one column."""
+
+    field: str
+    label: str
+    rubric: str
+    declared: tuple[str, ...]
+    first_row: int
+    rows: int = 0
+
+
+def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Return every label that the rubrics declare or that a judge gave, in task order.
+
+    The longest declaration comes first, so that ``Correct, Wrong`` beside
+    ``Correct, Partial, Wrong`` keeps the order of the latter. Labels of judges that are not
+    declared follow alphabetically.
+
+    Args:
+        examples: Examples with people's labels.
+        verdicts: Verdicts on them, of any number of judges.
+
+    Raises:
+        CustosError: If people gave labels that are not declared; see :func:`check_labels`.
+    """
+    check_labels(examples)
+    declared = {_declared_labels(example) for example in examples}
+    in_order = [
+        label for labels in sorted(declared, key=lambda d: (-len(d), d)) for label in labels
+    ]
+    given = {
+        full_label(verdict)
+        for of_judge in verdicts
+        for verdict in of_judge
+        if verdict.label is not None
+    }
+    return tuple(dict.fromkeys([*in_order, *sorted(given)]))
+
+
+def check_labels(
+    examples: Sequence[LabelledExample],
+    source: str = "",
+    row_name: Callable[[int], str] = lambda index: f"row {index + 1}",
+) -> None:
+    """Check that the rubric of every example declares the labels that people gave it.
+
+    Args:
+        examples: Labelled examples.
+        source: Where they come from, for the error.
+        row_name: Names an example by its index, for the error.
+
+    Raises:
+        CustosError: Naming every undeclared label with its number of rows and its first row, the
+            labels that are declared, and the option that translates the one into the other.
+    """
+    undeclared = _undeclared_labels(examples, row_name)
+    if not undeclared:
+        return
+    clauses = [
+        f"field '{field}': {rubric} does not declare "
+        + _list_labels([each for each in undeclared if (each.field, each.rubric) == key], row_name)
+        + f"; it declares {', '.join(_declared(undeclared, key))}"
+        for key in dict.fromkeys((each.field, each.rubric) for each in undeclared)
+        for field, rubric in [key]
+    ]
+    raise CustosError(
+        "; ".join([f"{source}: {clauses[0]}".removeprefix(": "), *clauses[1:], _remedy(undeclared)])
+    )
+
+
+def _undeclared_labels(
+    examples: Sequence[LabelledExample], row_name: Callable[[int], str]
+) -> list[_Undeclared]:
+    """Return the labels that are not declared, by column and rubric, in order of first rows."""
+    undeclared: dict[tuple[str, str, str], _Undeclared] = {}
+    for index, example in enumerate(examples):
+        labels = {"label": full_label(example), "second_label": example.second_label}
+        try:
+            declared = _declared_labels(example)
+        except FieldError as error:
+            raise error.at(row_name(index)) from None
+        for field, label in labels.items():
+            if label is None or label in declared:
+                continue
+            rubric = get_task(example.task).full_rubric(example)
+            key = (field, rubric, label)
+            entry = _Undeclared(field, label, rubric, declared, index)
+            undeclared.setdefault(key, entry).rows += 1
+    return list(undeclared.values())
+
+
+def _list_labels(undeclared: Sequence[_Undeclared], row_name: Callable[[int], str]) -> str:
+    shown = [
+        f"'{_short(each.label)}' ({each.rows} row{'s' * (each.rows > 1)}, "
+        f"the first is {row_name(each.first_row)})"
+        for each in undeclared[:MAX_LABELS_SHOWN]
+    ]
+    if len(undeclared) > MAX_LABELS_SHOWN:
+        shown.append(f"and {len(undeclared) - MAX_LABELS_SHOWN} other labels")
+    return ", ".join(shown)
+
+
+def _declared(undeclared: Sequence[_Undeclared], key: tuple[str, str]) -> tuple[str, ...]:
+    return next(each.declared for each in undeclared if (each.field, each.rubric) == key)
+
+
+def _remedy(undeclared: Sequence[_Undeclared]) -> str:
+    """Return what to do: the option to copy, or what else translates the labels."""
+    choices: dict[str, tuple[str, ...]] = {}
+    for each in undeclared:
+        earlier = choices.get(each.label, each.declared)
+        choices[each.label] = tuple(label for label in earlier if label in each.declared)
+    typed = [each for each in undeclared if each.label.partition(";")[0] in each.declared]
+    if len(typed) == len(undeclared):
+        return "leave the error types out (field 'error_type'), or choose a task that names them"
+    is_short = len(choices) <= MAX_LABELS_SHOWN and max(map(len, choices)) <= MAX_LABEL_CHARS
+    option = labels_option(choices) if is_short else None
+    if option is None:
+        return "translate them under 'labels' in a file for --mapping"
+    if f"={UNKNOWN}" not in option:
+        return f"translate them: {option}"
+    advice = f"translate them, with a declared label for each {UNKNOWN}: {option}"
+    if any(map(_is_declared_for_all, undeclared)):
+        advice += "; with --reference-mode all there is a label for partly right answers"
+    return advice
+
+
+def _is_declared_for_all(undeclared: _Undeclared) -> bool:
+    """Return whether the rubric has a fitting label only where references form an answer set."""
+    task, _, rubric = undeclared.rubric.partition("/")
+    variant, separator, mode = rubric.rpartition("/")
+    if not separator or mode != "any" or likely_label(undeclared.label, undeclared.declared):
+        return False
+    return likely_label(undeclared.label, get_task(task).labels(f"{variant}/all")) is not None
+
+
+def _declared_labels(example: LabelledExample) -> tuple[str, ...]:
+    task = get_task(example.task)
+    return task.labels(task.rubric(example))
+
+
+def _short(label: str) -> str:
+    plain = " ".join(label.split())
+    return plain if len(plain) <= MAX_LABEL_CHARS else f"{plain[:MAX_LABEL_CHARS]}..."
