@@ -9,13 +9,27 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.shared.bad_rows import show_dropped
 from cli.shared.command_line import command_line
 from cli.shared.judges import load_judge
+from cli.shared.mapping_options import (
+    TABLE_FORMATS,
+    AllowDropped,
+    Labels,
+    Map,
+    Mapping,
+    ReferenceModeOption,
+    Separator,
+    Task,
+    Variant,
+    table_mapping,
+)
 from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
-from evaluation.declared_labels import check_labels
+from data_prep.tables import dropped
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import BadRow
 from judging import LabelledExample
-from judging.records import read_records
 
 
 def evaluate(
@@ -24,7 +38,7 @@ def evaluate(
     ],
     data: Annotated[
         Path,
-        typer.Option(help="Read labelled examples from this JSONL, JSON or Parquet file."),
+        typer.Option(help=f"Read labelled examples from this {TABLE_FORMATS}."),
     ],
     out: Annotated[
         Path,
@@ -33,6 +47,14 @@ def evaluate(
             help="Write report, pictures, examples and verdicts to this folder.",
         ),
     ],
+    columns: Map = None,
+    labels: Labels = None,
+    mapping: Mapping = None,
+    separator: Separator = None,
+    reference_mode: ReferenceModeOption = None,
+    task: Task = None,
+    variant: Variant = None,
+    allow_dropped: AllowDropped = False,
     zero_shot: Annotated[
         bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
     ] = True,
@@ -51,21 +73,23 @@ def evaluate(
 
     Writes report.json, report.md and pictures, and the files that custos compare reads.
 
-    Example: custos eval runs/qs --data data/qs/test.jsonl --out runs/qs/eval
+    Example: custos eval embedded-qs --data labels.csv --map references=gold --map
+    response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
     from evaluation.evaluate import evaluate_judge, summary_table
     from evaluation.folder import save_evaluation
     from evaluation.report.report import write_report
     from judging.fingerprint import file_sha256
 
-    examples = read_examples(data, limit, seed)
+    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
+    examples = read_examples(data, in_table, allow_dropped, limit, seed)
     judge = load_judge(engine, run, base_url, api_key(key_env), concurrency, deadline)
     report, verdicts = evaluate_judge(
         judge,
         examples,
         command=command_line(),
         zero_shot=zero_shot and engine == "tree",  # A server's weights may not be here.
-        dataset_sha256=file_sha256(data),
+        dataset_sha256=file_sha256(data) if data.is_file() else None,
         seed=seed,
     )
     write_report(report, out)
@@ -77,19 +101,21 @@ def evaluate(
     )
 
 
-def read_examples(data: Path, limit: int | None, seed: int) -> list[LabelledExample]:
+def read_examples(
+    data: Path, mapping: TableMapping, allow_dropped: bool, limit: int | None, seed: int
+) -> list[LabelledExample]:
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
 
     Raises:
-        CustosError: On the first bad row, because an evaluation leaves out nothing silently, and if
-            there are labels that the rubrics do not declare.
+        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed.
     """
-    rows = list(read_records(data, LabelledExample))
+    bad_rows: dict[int, BadRow] = {}
+    rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
+    show_dropped(bad_rows)
     examples = [
         example if example.id else example.model_copy(update={"id": str(row)})
         for row, example in rows
     ]
-    check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,17 @@ import typer
 from cli.shared.bad_rows import fail_without_verdict, show_problems, write_problems
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_grader
+from cli.shared.mapping_options import (
+    TABLE_FORMATS,
+    Labels,
+    Map,
+    Mapping,
+    ReferenceModeOption,
+    Separator,
+    Task,
+    Variant,
+    table_mapping,
+)
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import check_rows, read_requests
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
@@ -21,9 +33,7 @@ from judging import CustosError
 
 
 def grade(
-    source: Annotated[
-        Path, typer.Option("--in", help="Read requests from this JSONL, JSON or Parquet file.")
-    ],
+    source: Annotated[Path, typer.Option("--in", help=f"Read requests from this {TABLE_FORMATS}.")],
     out: Annotated[
         Path,
         typer.Option(
@@ -37,6 +47,13 @@ def grade(
             "custos serve. Default: for every row the shipped judge that knows its rubric best."
         ),
     ] = None,
+    columns: Map = None,
+    labels: Labels = None,
+    mapping: Mapping = None,
+    separator: Separator = None,
+    reference_mode: ReferenceModeOption = None,
+    task: Task = None,
+    variant: Variant = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -59,15 +76,18 @@ def grade(
     OUT.partial stays as long as there are any: then --retry-failed grades them again. If no row got
     a verdict, the exit status is 1.
 
-    Example: custos grade --judge runs/qs --in answers.jsonl --out verdicts.jsonl
+    Example: custos grade --in answers.csv --map references=gold --map response=model_answer
+    --reference-mode any --out verdicts.jsonl
     """
     check_verdict_file(out, source)
-    num_rows, refused = check_rows(source, strict)
+    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
+    num_rows, refused = check_rows(source, in_table, strict)
     show_problems(source, refused)
     partial = partial_file(out)
     with locked(partial.path):  # This makes the folder too, before a model is loaded in vain.
         grader = load_grader(judge, engine, base_url, key_env, concurrency, deadline)
-        fill_showing(partial, grader, lambda: read_requests(source), num_rows, batch, retry_failed)
+        rows = functools.partial(read_requests, source, in_table)
+        fill_showing(partial, grader, rows, num_rows, batch, retry_failed)
         failed = {
             line.row: line.verdict.message or "no verdict"
             for line in partial.lines()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from data_prep.tables.reader import BadRow
 from judging.records import atomic_write
 
 MAX_BAD_ROWS_SHOWN = 10
@@ -28,6 +29,11 @@ def show_skipped(messages: Sequence[str]) -> None:
         typer.echo(f"skipped: {message}", err=True)
     if len(messages) > MAX_BAD_ROWS_SHOWN:
         typer.echo(f"skipped: {len(messages) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
+
+
+def show_dropped(bad_rows: Mapping[int, BadRow]) -> None:
+    """Print why the first of the rows that are left out are, and how many more there are."""
+    show_skipped([str(row.error) for row in bad_rows.values()])
 
 
 def write_problems(path: Path, problems: Mapping[int, str]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from data_prep.tables.labels import UnknownLabel
+from data_prep.tables.labels import UnknownLabel, count_labels, describe_unknown
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table
 from judging.errors import CustosError, FieldError
@@ -51,7 +51,7 @@ def check_dropped(
     parts = [f"{len(bad_rows)} of {len(bad_rows) + num_good} rows cannot be used"]
     errors = [row.error for row in bad_rows.values()]
     if unknown := [error for error in errors if isinstance(error, UnknownLabel)]:
-        parts.append(_unknown_labels(unknown))
+        parts.append(describe_unknown(unknown))
     others = {n: row for n, row in bad_rows.items() if not isinstance(row.error, UnknownLabel)}
     if others:
         rows_by_reason: dict[str, list[int]] = {}
@@ -66,30 +66,13 @@ def check_dropped(
             parts.append(f"and {len(ranked) - _MAX_SHOWN} more reasons")
         labels = Counter(row.label for row in others.values() if row.label)
         if labels:
-            parts.append(f"their labels: {_counts(labels)}")
+            parts.append(f"their labels: {count_labels(labels)}")
     if num_good:
         parts.append("--allow-dropped leaves them out")
     raise CustosError(f"{source}: {'; '.join(parts)}")
-
-
-def _unknown_labels(errors: list[UnknownLabel]) -> str:
-    counts = Counter(error.label for error in errors)
-    first = errors[0]
-    hint = first.hint(counts)
-    return (
-        f"labels {_counts(counts)} are none of {first.rubric}: {', '.join(first.labels)}; "
-        f"add {first.option(list(counts)[:20])}{f' ({hint})' if hint else ''}"
-    )
 
 
 def _reason(error: CustosError) -> str:
     if isinstance(error, FieldError):
         return f"field '{error.field}': {error.message}"
     return str(error).partition(": ")[2] or str(error)
-
-
-def _counts(counts: Counter[str]) -> str:
-    shown = [f"{name} ({count})" for name, count in counts.most_common(_MAX_SHOWN)]
-    if len(counts) > _MAX_SHOWN:
-        shown.append(f"and {len(counts) - _MAX_SHOWN} more")
-    return ", ".join(shown)

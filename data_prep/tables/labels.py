@@ -2,69 +2,57 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from judging.errors import FieldError
+from judging.label_spellings import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, type_of
 
-_MEANINGS = {
-    "Correct": "correct right yes true 1 good pass accepted ok",
-    "Partial": "partial partly partially_correct partially half 0.5 incomplete",
-    "Wrong": "wrong incorrect no false 0 bad fail failed rejected",
-    "A": "a 1 first left response_a",
-    "B": "b 2 second right response_b",
-    "None": "none tie equal both neither draw same",
-    "Good": "good 1 yes",
-    "Bad": "bad 0 no",
-}
-"""Usual words for a label; only suggestions are made from them."""
+_MAX_SHOWN = 12
+_MAX_LABEL_CHARS = 40
 
 
 class UnknownLabel(FieldError):
     """A label that the task does not have.
 
     Args:
-        label: The label as the table has it.
-        example: The row; its label does not count.
+        field: ``label`` or ``second_label``.
+        example: The row.
         location: File and row.
         column: Column of the label.
     """
 
-    def __init__(self, label: str, example: LabelledExample, location: str, column: str) -> None:
+    def __init__(self, field: str, example: LabelledExample, location: str, column: str) -> None:
         task = get_task(example.task)
-        self.label = label
+        self.label = str(getattr(example, field))
         self.example = example
-        self.rubric = f"{example.task} ({task.rubric(example)})"
+        self.rubric = task.full_rubric(example)
         self.labels = task.labels(task.rubric(example))
-        place = "" if column == "label" else f"column '{column}': "
+        place = "" if column == field else f"column '{column}': "
         super().__init__(
-            "label",
-            f"{place}'{label}' is not one of {', '.join(self.labels)}; add {self.option([label])}",
+            field,
+            f"{place}'{_short(self.label)}' is not one of {', '.join(self.labels)}; "
+            f"{_remedy([self])}",
             location,
         )
 
-    def option(self, labels: Iterable[str]) -> str:
-        """Return ``--labels`` for their labels, with ours where a word for it is usual."""
-        pairs = (f"{label}={_meaning(label, self.labels) or 'LABEL'}" for label in labels)
-        return f"--labels {shlex.quote(','.join(pairs))}"
-
-    def hint(self, labels: Iterable[str]) -> str:
-        """Say which reference mode has a label that seems to be meant and is not here, if any."""
-        meant = {_meaning(label, _MEANINGS) for label in labels} - {None, *self.labels}
+    def hint(self) -> str:
+        """Return which reference mode has the label that seems to be meant, if another one has."""
         mode: ReferenceMode = "any" if self.example.reference_mode == "all" else "all"
         other = self.example.model_copy(update={"reference_mode": mode})
         task = get_task(other.task)
-        absent = [name for name in task.labels(task.rubric(other)) if name in meant]
-        return f"'{absent[0]}' is a label with --reference-mode {mode} only" if absent else ""
+        meant = likely_label(self.label, task.labels(task.rubric(other)))
+        if meant is None or meant in self.labels:
+            return ""
+        return f"'{meant}' is a label with --reference-mode {mode} only"
 
 
-def with_our_label(
-    example: LabelledExample, labels: Mapping[str, str], location: str, column: str
+def with_our_labels(
+    example: LabelledExample, labels: Mapping[str, str], location: str, columns: Mapping[str, str]
 ) -> LabelledExample:
-    """Return an example whose label is one of its task's.
+    """Return an example whose labels are its task's.
 
     The case of a label and spaces around it do not matter. A label without its error type gets it
     from ``error_type``.
@@ -73,20 +61,62 @@ def with_our_label(
         example: An example that its task can judge.
         labels: Their label to ours.
         location: File and row, for the error.
-        column: Column of the label, for the error.
+        columns: Our field to their column, for the error.
 
     Raises:
         UnknownLabel: If the task has no such label.
     """
     task = get_task(example.task)
     known = {_fold(label): label for label in task.labels(task.rubric(example))}
-    label = _translate(example.label, labels)
     error_type = None if example.error_type is None else _translate(example.error_type, labels)
-    ours = known.get(_fold(label)) or known.get(_fold(f"{label}; {error_type}"))
-    if ours is None:
-        raise UnknownLabel(example.label, example, location, column)
-    changes = {"label": ours} | ({"error_type": type_of(ours) or None} if error_type else {})
+    changes: dict[str, str | None] = {}
+    for field in ("label", "second_label"):
+        theirs = getattr(example, field)
+        if theirs is None:
+            continue
+        label = _translate(theirs, labels)
+        ours = known.get(_fold(label)) or known.get(_fold(f"{label}; {error_type}"))
+        if ours is None:
+            raise UnknownLabel(field, example, location, columns.get(field, field))
+        changes[field] = ours
+    if error_type is not None:
+        changes["error_type"] = type_of(str(changes["label"])) or None
     return example.model_copy(update=changes)
+
+
+def describe_unknown(errors: Sequence[UnknownLabel]) -> str:
+    """Return the labels that tasks do not have, with counts, those they have, and the remedy."""
+    by_rubric: dict[str, list[UnknownLabel]] = {}
+    for error in errors:
+        by_rubric.setdefault(error.rubric, []).append(error)
+    clauses = [
+        f"{rubric} has {', '.join(of_rubric[0].labels)} and not "
+        + count_labels(Counter(_short(error.label) for error in of_rubric))
+        for rubric, of_rubric in by_rubric.items()
+    ]
+    return "; ".join([*clauses, _remedy(errors)])
+
+
+def count_labels(counts: Counter[str]) -> str:
+    """Return labels with their counts as text, the most common first."""
+    shown = [f"{name} ({count})" for name, count in counts.most_common(_MAX_SHOWN)]
+    if len(counts) > _MAX_SHOWN:
+        shown.append(f"and {len(counts) - _MAX_SHOWN} more")
+    return ", ".join(shown)
+
+
+def _remedy(errors: Sequence[UnknownLabel]) -> str:
+    """Return the option that translates labels, to be copied."""
+    choices = {error.label: error.labels for error in errors}
+    is_short = len(choices) <= _MAX_SHOWN and max(map(len, choices)) <= _MAX_LABEL_CHARS
+    option = labels_option(choices) if is_short else None
+    if option is None:
+        return "translate them under 'labels' in a file for --mapping"
+    by_label = {error.label: error for error in errors}
+    hints = list(dict.fromkeys(filter(None, (error.hint() for error in by_label.values()))))
+    choice = [f"with a label of the task for each {UNKNOWN}"] if f"={UNKNOWN}" in option else []
+    notes = ", ".join([*choice, *hints])
+    return f"add {option}{f' ({notes})' if notes else ''}"
 
 
 def _translate(label: str, labels: Mapping[str, str]) -> str:
@@ -95,13 +125,9 @@ def _translate(label: str, labels: Mapping[str, str]) -> str:
 
 
 def _fold(label: str) -> str:
-    return " ".join(label.split()).casefold()
+    return " ".join(label.replace(";", "; ").split()).casefold()
 
 
-def _plain(label: str) -> str:
-    return re.sub(r"[\s_-]+", "_", label.strip().casefold())
-
-
-def _meaning(label: str, ours: Iterable[str]) -> str | None:
-    """Return which of our labels a word usually stands for."""
-    return next((name for name in ours if _plain(label) in _MEANINGS.get(name, "").split()), None)
+def _short(label: str) -> str:
+    plain = " ".join(label.split())
+    return plain if len(plain) <= _MAX_LABEL_CHARS else f"{plain[:_MAX_LABEL_CHARS]}..."

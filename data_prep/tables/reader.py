@@ -17,7 +17,7 @@ from data_prep.tables.cells import (
     as_text,
 )
 from data_prep.tables.columns import ColumnPlan
-from data_prep.tables.labels import with_our_label
+from data_prep.tables.labels import with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
@@ -36,15 +36,14 @@ class BadRow:
     """The label as the table has it; empty if the row has none."""
 
 
-def read_table(
+def parse_table(
     source: Path | str,
     model: type[RequestT],
     mapping: TableMapping | None = None,
-    bad_rows: dict[int, BadRow] | None = None,
     *,
     image_folder: Path | None = None,
-) -> Iterator[tuple[int, RequestT]]:
-    """Yield ``(row number, record)`` for the rows of a user's table.
+) -> Iterator[tuple[int, RequestT | BadRow]]:
+    """Yield ``(row number, record or bad row)`` for the rows of a user's table.
 
     CSV and TSV files and hub data sets are tables: columns that fill no field go to ``metadata``.
     So it is with JSONL, JSON and Parquet files if the mapping names columns; without one, their
@@ -55,26 +54,50 @@ def read_table(
         model: ``LabelledExample``, or ``JudgeRequest`` for the requests alone; then labels may be
             missing and are not checked.
         mapping: Which column fills which field, and what labels mean.
-        bad_rows: Gets every row that cannot be used, by its number; ``None`` raises on the first.
         image_folder: Folder to save pictures in that come as bytes; ``None`` makes data URLs of
             them.
 
     Raises:
-        CustosError: If the source cannot be read or lacks a column; on the first bad row when
-            ``bad_rows`` is ``None``, naming source, row, field and column.
+        CustosError: If the source cannot be read or lacks a column.
     """
     table = open_table(source)
     reader = _RowReader(table, model, mapping or TableMapping(), image_folder)
     reader.check_columns()
     for number, row in table.rows():
         try:
-            record = reader.read(number, row)
+            yield number, reader.read(number, row)
         except CustosError as error:
-            if bad_rows is None:
-                raise
-            bad_rows[number] = BadRow(error, reader.their_label(row))
-            continue
-        yield number, record
+            yield number, BadRow(error, reader.their_label(row))
+
+
+def read_table(
+    source: Path | str,
+    model: type[RequestT],
+    mapping: TableMapping | None = None,
+    bad_rows: dict[int, BadRow] | None = None,
+    *,
+    image_folder: Path | None = None,
+) -> Iterator[tuple[int, RequestT]]:
+    """Yield ``(row number, record)`` for the good rows of a user's table (see ``parse_table``).
+
+    Args:
+        source: As above.
+        model: As above.
+        mapping: As above.
+        bad_rows: Gets every row that cannot be used, by its number; ``None`` raises on the first.
+        image_folder: As above.
+
+    Raises:
+        CustosError: If the source cannot be read or lacks a column; on the first bad row when
+            ``bad_rows`` is ``None``, naming source, row, field and column.
+    """
+    for number, record in parse_table(source, model, mapping, image_folder=image_folder):
+        if not isinstance(record, BadRow):
+            yield number, record
+        elif bad_rows is None:
+            raise record.error
+        else:
+            bad_rows[number] = record
 
 
 class _RowReader(Generic[RequestT]):
@@ -126,8 +149,8 @@ class _RowReader(Generic[RequestT]):
             raise self._with_column(error).at(location) from None
         if not isinstance(record, LabelledExample):
             return record
-        column = self.plan.column("label")
-        labelled = with_our_label(record, self.mapping.labels, location, column)
+        mapping = self.mapping
+        labelled = with_our_labels(record, mapping.labels, location, mapping.columns)
         return cast(RequestT, labelled)
 
     def _record(self, row: dict[str, Any]) -> RequestT:

@@ -168,8 +168,8 @@ def test_limit_draws_by_seed_and_keeps_the_order(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (json.dumps(row()), "test.jsonl row 13: field 'label'"),
-        ("{", "test.jsonl row 13: not valid"),
+        (json.dumps(row()), "cannot be used; field 'label': Field required (1, the first is row"),
+        ("{", "test.jsonl: 1 of 13 rows cannot be used; not valid JSON"),
     ],
 )
 def test_a_bad_row_stops_the_evaluation(
@@ -192,9 +192,30 @@ def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loa
     result = run(data, tmp_path / "out", *limit)
     assert result.exit_code != 0
     assert result.stderr.count("\n") == 1
-    assert f"{data}: field 'label': hieval-qs/plain/all does not declare 'right' " in result.stderr
-    assert "(2 rows, the first is row 13)" in result.stderr
-    assert "hieval-qs/plain/any does not declare 'Partial' (1 row" in result.stderr
-    assert "--labels 'right=Correct,Partial=" in result.stderr
+    assert f"{data}: 3 of 15 rows cannot be used" in result.stderr
+    assert "hieval-qs/plain/all has Correct, Partial, Wrong and not right (2)" in result.stderr
+    assert "hieval-qs/plain/any has Correct, Wrong and not Partial (1)" in result.stderr
+    assert "add --labels 'right=Correct,Partial=?'" in result.stderr
     assert loaded == []
     assert not (tmp_path / "out").exists()
+
+
+def test_a_spreadsheet_with_other_columns_and_labels(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    sheet = tmp_path / "labels.csv"
+    sheet.write_text(
+        "question,gold,model_answer,human_label\n1+1?,2,2,right\n1+2?,3,4,no\n,5,5,no\n"
+    )
+    columns = "references=gold response=model_answer label=human_label"
+    mapped = [word for pair in columns.split() for word in ("--map", pair)]
+    mapped += ["--labels", "right=Correct,no=Wrong"]
+    result = run(sheet, tmp_path / "out", *mapped)
+    assert result.exit_code == 2
+    assert "1 of 3 rows cannot be used; field 'question'" in result.stderr
+    assert loaded == []
+    result = run(sheet, tmp_path / "out", *mapped, "--allow-dropped")
+    assert result.exit_code == 0, result.stderr
+    assert "skipped: " in result.stderr
+    examples, _ = load_evaluation(tmp_path / "out")
+    assert [example.label for example in examples] == ["Correct", "Wrong"]

@@ -248,7 +248,7 @@ def test_no_other_run_begins_while_the_verdicts_are_written(
 def test_an_input_that_grows_meanwhile_is_noticed(
     run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.grade.check_rows", lambda source, strict: (4, {}))
+    monkeypatch.setattr("cli.grade.check_rows", lambda source, mapping, strict: (4, {}))
     result = run(many(5))
     assert result.exit_code == 2
     assert "5 verdicts on 4 rows" in result.stderr

@@ -187,10 +187,9 @@ def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
     path = save(tmp_path / "labels.csv", SHEET)
     with pytest.raises(CustosError) as error:
         examples(path, columns=MAP)
-    assert "2 of 3 rows cannot be used; labels right (1), partly (1) are none of" in str(
-        error.value
-    )
-    assert "add --labels right=Correct,partly=Partial" in str(error.value)
+    text = str(error.value)
+    assert "2 of 3 rows cannot be used; hieval-qs/plain/all has Correct, Partial, Wrong" in text
+    assert "and not right (1), partly (1); add --labels right=Correct,partly=Partial" in text
     with pytest.raises(CustosError, match="'Partial' is a label with --reference-mode all only"):
         examples(path, columns=MAP, labels={"right": "Correct"}, reference_mode="any")
 
