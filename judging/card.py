@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -110,7 +111,7 @@ def run_folder(source: str) -> Path | None:
     Return ``None`` for any other source.
     """
     for folder in (Path(source), SHIPPED / source):
-        if (folder / CARD_FILE).is_file():
+        if os.path.isfile(folder / CARD_FILE):  # False for a name too long for a file.
             return folder
     return None
 

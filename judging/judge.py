@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from judging.calibration import CalibrationSet, calibration_key
 from judging.card import (
-    CARD_FILE,
     JudgeCard,
     check_version,
     instruction_hash,
     read_card,
     run_folder,
-    shipped_judges,
 )
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256, package_versions
+from judging.judge_names import check_name
 from judging.models.adapters import ADAPTER_FILE, load_merged
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.probabilities import log_probabilities
@@ -84,7 +83,8 @@ class Judge:
         """Load a judge.
 
         Args:
-            source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge.
+            source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge. Only
+                a name of the form ``OWNER/NAME`` is looked up on the hub.
             device: Torch device; default CUDA if there is one.
             dtype: Format that the weights are rounded to, default bfloat16 (the paper's inference
                 setting).
@@ -92,13 +92,15 @@ class Judge:
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
         """
+        folder = run_folder(source)
+        if folder is None:
+            check_name(source)
         from judging.scoring.tree_batch import TreeModel
         from judging.scoring.tree_engine import TreeEngine
 
         dtype = dtype or "bfloat16"
-        folder = run_folder(source)
         if folder is None:
-            backbone, card = _load_zero_shot(source, device, dtype), None
+            backbone, card = load_backbone(source, dtype=dtype, device=device), None
             model = backbone.model
         else:
             card = read_card(folder)
@@ -350,13 +352,3 @@ class Judge:
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
-
-
-def _load_zero_shot(source: str, device: str | None, dtype: Dtype) -> Backbone:
-    try:
-        return load_backbone(source, dtype=dtype, device=device)
-    except Missing as error:
-        raise Missing(
-            f"judge '{source}': no run folder (it would hold {CARD_FILE}), "
-            f"no shipped judge ({', '.join(shipped_judges())}), and as a {error}"
-        ) from None

@@ -25,6 +25,7 @@ MODEL_CLASSES = {
 }
 """Classes of transformers, by model type."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_ID = re.compile(r"[^/\s.~][^/\s]*/[^/\s]+")
 _LOADING = threading.Lock()
 """Transformers patches the whole process while it loads a model: two loads would mix patches."""
 
@@ -104,16 +105,18 @@ def load_backbone(
     Raises:
         CustosError: If it cannot be found or is not of a supported family.
     """
+    name = EMBEDDED if name == "embedded" else name
+    is_embedded = name in (EMBEDDED, EMBEDDED_2)
+    source = str(embedded_folder()) if is_embedded else name
+    revision = version if version and _COMMIT.fullmatch(version) else "main"
+    if not Path(source).is_dir():
+        _ask_hub(name, revision)  # Before the imports, which take seconds.
     from transformers import AutoConfig
     from transformers.utils.logging import disable_progress_bar
 
     from judging.models.processors import load_processor
 
     disable_progress_bar()
-    name = EMBEDDED if name == "embedded" else name
-    is_embedded = name in (EMBEDDED, EMBEDDED_2)
-    source = str(embedded_folder()) if is_embedded else name
-    revision = version if version and _COMMIT.fullmatch(version) else "main"
     try:
         config = AutoConfig.from_pretrained(source, revision=revision)
         if config.model_type not in MODEL_CLASSES:
@@ -124,11 +127,7 @@ def load_backbone(
         model = _load_model(source, config, revision, dtype if weights else None)
         processor = load_processor(source, config.model_type, revision)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise Missing(
-            f"backbone '{name}' cannot be loaded ({reason}); "
-            f"give a folder or a reachable hub id, or use 'embedded'"
-        ) from None
+        raise _missing(name, str(error)) from None
     if name == EMBEDDED_2 and weights:
         load_vision_weights(model)
     if is_embedded:
@@ -139,6 +138,33 @@ def load_backbone(
         loaded_version = getattr(config, "_commit_hash", None) or "unknown"
     model = on_device(model.eval(), device) if weights else model.eval()
     return Backbone(name, loaded_version, model, processor)
+
+
+def _ask_hub(name: str, revision: str) -> None:
+    """Ask the hub once whether it has a model that is not in the hub's cache here.
+
+    The hub's own client would try for half a minute to reach it.
+
+    Raises:
+        Missing: If the hub has no such model or cannot be reached, or the name is not of the form
+            ``OWNER/NAME``.
+    """
+    if not _HUB_ID.fullmatch(name):
+        raise _missing(name, "there is no such folder, and models on the hub are named OWNER/NAME")
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+
+    try:
+        if not isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str):
+            get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision))
+    except Exception as error:  # noqa: BLE001 (the client raises errors of its HTTP library too)
+        raise _missing(name, f"the hub says: {error}") from None
+
+
+def _missing(name: str, reason: str) -> Missing:
+    return Missing(
+        f"backbone '{name}' cannot be loaded ({reason.strip().splitlines()[0]}); give a folder or "
+        "a reachable hub id, or use 'embedded'"
+    )
 
 
 def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) -> Any:

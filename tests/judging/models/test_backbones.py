@@ -21,6 +21,7 @@ def test_a_hub_checkpoint_is_asked_for_by_the_commit_it_was_trained_on(
         asked.append((name, given["revision"]))
         raise OSError("no hub here")
 
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", lambda url: None)
     monkeypatch.setattr(AutoConfig, "from_pretrained", refuse)
     with pytest.raises(Missing, match="no hub here"):
         load_backbone("Qwen/Qwen2.5-VL-7B-Instruct", version=version)
