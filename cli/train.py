@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
+from cli.shared.mapping_options import (
+    TABLE_FORMATS,
+    AllowDropped,
+    Labels,
+    Map,
+    Mapping,
+    ReferenceModeOption,
+    Separator,
+    Task,
+    Variant,
+    table_mapping,
+)
+from cli.shared.output_folders import in_known_folder
 from judging.errors import CustosError, error_text
 from judging.types import Split
 
@@ -18,45 +32,54 @@ def train(
         typer.Argument(
             metavar="RECIPE|TASK",
             help="A recipe's file, its name in 'custos recipe list', or the name of a task in "
-            "'custos tasks'; a task has a recipe that goes on from a shipped judge.",
+            "'custos tasks'; for a task, the recipe goes on from a shipped judge.",
         ),
     ],
     keys: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]...",
-            help="Set keys of the recipe, such as optim.lr=1e-4 ('custos recipe keys' has all). "
-            "Default: those in the recipe.",
+            metavar="KEY=VALUE",
+            help="Set keys of the recipe, such as optim.lr=1e-4. Default: as in the recipe.",
         ),
     ] = None,
-    train_file: Annotated[
-        Path | None,
+    train_table: Annotated[
+        str | None,
         typer.Option(
             "--train",
-            metavar="FILE",
-            help="Train on the labelled rows of this file. Default: the files in the recipe.",
+            metavar="TABLE",
+            help=f"Train on this {TABLE_FORMATS}. Default: the files in the recipe.",
         ),
     ] = None,
     val: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Choose the best step on these. Default: part of train."),
+        str | None,
+        typer.Option(metavar="TABLE", help="Choose the best step here. Default: a part of train."),
     ] = None,
     cal: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Calibrate confidences on these. Default: part of train."
-        ),
+        str | None,
+        typer.Option(metavar="TABLE", help="Calibrate confidences. Default: a part of train."),
     ] = None,
     test: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Report on these. Default: part of train."),
+        str | None,
+        typer.Option(metavar="TABLE", help="Measure the judge here. Default: a part of train."),
     ] = None,
+    columns: Map = None,
+    labels: Labels = None,
+    mapping: Mapping = None,
+    separator: Separator = None,
+    reference_mode: ReferenceModeOption = None,
+    task: Task = None,
+    variant: Variant = None,
+    allow_dropped: AllowDropped = False,
     init: Annotated[
         str | None,
         typer.Option(help="Start from this shipped judge or run folder. Default: the recipe's."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Run folder to write. Default: the recipe's run.output.")
+        Path | None,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write the run to this folder. Default: the recipe's run.output.",
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the run and of the division. Default: the recipe's.")
@@ -67,18 +90,17 @@ def train(
     ] = None,
     config_file: Annotated[
         Path | None,
-        typer.Option(
-            help="Start the processes as this file of 'accelerate config' says. Default: none."
-        ),
+        typer.Option(help="Start processes as this file of 'accelerate config' says. Default: no."),
     ] = None,
 ) -> None:
     """Train a judge on labelled rows, calibrate it, and measure it on rows it has not seen.
 
-    One file is enough: it is divided by question into rows to train on, to choose the best step
-    with, to calibrate with and to test on, in OUT/data. If the run is stopped, the same command
-    goes on from its last checkpoint.
+    One table is enough: it is divided by question into rows to train on, to choose the best step
+    with, to calibrate with and to measure with, in OUT/data. If the run is stopped, the same
+    command goes on from its last checkpoint.
 
-    Example: custos train hieval-qs --train labelled.jsonl --out runs/mine
+    Example: custos train hieval-qs --train labels.csv --map references=gold
+    --labels right=Correct,wrong=Wrong --out runs/mine
 
     Example: custos train my.yaml --train a.jsonl --test b.jsonl optim.epochs=5
 
@@ -87,20 +109,24 @@ def train(
     from train.setup.front import TrainingRun
     from train.setup.processes import stop_message
 
+    tables: dict[Split, str | None] = {"train": train_table, "val": val, "cal": cal, "test": test}
     run = None
-    files: dict[Split, Path | None] = {"train": train_file, "val": val, "cal": cal, "test": test}
     try:
         run = TrainingRun.plan(
             recipe,
             keys or [],
-            {split: path for split, path in files.items() if path},
+            {split: table for split, table in tables.items() if table},
+            table_mapping(columns, labels, mapping, separator, reference_mode, task, variant),
             init=init,
             out=out,
             seed=seed,
             command=command_line(),
         )
         if run.files:
-            typer.echo(run.write_data())
+            data = run.write_data(allow_dropped=allow_dropped)
+            run.check_recipe()
+            show_skipped([str(row.error) for row in data.bad_rows])
+            typer.echo(run.describe_data(data.counts))
         run.start(processes, config_file)
     except KeyboardInterrupt:
         typer.echo(f"\n{stop_message(run.output, run.command) if run else 'stopped'}", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -147,3 +148,14 @@ def write_json(path: Path, value: Any) -> None:
     with atomic_write(path) as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
+
+
+@contextmanager
+def whole_folder(final: Path) -> Iterator[Path]:
+    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
+    partial = final.parent / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)

@@ -52,13 +52,13 @@ def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
     done = _train(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
     assert done.returncode == 0, done.stderr
     first, *_ = done.stdout.splitlines()
-    assert first.startswith("data: ")
-    assert first.endswith("(divided by question): mine/data")
+    assert first.startswith("rows: ")
+    assert first.endswith("(val, cal, test divided off train by question), in mine/data")
     manifest = json.loads((folder / "mine" / "data" / "manifest.json").read_text(encoding="utf-8"))
     rows = {name: part["rows"] for name, part in manifest["outputs"].items()}
     assert sum(rows.values()) == 40
     assert min(rows.values()) >= 4
-    assert manifest["source"]["files"]["train"][0]["name"] == "rows.jsonl"
+    assert manifest["source"]["files"]["train"]["name"] == "rows.jsonl"
     questions = [_questions(folder / "mine" / "data" / name) for name in rows]
     assert sum(map(len, questions)) == len(set.union(*questions)), "no question in two splits"
     report = json.loads((folder / "mine" / "report.json").read_text(encoding="utf-8"))
@@ -81,7 +81,8 @@ def test_a_bad_label_is_named_by_its_row(folder: Path) -> None:
     rows = [*examples(16), example(16, label="Corect"), *examples(3, 17)]
     write_split(folder / "bad.jsonl", rows)
     error = _fails(folder, "tiny.yaml", "--train", "bad.jsonl")
-    assert error.startswith("error: bad.jsonl row 17: field 'label': 'Corect' is not one of")
+    assert "labels Corect (1) are none of hieval-qs" in error
+    assert "--labels Corect=" in error
     assert not (folder / "runs").exists()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from judging.errors import CustosError
 from judging.models.adapters import save_adapter
+from judging.records import whole_folder
 
 KEEP = 2
 """Newest checkpoints that stay."""
@@ -23,17 +23,6 @@ KEEP = 2
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """Return the trainable parameters by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
-
-
-@contextmanager
-def whole_folder(final: Path) -> Iterator[Path]:
-    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
-    partial = final.parent / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    yield partial
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
 
 
 def best_folder(folder: Path, step: int) -> Path:

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from train.setup.processes import COMMAND_VARIABLE, stop_message
 from train.setup.recipe import R, parse_recipe
 from train.setup.recipe_files import find_recipe
 from train.setup.run_log import RUN_LOG
+
+SECONDS_TO_BE_STOPPED = 10
 
 
 def load_recipe(
@@ -80,9 +83,11 @@ def command_line(instead: str = "") -> Iterator[None]:
         if text is None:
             raise
         advice = f"; without it: {instead}" if instead and isinstance(error, Missing) else ""
-        # All processes meet a user's mistake; the first one reports it.
-        is_shown = os.environ.get("RANK", "0") == "0" or not isinstance(error, CustosError)
-        _end(f"error: {' '.join(f'{text}{advice}'.split())}" if is_shown else "", 1)
+        if os.environ.get("RANK", "0") != "0":
+            # Most mistakes meet every process: the first one reports it, and the others are stopped
+            # before they do.
+            time.sleep(SECONDS_TO_BE_STOPPED)
+        _end(f"error: {' '.join(f'{text}{advice}'.split())}", 1)
     if torch.distributed.is_initialized():
         # Gloo's threads may abort an interpreter that ends; the launcher then stops the process
         # that still writes the report.
@@ -110,8 +115,7 @@ def known_error(error: Exception) -> str | None:
 
 
 def _end(line: str, status: int) -> NoReturn:
-    if line:
-        Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
     if torch.distributed.is_initialized():
         sys.stdout.flush()
         os._exit(status)  # the other processes wait for this one

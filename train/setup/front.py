@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
+from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
+from judging.tasks import task_names
 from judging.types import Split
-from train.setup.held_out import DATA_FOLDER, write_run_data
+from train.setup.held_out import DATA_FOLDER, WrittenData, write_run_data
 from train.setup.processes import run_script
-from train.setup.recipe import read_values
-from train.setup.recipe_files import find_recipe, recipe_of_task, script_of
+from train.setup.recipe import OptimSection, Recipe, parse_recipe, read_values
+from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, script_of
+from train.setup.recipe_keys import recipe_model
+from train.setup.starting_adapter import with_shape_of_init
 
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 REWARD_SCRIPT = "bradley_terry"
@@ -30,8 +35,10 @@ class TrainingRun:
     """``key.path=value``, the user's last."""
     output: Path
     """Run folder."""
-    files: Mapping[Split, Path]
-    """Files of rows that the user gave, by split; empty: the recipe's."""
+    files: Mapping[Split, str]
+    """Tables that the user gave, by split; empty: the recipe's files."""
+    mapping: TableMapping
+    """How the tables are read."""
     held_out: tuple[Split, ...]
     """Splits to divide off the training file."""
     seed: int
@@ -43,7 +50,8 @@ class TrainingRun:
         cls,
         recipe: str,
         keys: Sequence[str],
-        files: Mapping[Split, Path],
+        files: Mapping[Split, str],
+        mapping: TableMapping,
         *,
         init: str | None,
         out: Path | None,
@@ -55,7 +63,8 @@ class TrainingRun:
         Args:
             recipe: File or name of a recipe, or name of a task.
             keys: ``key.path=value`` of the recipe.
-            files: Files of rows by split.
+            files: Tables by split.
+            mapping: How they are read.
             init: Judge to start from, if not the recipe's.
             out: Run folder, if not the recipe's.
             seed: Seed, if not the recipe's.
@@ -69,7 +78,9 @@ class TrainingRun:
             raise CustosError(f"--{next(iter(files))} needs --train; give both")
         if name and not files:
             raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
-        path = find_recipe(name or recipe)
+        if not files and mapping != TableMapping():
+            raise CustosError("--map and the other options of tables need --train; give both")
+        path = _find(recipe, name)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
         given = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value]
         values = read_values(path, [*given, *keys])
@@ -90,36 +101,77 @@ class TrainingRun:
             (*given, *keys),
             output,
             files,
+            mapping if name is None or mapping.task else _with_task(mapping, recipe),
             held_out,
             int(run.get("seed", 0)),
             command,
         )
 
-    def write_data(self) -> str:
-        """Write the rows of the run to its folder and return a line that says how they divide.
+    def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
+        """Write the rows of the run to its folder.
 
         Raises:
             CustosError: If a row is bad, or the folder belongs to another run.
         """
-        counts = write_run_data(
-            {split: [path] for split, path in self.files.items()},
+        return write_run_data(
+            self.files,
             self.held_out,
             self.output,
+            mapping=self.mapping,
+            allow_dropped=allow_dropped,
             seed=self.seed,
             command=self.command,
         )
-        sizes = ", ".join(f"{counts[split]:,} {split}" for split in counts if counts[split])
-        division = "divided by question" if self.held_out else "rows"
-        return f"data: {sizes} ({division}): {self.output / DATA_FOLDER}"
+
+    def describe_data(self, counts: Mapping[Split, int]) -> str:
+        """Return a line that says how the rows divide."""
+        sizes = ", ".join(f"{number:,} {split}" for split, number in counts.items() if number)
+        held_out = f" ({', '.join(self.held_out)} divided off train by question)"
+        return f"rows: {sizes}{held_out if self.held_out else ''}, in {self.output / DATA_FOLDER}"
+
+    def check_recipe(self) -> None:
+        """Check all keys of the recipe, and the adapter that it starts from.
+
+        Raises:
+            CustosError: If a key is unknown, missing or out of range, or there is no such adapter.
+        """
+        recipe = parse_recipe(recipe_model(self.script), self.recipe, self.overrides)
+        if isinstance(recipe, Recipe):
+            with_shape_of_init(recipe)
 
     def start(self, processes: int | None, config_file: Path | None) -> None:
         """Train; the process ends with an error line and status 1 if that fails."""
-        arguments = ["--config", str(self.recipe), *self.overrides]
         run_script(
             self.script,
-            arguments,
+            ["--config", str(self.recipe), *self.overrides, *self._batches(processes or 1)],
             self.output,
             command=self.command,
             processes=processes,
             config_file=config_file,
         )
+
+    def _batches(self, processes: int) -> list[str]:
+        """Return the key that gives each process rows of every step, if the recipe does not."""
+        optim = read_values(self.recipe, self.overrides).get("optim") or {}
+        batch, micro = (
+            int(optim.get(key, OptimSection.model_fields[key].default))
+            for key in ("batch_size", "micro_batch_size")
+        )
+        if batch // micro >= processes or batch < processes:
+            return []
+        size = max(n for n in range(1, batch // processes + 1) if batch % n == 0)
+        return [f"optim.micro_batch_size={size}"]
+
+
+def _find(recipe: str, of_task: str | None) -> Path:
+    near = get_close_matches(recipe, task_names(), n=1, cutoff=0.8)
+    if near and not of_task and not Path(recipe).exists() and recipe not in recipe_names():
+        raise CustosError(
+            f"{recipe}: no such recipe or task; the nearest is '{near[0]}'; "
+            "'custos recipe list' and 'custos tasks' name all"
+        )
+    return find_recipe(of_task or recipe)
+
+
+def _with_task(mapping: TableMapping, task: str) -> TableMapping:
+    return mapping.model_copy(update={"task": task})

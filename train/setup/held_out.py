@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from data_prep.splits.manifest import MANIFEST_NAME, describe_file, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
-from judging.errors import CustosError, errors_at
+from data_prep.tables.dropped import read_examples
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import BadRow
+from data_prep.tables.source import open_table
+from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
-from judging.records import read_records
-from judging.tasks import get_task
+from judging.records import whole_folder
 from judging.types import LabelledExample, Split
 
 DATA_FOLDER = "data"
 """Folder of a run folder with the rows that the run uses."""
+PICTURES = "pictures"
+"""Folder of a run folder with pictures that a table holds as bytes."""
 COMMAND = "custos train"
 
 SHARES = {"val": 0.1, "cal": 0.1, "test": 0.2}
@@ -25,6 +30,15 @@ FEWEST = 4
 """... but at least so many rows, or a fifth of them if that is less, ..."""
 MOST = {"val": 500, "cal": 1000, "test": 2000}
 """... and at most so many: more would not make the figures much surer."""
+
+
+class WrittenData(NamedTuple):
+    """Rows that were written for a run."""
+
+    counts: dict[Split, int]
+    """Number of rows in each split."""
+    bad_rows: list[BadRow]
+    """Rows that were left out."""
 
 
 def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
@@ -54,62 +68,74 @@ def hold_out(rows: Sequence[LabelledExample], wanted: Collection[Split], seed: i
 
 
 def write_run_data(
-    files: Mapping[Split, Sequence[Path]],
+    files: Mapping[Split, str],
     wanted: Collection[Split],
     run: Path,
     *,
+    mapping: TableMapping,
+    allow_dropped: bool,
     seed: int,
     command: str,
-) -> dict[Split, int]:
+) -> WrittenData:
     """Write the rows of a run to ``RUN/data``: the splits of the files, and those held out.
 
     If the folder already holds what these files give, it stays as it is.
 
     Args:
-        files: Files of ``train`` and of every other split that is given.
+        files: Tables of ``train`` and of every other split that is given.
         wanted: Splits to hold out of ``train``.
         run: Run folder.
+        mapping: How the tables are read.
+        allow_dropped: Leave out rows that cannot be used instead of stopping.
         seed: Seed of the division.
         command: Command that was typed.
 
-    Returns:
-        The number of rows in each split.
-
     Raises:
-        CustosError: If a row is bad or has a label that its task does not declare (the message
-            names file and row), or the folder belongs to a run on other rows.
+        CustosError: If a table cannot be read or has bad rows, or the folder belongs to a run on
+            other rows.
     """
     folder = run / DATA_FOLDER
-    source = {split: [describe_file(path) for path in paths] for split, paths in files.items()}
-    division = {"files": source, "held_out": sorted(wanted), "division_seed": seed}
+    division = {
+        "files": {split: _describe(table) for split, table in files.items()},
+        "mapping": mapping.model_dump(mode="json", exclude_defaults=True),
+        "held_out": sorted(wanted),
+        "division_seed": seed,
+    }
     _check_folder(run, files, division)
     manifest = _manifest(folder)
+    bad_rows: list[BadRow] = []
     if manifest.get("source") != division:
-        given = {split: _read_labelled(paths) for split, paths in files.items()}
+        given = {
+            split: _read(table, mapping, bad_rows, run / PICTURES, allow_dropped=allow_dropped)
+            for split, table in files.items()
+        }
         splits = given | (hold_out(given["train"], wanted, seed) if wanted else {})
         splits |= {split: rows for split, rows in given.items() if split != "train"}
-        manifest = write_prepared(
-            folder,
-            splits,
-            source=division,
-            held_out=held_out_sizes(len(given["train"]), wanted),
-            seed=seed,
-            command=command,
-        )
-    return {split: manifest["outputs"][f"{split}.jsonl"]["rows"] for split in SPLITS}
+        with whole_folder(folder) as partial:
+            manifest = write_prepared(
+                partial,
+                splits,
+                source=division,
+                held_out=held_out_sizes(len(given["train"]), wanted),
+                seed=seed,
+                command=command,
+                left_out={"bad_rows": len(bad_rows)},
+            )
+    counts = {split: manifest["outputs"][f"{split}.jsonl"]["rows"] for split in SPLITS}
+    return WrittenData(counts, bad_rows)
 
 
-def _check_folder(
-    run: Path, files: Mapping[Split, Sequence[Path]], division: Mapping[str, Any]
-) -> None:
+def _check_folder(run: Path, files: Mapping[Split, str], division: Mapping[str, Any]) -> None:
     """Refuse to replace rows that another program wrote or another run was trained on."""
     folder, manifest = run / DATA_FOLDER, _manifest(run / DATA_FOLDER)
     of_others = not str(manifest.get("command", "")).startswith(COMMAND)
     if folder.is_dir() and any(folder.iterdir()) and of_others:
         raise CustosError(f"{folder}: holds files of yours; choose another --out")
-    for path in (path for paths in files.values() for path in paths):
-        if path.resolve().parent == folder.resolve():
-            raise CustosError(f"{path}: lies where --out {run} puts its rows; choose another --out")
+    for table in files.values():
+        if Path(table).resolve().parent == folder.resolve():
+            raise CustosError(
+                f"{table}: lies where --out {run} puts its rows; choose another --out"
+            )
     is_begun = (run / ADAPTER_FILE).is_file() or any(run.glob("checkpoint-*"))
     if is_begun and manifest and manifest["source"] != division:
         raise CustosError(f"{run}: holds a run on other rows; choose another --out")
@@ -123,14 +149,24 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest if isinstance(manifest, dict) else {}
 
 
-def _read_labelled(paths: Iterable[Path]) -> list[LabelledExample]:
-    return [row for path in paths for row in _read_file(path)]
+def _describe(table: str) -> dict[str, str]:
+    return {"name": table} if open_table(table).hub else describe_file(Path(table))
 
 
-def _read_file(path: Path) -> Iterable[LabelledExample]:
-    for number, row in read_records(path, LabelledExample):
-        with errors_at(f"{path} row {number}"):
-            task = get_task(row.task)
-            task.check(row)
-            task.target(row)
-        yield row if row.id else row.model_copy(update={"id": f"{path.stem}-{number}"})
+def _read(
+    table: str,
+    mapping: TableMapping,
+    bad_rows: list[BadRow],
+    pictures: Path,
+    *,
+    allow_dropped: bool,
+) -> list[LabelledExample]:
+    bad_here: dict[int, BadRow] = {}
+    rows = read_examples(
+        table, mapping, bad_here, allow_dropped=allow_dropped, image_folder=pictures
+    )
+    bad_rows += bad_here.values()
+    name = Path(table).stem
+    return [
+        row if row.id else row.model_copy(update={"id": f"{name}-{number}"}) for number, row in rows
+    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -180,7 +182,7 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
     try:
         return kind.model_validate(read_values(path, overrides))
     except ValidationError as error:
-        raise _with_value(error, str(path)) from None
+        raise _with_value(kind, error, str(path)) from None
 
 
 def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
@@ -204,13 +206,43 @@ def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     return values
 
 
-def _with_value(error: ValidationError, location: str) -> FieldError:
+def _with_value(kind: type[Section], error: ValidationError, location: str) -> FieldError:
     """Return the first error, with the value that the recipe gives if it is a single one."""
     mistake = FieldError.from_validation(error, location, whole="recipe")
-    value = error.errors(include_url=False)[0]["input"]
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "extra_forbidden":
+        return FieldError(mistake.field, _no_such_key(kind, mistake.field), location)
+    value = first["input"]
     if isinstance(value, dict | list | tuple | BaseModel):
         return mistake
     return FieldError(mistake.field, f"{mistake.message} (got {value!r})", location)
+
+
+def key_names(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of all keys of a recipe model."""
+    for name, field in kind.model_fields.items():
+        section = field.annotation
+        if inspect.isclass(section) and issubclass(section, BaseModel):
+            yield from key_names(section, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def nearest_key(key: str, names: Sequence[str]) -> str:
+    """Return advice for a key that does not exist: the nearest key, or those of its section."""
+    leaf = key.rpartition(".")[2]
+    by_leaf = {name.rpartition(".")[2]: name for name in names}
+    near = get_close_matches(key, names, n=1, cutoff=0.7) or [
+        by_leaf[name] for name in get_close_matches(leaf, by_leaf, n=1, cutoff=0.7)
+    ]
+    section = key.rpartition(".")[0]
+    siblings = [name for name in names if section and name.startswith(f"{section}.")]
+    known = f"the nearest is '{near[0]}'; " if near else f"known are {', '.join(siblings)}; "
+    return f"no such key; {known if near or siblings else ''}'custos recipe keys' explains all"
+
+
+def _no_such_key(kind: type[Section], key: str) -> str:
+    return nearest_key(key, list(key_names(kind)))
 
 
 def _apply(values: dict[str, Any], override: str) -> None:

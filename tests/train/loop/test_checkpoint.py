@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from judging.errors import CustosError
-from train.loop.checkpoint import load_checkpoint, save_checkpoint, whole_folder
+from judging.records import whole_folder
+from train.loop.checkpoint import load_checkpoint, save_checkpoint
 
 
 class _KilledError(Exception):

@@ -72,8 +72,12 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("optim.learning_rate=1", r"field 'optim\.learning_rate': Extra inputs are not permitted"),
-        ("colour=red", r"field 'colour': Extra inputs"),
+        (
+            "optim.learning_rate=1",
+            r"field 'optim\.learning_rate': no such key; known are optim\.lr, ",
+        ),
+        ("optim.lrr=1", r"field 'optim\.lrr': no such key; the nearest is 'optim\.lr'"),
+        ("colour=red", r"field 'colour': no such key; 'custos recipe keys' explains all"),
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
         ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
         ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),
