@@ -20,7 +20,7 @@ def read_examples(
     mapping: TableMapping | None = None,
     bad_rows: dict[int, BadRow] | None = None,
     *,
-    allow_dropped: bool = False,
+    allow_dropped: bool | None = False,
     image_folder: Path | None = None,
 ) -> list[tuple[int, LabelledExample]]:
     """Read the labelled rows of a table with their numbers; stop if a row cannot be used.
@@ -29,7 +29,8 @@ def read_examples(
         source: A CSV, TSV, JSONL, JSON or Parquet file, or a hub data set.
         mapping: Which column fills which field, and what labels mean.
         bad_rows: Gets every row that cannot be used.
-        allow_dropped: Leave these rows out instead of stopping.
+        allow_dropped: Leave these rows out instead of stopping; ``None`` if there is no option to
+            ask for it.
         image_folder: Folder to save pictures in that come as bytes.
 
     Raises:
@@ -43,7 +44,7 @@ def read_examples(
 
 
 def check_dropped(
-    source: Path | str, bad_rows: Mapping[int, BadRow], num_good: int, *, allow_dropped: bool
+    source: Path | str, bad_rows: Mapping[int, BadRow], num_good: int, *, allow_dropped: bool | None
 ) -> None:
     """Raise ``CustosError`` if there are bad rows, unless this is allowed and good ones remain."""
     if not bad_rows or (allow_dropped and num_good):
@@ -67,7 +68,7 @@ def check_dropped(
         labels = Counter(row.label for row in others.values() if row.label)
         if labels:
             parts.append(f"their labels: {count_labels(labels)}")
-    if num_good:
+    if num_good and allow_dropped is not None:
         parts.append("--allow-dropped leaves them out")
     raise CustosError(f"{source}: {'; '.join(parts)}")
 

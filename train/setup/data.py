@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from data_prep.tables.dropped import read_examples
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import read_table
+from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
-from judging.records import read_records
 from judging.scoring.prompts import read_image
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -50,17 +53,17 @@ def read_splits(data: DataSection) -> Splits:
         CustosError: If a file is missing, a row is bad (the message names file, row and field), or
             the answerer to exclude is in no split or leaves one empty.
     """
-    train = [row for path in data.train for row in _read(path, data.limit)]
+    train = [row for path in data.train for row in _read(path, data.limit, data.mapping)]
     if data.val:
-        val = _read(data.val, data.val_limit)
+        val = _read(data.val, data.val_limit, data.mapping)
     else:
         divided = hold_out(train, ["val"])
         train, val = divided["train"], divided["val"][: data.val_limit]
     splits = Splits(
         train,
         val,
-        _read(data.cal) if data.cal else None,
-        _read(data.test) if data.test else None,
+        _read(data.cal, None, data.mapping) if data.cal else None,
+        _read(data.test, None, data.mapping) if data.test else None,
     )
     if data.exclude_answerer:
         splits = _without_answerer(splits, data.exclude_answerer)
@@ -107,11 +110,11 @@ def check_graded_splits(splits: Splits, data: DataSection) -> None:
                     readable.add(source)
 
 
-def row_location(paths: Sequence[Path], row: LabelledExample) -> str:
+def row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
     """Return file and number of a row, such as ``mine.jsonl row 4``, found in one of the files."""
     wanted = (row.question, row.references, row.responses)
     for path in paths:
-        for number, other in read_records(path, LabelledExample):
+        for number, other in read_table(path, LabelledExample, mapping, {}):
             if (other.question, other.references, other.responses) == wanted:
                 return f"{path} row {number}"
     return f"row '{row.id}'"
@@ -131,12 +134,14 @@ def _without_answerer(splits: Splits, answerer: str) -> Splits:
     return replace(others, test=test)
 
 
-def _read(path: Path, limit: int | None = None) -> list[LabelledExample]:
-    if not path.is_file():
+def _read(
+    path: Path, limit: int | None = None, mapping: TableMapping | None = None
+) -> list[LabelledExample]:
+    if open_table(path).hub is None and not path.is_file():
         raise Missing(f"{path}: no such split; make it with 'custos prep'")
     rows = [
         row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
-        for number, row in read_records(path, LabelledExample)
+        for number, row in read_examples(path, mapping, allow_dropped=None)
     ]
     return rows[:limit]
 

@@ -38,7 +38,10 @@ def check_overlaps(splits: Splits, data: DataSection) -> list[Overlap]:
     if refused:
         first = refused[0]
         files = [_files(name, data) for name in (first.split, first.other)]
-        places = " and ".join(map(row_location, files, first.example))
+        places = " and ".join(
+            row_location(paths, row, data.mapping)
+            for paths, row in zip(files, first.example, strict=True)
+        )
         counts = "; ".join(_describe(overlap, data) for overlap in refused)
         raise FieldError(f"data.{first.split}", f"{counts} (first: {places}); {ADVICE}")
     return overlaps

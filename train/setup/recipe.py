@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from data_prep.tables.mapping import TableMapping, read_mapping
+from data_prep.tables.source import open_table
 from judging.card import run_folder
 from judging.errors import CustosError, FieldError
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
@@ -25,7 +27,7 @@ class Section(BaseModel):
 
 
 class DataSection(Section):
-    """Labelled splits, as ``custos prep`` writes them."""
+    """Labelled splits, as ``custos prep`` writes them, or tables of any kind (see ``mapping``)."""
 
     train: tuple[Path, ...] = Field(min_length=1)
     """One file or more, trained on together."""
@@ -36,6 +38,9 @@ class DataSection(Section):
     """Fits the calibration; never used for selection."""
     test: Path | None = None
     """Reported on once, at the end."""
+    mapping: TableMapping | None = None
+    """Which columns hold our fields, and what the labels of the files mean; or the path of a
+    ``mapping.yaml`` with these keys. Null: the files have our shape."""
     limit: int | None = Field(default=None, gt=0)
     """Train on only the first ``limit`` rows of each file."""
     val_limit: int | None = Field(default=None, gt=0)
@@ -50,6 +55,11 @@ class DataSection(Section):
     @classmethod
     def _single_file(cls, train: Any) -> Any:
         return (train,) if isinstance(train, str | Path) else train
+
+    @field_validator("mapping", mode="before")
+    @classmethod
+    def _mapping_file(cls, mapping: Any) -> Any:
+        return read_mapping(Path(mapping)) if isinstance(mapping, str | Path) else mapping
 
 
 class AdapterSection(Section):
@@ -155,9 +165,12 @@ class Recipe(Section):
 
     @property
     def files(self) -> dict[str, Path]:
-        """Return every file it reads but the backbone's, by the name the recipe gives it."""
+        """Return every file it reads but the backbone's, by the name the recipe gives it.
+
+        Data sets of the hub are no files; their names say what they are.
+        """
         splits = (*self.data.train, self.data.val, self.data.cal, self.data.test)
-        files = {str(path): path for path in splits if path}
+        files = {str(path): path for path in splits if path and open_table(path).hub is None}
         if self.adapter.init and self.adapter.init_folder:
             name = str(self.adapter.init / ADAPTER_FILE)  # the same on every machine
             files[name] = self.adapter.init_folder / ADAPTER_FILE

@@ -89,7 +89,7 @@ def test_an_empty_split_is_refused(tmp_path: Path) -> None:
 def test_a_bad_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
-    with pytest.raises(CustosError, match=r"bad\.jsonl row 1: field 'label': Field required"):
+    with pytest.raises(CustosError, match=r"bad\.jsonl: .*'label': Field required .* row 1"):
         read_splits(_section(tmp_path, train=[str(path)]))
 
 
@@ -118,3 +118,31 @@ def test_rows_that_a_judge_cannot_take(
     for splits, name in ((Splits([], [], cal=bad), "cal"), (Splits([], [], test=bad), "test")):
         with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
             check_graded_splits(splits, section)
+
+
+def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:
+    sheet = "question,gold,answer,grade\n1+1?,2,2,right\n1+2?,3,4,wrong\n"
+    (tmp_path / "train.csv").write_text(sheet)
+    (tmp_path / "mapping.yaml").write_text(
+        "columns: {references: gold, response: answer, label: grade}\nlabels: {right: Correct}\n"
+    )
+    data = DataSection(
+        train=(tmp_path / "train.csv",),
+        val=tmp_path / "train.csv",
+        mapping=tmp_path / "mapping.yaml",
+    )
+    splits = read_splits(data)
+    assert [(row.label, row.references) for row in splits.train] == [
+        ("Correct", ("2",)),
+        ("Wrong", ("3",)),
+    ]
+    assert splits.train[0].id == f"{tmp_path / 'train.csv'} row 1"
+    assert data.model_dump(mode="json")["mapping"]["labels"] == {"right": "Correct"}
+
+
+def test_labels_of_a_table_that_no_mapping_translates(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "question,references,response,label\n?,x,y,right\n?,x,y,Wrong\n"
+    )
+    with pytest.raises(CustosError, match="1 of 2 rows.*not right.*labels right=Correct$"):
+        read_splits(DataSection(train=(tmp_path / "a.csv",), val=tmp_path / "a.csv"))
