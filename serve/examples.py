@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 from judging import CustosError, Judge, JudgeRequest
 from judging.best_judge import Familiarity, choose_judge, familiarity
 from judging.tasks import JudgeTask, get_task
+from judging.types import ReferenceMode
 
 DEFAULT_TASK = JudgeRequest.model_fields["task"].default
 
@@ -22,6 +24,23 @@ def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
         if any(familiarity(judge, task.name, rubric) >= Familiarity.ZERO_SHOT for judge in judges):
             return row
     return task.example_row()
+
+
+def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
+    """Return the variants and reference modes of a task under which a judge takes requests."""
+    rows = list(task.rows_by_rubric().values())
+
+    def is_known(choice: Mapping[str, str]) -> bool:
+        rubrics = {task.rubric(JudgeRequest.model_validate({**row, **choice})) for row in rows}
+        levels = [familiarity(judge, task.name, rubric) for rubric in rubrics]
+        return max(levels) >= Familiarity.ZERO_SHOT
+
+    modes = get_args(ReferenceMode)
+    choices = [
+        {"variant": variant, "reference_mode": mode}
+        for variant, mode in product(task.variants, modes)
+    ]
+    return list(filter(is_known, choices))
 
 
 def headline_judge(judges: Mapping[str, Judge]) -> str:

@@ -122,6 +122,12 @@ class JudgeTask(ABC):
         """Return the fields that hold the responses of a row, one each."""
         return ("response",) if self.num_responses == 1 else ("response_a", "response_b")
 
+    @property
+    def has_reference_modes(self) -> bool:
+        """Return whether rubrics depend on ``reference_mode``."""
+        rows = [{**self.example_row(), "reference_mode": mode} for mode in get_args(ReferenceMode)]
+        return len({self.rubric(JudgeRequest.model_validate(row)) for row in rows}) > 1
+
     def example_row(self) -> dict[str, Any]:
         """Return :attr:`example` as a row of a file or the body of a call."""
         return {"task": self.name, **self.example}

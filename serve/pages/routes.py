@@ -12,7 +12,9 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from judging.tasks import get_task
+from judging import Judge
+from judging.tasks import JudgeTask, get_task
+from serve.examples import headline_example, headline_judge, known_choices, task_example
 from serve.pages.cards import card
 from serve.queue.service import Service
 from serve.schemas import served_tasks
@@ -51,7 +53,11 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     @router.get("/")
     async def playground(request: Request) -> Response:
         settings = {
-            "judges": {name: judge.describe()["tasks"] for name, judge in service.judges.items()},
+            "judges": {
+                name: {task: _offer(get_task(task), judge) for task in judge.tasks}
+                for name, judge in service.judges.items()
+            },
+            "headline": _headline(service),
             "tasks": {name: _task_fields(name) for name in served_tasks(service)},
             "max_images": service.limits.images,
             "has_keys": has_keys,
@@ -75,6 +81,19 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     return router
 
 
+def _headline(service: Service) -> dict[str, str]:
+    """Return the judge and the task that the playground opens on."""
+    return {
+        "judge": headline_judge(service.judges),
+        "task": headline_example(service.judges)["task"],
+    }
+
+
+def _offer(task: JudgeTask, judge: Judge) -> dict[str, Any]:
+    """Return what a judge takes of a task: choices of variant and reference mode, an example."""
+    return {"choices": known_choices(task, judge), "example": task_example(task, [judge])}
+
+
 def _task_fields(name: str) -> dict[str, Any]:
     """Return what the playground must know to show the fields of a task."""
     task = get_task(name)
@@ -83,5 +102,5 @@ def _task_fields(name: str) -> dict[str, Any]:
         "pair": task.num_responses == 2,
         "critique": task.critique is not None,
         "references": "references" in task.required,
-        "example": task.example_row(),
+        "modes": task.has_reference_modes,
     }

@@ -7,7 +7,7 @@ import io
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.card import JudgeCard
 from judging.tasks import get_task
 from judging.types import Pass
 
@@ -46,7 +47,6 @@ class FakeJudge(Judge):
         self.batches: list[list[str]] = []
         self.threads: set[str] = set()
         self.known_tasks = tasks
-        self.rubrics: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class FakeJudge(Judge):
         return f"{self.name}/{request.task}"
 
     def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "tasks": dict.fromkeys(self.tasks, self.rubrics)}
+        return {"name": self.name, "tasks": dict.fromkeys(self.tasks, ())}
 
     def grade(
         self,
@@ -105,8 +105,15 @@ class FakeJudge(Judge):
             probabilities={label: confidence, other: 1 - confidence},
             confidence=confidence,
             critique=self.CRITIQUE if request.mode == "critique" else None,
+            judge_name=self.name,
+            rubric=get_task(request.task).full_rubric(request),
             judge=self.fingerprint(request),
         )
+
+
+def card_of(tasks: Mapping[str, tuple[str, ...]]) -> JudgeCard:
+    """The card of a judge that was trained for some rubrics of some tasks."""
+    return JudgeCard(backbone="none", backbone_version="none", tasks=dict(tasks), instructions={})
 
 
 def row(response: str = "Paris", **fields: Any) -> dict[str, Any]:

@@ -1,10 +1,15 @@
 """Examples that the judges of a service take."""
 
 from judging import JudgeRequest, Verdict
-from judging.card import JudgeCard
 from judging.tasks import get_task, task_names
-from serve.examples import headline_example, headline_judge, task_example, warm_up
-from tests.serve.made_up import FakeJudge
+from serve.examples import (
+    headline_example,
+    headline_judge,
+    known_choices,
+    task_example,
+    warm_up,
+)
+from tests.serve.made_up import FakeJudge, card_of
 
 
 class RememberingJudge(FakeJudge):
@@ -21,7 +26,7 @@ def trained(name: str, **tasks: tuple[str, ...]) -> FakeJudge:
     """A judge that was trained for some rubrics; ``hieval_qs`` stands for ``hieval-qs``."""
     rubrics = {task.replace("_", "-"): known for task, known in tasks.items()}
     judge = FakeJudge(name, tuple(rubrics))
-    judge.card = JudgeCard(backbone="none", backbone_version="none", tasks=rubrics, instructions={})
+    judge.card = card_of(rubrics)
     return judge
 
 
@@ -52,3 +57,19 @@ def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
         judge = RememberingJudge(tasks=(name,))
         warm_up(judge)
         assert [request.task for request in judge.requests] == [name]
+
+
+def test_choices_are_those_that_the_judge_was_trained_for() -> None:
+    task = get_task("hieval-qs")
+    narrow = trained("a", hieval_qs=("plain/all", "tolerance/any"))
+    assert known_choices(task, narrow) == [
+        {"variant": "plain", "reference_mode": "all"},
+        {"variant": "tolerance", "reference_mode": "any"},
+    ]
+    assert len(known_choices(task, FakeJudge())) == 4
+    with_reference = trained("p", truthful_pair=("reference",))
+    assert len(known_choices(get_task("truthful-pair"), with_reference)) == 2
+    one_kind = trained("c", charthal=("irrelevant",))
+    assert {choice["variant"] for choice in known_choices(get_task("charthal"), one_kind)} == {
+        "irrelevant"
+    }

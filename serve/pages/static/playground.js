@@ -11,40 +11,85 @@ let pictures = [];
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const task = () => settings.tasks[form.task.value];
 
-/** The rubrics [variant, reference mode] that the judge was trained on; if empty, it takes all. */
-const rubrics = () => settings.judges[form.judge.value][form.task.value].map((name) => name.split("/")).filter(([, mode]) => mode);
+/** What a judge takes of a task: its example, and its choices of variant and reference mode. */
+const offer = (judge = form.judge.value) => settings.judges[judge][form.task.value];
+const MODES = { any: "any one reference", all: "all references together" };
+
+/** What the fields held when an example was last filled in; later changes are the user's own. */
+let filled = null;
+const contents = () => JSON.stringify(["question", "references", "response", "response_a", "response_b"].map((name) => form[name].value));
 
 function options(select, names) {
   select.replaceChildren(...names.map((name) => make("option", { text: name })));
 }
 
+/** Return whether a judge takes a variant, and a reference mode if one is given. */
+function takes(judge, variant, mode) {
+  const choices = settings.judges[judge][form.task.value]?.choices || [];
+  return choices.some((choice) => choice.variant === variant && (!mode || choice.reference_mode === mode));
+}
+
+/** Say why something cannot be chosen, and which judge takes it instead. */
+function whyGrey(name, variant, mode) {
+  const judge = form.judge.value;
+  const others = Object.keys(settings.judges).filter((other) => takes(other, variant, mode));
+  const instead = others.length ? `${others.join(" and ")} ${others.length > 1 ? "were" : "was"}` : "no judge here was";
+  return `“${name}” is grey: ${judge} was not trained for it in ${form.task.value}; ${instead}.`;
+}
+
 /** Show the fields of the chosen task. */
 function showFields() {
-  const { pair, critique, variants } = task();
-  const isShown = { pair, critique, single: !pair, options: pair || critique, variants: variants.length > 1 };
+  const { pair, critique, references, variants } = task();
+  const isShown = { pair, critique, single: !pair, options: pair || critique, variants: variants.length > 1, modes: task().modes };
   for (const part of form.querySelectorAll("[data-for]")) part.hidden = !isShown[part.dataset.for];
-  form.references.required = task().references;
+  form.references.required = references;
   form.response_a.required = form.response_b.required = pair;
 }
 
 function chooseTask() {
-  const variants = rubrics().map(([variant]) => variant);
-  options(form.variant, task().variants.filter((name) => !variants.length || variants.includes(name)));
+  options(form.variant, task().variants);
+  const refused = [...form.variant.options].filter((option) => !takes(form.judge.value, option.value));
+  for (const option of refused) option.disabled = true;
+  form.variant.value = offer().example.variant || task().variants[0];
+  document.getElementById("why-variant").textContent = refused.map((option) => whyGrey(option.value, option.value)).join(" ");
   showFields();
+  if (filled === null || filled === contents()) fillExample();
   chooseMode();
 }
 
-/** Disable the reference modes that the judge would refuse. */
+/** Disable the reference modes that the judge would refuse, and say why. */
 function chooseMode() {
-  const modes = rubrics().filter(([variant]) => variant === form.variant.value).map(([, mode]) => mode);
+  const variant = form.variant.value;
   const radios = [...form.reference_mode];
-  for (const radio of radios) radio.disabled = modes.length > 0 && !modes.includes(radio.value);
+  for (const radio of radios) radio.disabled = !takes(form.judge.value, variant, radio.value);
+  const refused = task().modes ? radios.filter((radio) => radio.disabled) : [];
   if (radios.some((radio) => radio.checked && radio.disabled)) radios.find((radio) => !radio.disabled).checked = true;
+  document.getElementById("why-mode").textContent = refused.map((radio) => whyGrey(MODES[radio.value], variant, radio.value)).join(" ");
 }
 
 function chooseJudge() {
   options(form.task, Object.keys(settings.judges[form.judge.value]));
+  const preferred = settings.headline.task;
+  if (settings.judges[form.judge.value][preferred]) form.task.value = preferred;
   chooseTask();
+}
+
+function fillExample() {
+  const { example } = offer();
+  form.question.value = example.question;
+  form.references.value = (example.references || []).join("\n");
+  form.variant.value = example.variant || task().variants[0];
+  form.reference_mode.value = example.reference_mode || "all";
+  for (const name of ["response", "response_a", "response_b"]) form[name].value = example[name] || "";
+  filled = contents();
+  chooseMode();
+}
+
+function clearFields() {
+  for (const name of ["question", "references", "response", "response_a", "response_b"]) form[name].value = "";
+  pictures = [];
+  showPictures();
+  form.question.focus();
 }
 
 /** Return the body of POST /judge. */
@@ -57,7 +102,7 @@ function request() {
     body.order = form.both.checked ? "both" : "given";
   } else body.response = form.response.value;
   if (pictures.length) body.images = pictures;
-  if (task().critique && form.critique.checked) body.mode = "critique";
+  if (task().critique && form.mode.value) body.mode = form.mode.value;
   return body;
 }
 
@@ -82,12 +127,13 @@ async function* events(response) {
 }
 
 async function judge(body) {
-  const response = await post(body.mode === "critique" ? "/judge/stream" : "/judge", body);
+  const streams = task().critique && body.mode !== "score";
+  const response = await post(streams ? "/judge/stream" : "/judge", body);
   if (!response.ok) {
     const { error } = await response.json();
     return fail(error.field ? `${error.field}: ${error.message}` : error.message);
   }
-  if (body.mode !== "critique") return answer.replaceChildren(...showVerdict(await response.json()));
+  if (!streams) return answer.replaceChildren(...showVerdict(await response.json()));
   const critique = make("blockquote");
   answer.replaceChildren(make("h3", { text: "Critique" }), critique);
   for await (const [name, data] of events(response)) {
@@ -150,14 +196,8 @@ form.addEventListener("submit", async (event) => {
 form.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
-document.getElementById("example").addEventListener("click", () => {
-  const { example } = task();
-  form.question.value = example.question;
-  form.references.value = (example.references || []).join("\n");
-  form.reference_mode.value = example.reference_mode || "any";
-  for (const name of ["response", "response_a", "response_b"]) form[name].value = example[name] || "";
-  chooseMode();
-});
+document.getElementById("example").addEventListener("click", fillExample);
+document.getElementById("clear").addEventListener("click", clearFields);
 document.getElementById("pictures").addEventListener("change", (event) => { addPictures(event.target.files); event.target.value = ""; });
 document.addEventListener("paste", (event) => { if (event.clipboardData.files.length) addPictures(event.clipboardData.files); });
 drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
@@ -170,4 +210,5 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
 }
+form.judge.value = settings.headline.judge;
 chooseJudge();

@@ -52,6 +52,10 @@ function showVerdict(verdict) {
     if (verdict.passes.length > 1) parts.push(make("h3", { text: order }), bars(pass.posterior));
   }
   if (verdict.critique && !verdict.passes.length) parts.push(make("blockquote", { text: verdict.critique }));
-  if (verdict.judge) parts.push(make("p", { class: "hint" }, "Fingerprint ", make("code", { text: verdict.judge })));
+  const judged = make("p", { class: "hint" });
+  if (verdict.judge_name) judged.append("Judged by ", make("code", { text: verdict.judge_name }));
+  if (verdict.rubric) judged.append(" under the rubric ", make("code", { text: verdict.rubric }));
+  if (verdict.judge) judged.append(verdict.judge_name ? ". " : "", "Fingerprint ", make("code", { text: verdict.judge }));
+  if (judged.hasChildNodes()) parts.push(judged);
   return parts;
 }

@@ -21,7 +21,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
 from serve.queue.service import Service
-from tests.serve.made_up import FakeJudge
+from tests.serve.made_up import FakeJudge, card_of
 from tests.serve.sockets import serving
 from tests.tiny import save_picture
 
@@ -63,6 +63,12 @@ def judge() -> PageJudge:
 def client(judge: PageJudge) -> Iterator[httpx.Client]:
     with serving(Service({"fake": judge})) as client:
         yield client
+
+
+def open_empty(browser: Chrome, client: httpx.Client) -> None:
+    """Open the playground and clear the example that it opens with."""
+    open_page(browser, client)
+    browser.find_element(By.ID, "clear").click()
 
 
 def open_page(browser: Chrome, client: httpx.Client, path: str = "/", width: int = 1200) -> None:
@@ -134,7 +140,7 @@ def test_pages_ask_for_the_key(judge: PageJudge, browser: Chrome) -> None:
 def test_a_response_is_judged_by_keyboard_alone(
     client: httpx.Client, browser: Chrome, judge: PageJudge
 ) -> None:
-    open_page(browser, client)
+    open_empty(browser, client)
     field(browser, "question").send_keys("What is the capital of France?", Keys.TAB)
     browser.switch_to.active_element.send_keys("Paris", Keys.ENTER, " City of Paris ", Keys.TAB)
     browser.switch_to.active_element.send_keys(Keys.TAB)
@@ -154,6 +160,7 @@ def test_a_pair_with_a_picture_is_judged_in_both_orders(
 ) -> None:
     open_page(browser, client)
     Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+    browser.find_element(By.ID, "clear").click()
     assert not field(browser, "response").is_displayed()
     field(browser, "question").send_keys("Is it green?")
     field(browser, "response_a").send_keys("Yes.")
@@ -161,7 +168,7 @@ def test_a_pair_with_a_picture_is_judged_in_both_orders(
     picture = save_picture(tmp_path / "a.png", 40, 30)
     browser.find_element(By.ID, "pictures").send_keys(picture)
     assert browser.find_element(By.CSS_SELECTOR, "#thumbs img").is_displayed()
-    field(browser, "critique").click()
+    Select(field(browser, "mode")).select_by_visible_text("after a critique")
     browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
     text_shown = wait_for(browser, "Fingerprint")
     assert (
@@ -203,9 +210,11 @@ def test_a_dropped_picture_is_taken_and_can_be_removed(
 
 def test_what_the_judge_was_not_trained_on_cannot_be_chosen(browser: Chrome) -> None:
     narrow = PageJudge()
-    narrow.rubrics = ("plain/all", "tolerance/any")
+    narrow.card = card_of({"hieval-qs": ("plain/all", "tolerance/any")})
+    narrow.known_tasks = ("hieval-qs",)
     with serving(Service({"one": narrow, "every": PageJudge()})) as client:
         open_page(browser, client)
+        Select(field(browser, "judge")).select_by_visible_text("one")
 
         def modes() -> dict[str, tuple[bool, bool]]:
             radios = browser.find_elements(By.NAME, "reference_mode")
@@ -218,14 +227,57 @@ def test_what_the_judge_was_not_trained_on_cannot_be_chosen(browser: Chrome) -> 
         assert modes() == {"any": (False, False), "all": (True, True)}
         Select(field(browser, "variant")).select_by_visible_text("tolerance")
         assert modes() == {"any": (True, True), "all": (False, False)}
+        assert browser.find_element(By.ID, "why-mode").text == (
+            "“all references together” is grey: one was not trained for it in hieval-qs; every was."
+        )
         Select(field(browser, "judge")).select_by_visible_text("every")
         assert all(enabled for enabled, _ in modes().values())
         assert_quiet(browser)
 
 
+def test_it_opens_on_the_headline_judge_with_an_example_to_judge(browser: Chrome) -> None:
+    pairs, headline = PageJudge(), PageJudge()
+    pairs.card = card_of({"truthful-pair": ("reference",), "hieval-qs": ("tolerance/any",)})
+    headline.card, headline.known_tasks = card_of({"hieval-qs": ("plain/any",)}), ("hieval-qs",)
+    with serving(Service({"pairs": pairs, "headline": headline})) as client:
+        open_page(browser, client)
+        assert Select(field(browser, "judge")).first_selected_option.text == "headline"
+        grey = browser.find_element(By.ID, "why-variant").text
+        assert grey == (
+            "“tolerance” is grey: headline was not trained for it in hieval-qs; pairs was."
+        )
+        assert not Select(field(browser, "variant")).options[1].is_enabled()
+        browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        text_shown = wait_for(browser, "Fingerprint")
+        assert text_shown.startswith("Correct")
+        assert "Judged by headline under the rubric hieval-qs/plain/any." in text_shown
+        Select(field(browser, "judge")).select_by_visible_text("pairs")
+        assert field(browser, "variant").get_attribute("value") == "tolerance"
+        Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+        assert field(browser, "response_b").get_attribute("value")
+        assert not field(browser, "reference_mode").is_displayed()
+        browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        wait_for(browser, "Judged by pairs under the rubric truthful-pair/reference")
+        assert "mode" not in pairs.requests[-1].model_fields_set
+        assert_quiet(browser)
+
+
+def test_the_example_does_not_replace_what_the_user_wrote(
+    client: httpx.Client, browser: Chrome
+) -> None:
+    open_page(browser, client)
+    field(browser, "question").send_keys(" Really?")
+    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+    assert str(field(browser, "question").get_attribute("value")).endswith(" Really?")
+    browser.find_element(By.ID, "example").click()
+    assert field(browser, "question").get_attribute("value") == "Are both lines equally long?"
+    assert_quiet(browser)
+
+
 def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
     open_page(browser, client)
     Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+    browser.find_element(By.ID, "clear").click()
     field(browser, "question").send_keys("q")
     field(browser, "response_a").send_keys("a")
     field(browser, "response_b").send_keys("b")
@@ -235,7 +287,7 @@ def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
 
 
 def test_the_calls_to_copy_work(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
-    open_page(browser, client)
+    open_empty(browser, client)
     question = 'What\'s """the"\\ capital?'
     field(browser, "question").send_keys(question)
     field(browser, "references").send_keys("Paris")
