@@ -21,9 +21,14 @@ def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
     """
     judges = list(judges)
     for rubric, row in task.rows_by_rubric().items():
-        if any(familiarity(judge, task.name, rubric) >= Familiarity.ZERO_SHOT for judge in judges):
+        if any(knows(judge, task, rubric) for judge in judges):
             return row
     return task.example_row()
+
+
+def knows(judge: Judge, task: JudgeTask, rubric: str) -> bool:
+    """Return whether a judge was trained for a rubric, or is a zero-shot judge of the task."""
+    return familiarity(judge, task.name, rubric) >= Familiarity.ZERO_SHOT
 
 
 def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
@@ -32,8 +37,7 @@ def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
 
     def is_known(choice: Mapping[str, str]) -> bool:
         rubrics = {task.rubric(JudgeRequest.model_validate({**row, **choice})) for row in rows}
-        levels = [familiarity(judge, task.name, rubric) for rubric in rubrics]
-        return max(levels) >= Familiarity.ZERO_SHOT
+        return any(knows(judge, task, rubric) for rubric in rubrics)
 
     modes = get_args(ReferenceMode)
     choices = [

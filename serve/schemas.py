@@ -11,8 +11,8 @@ from pydantic.json_schema import models_json_schema
 from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
 from serve.errors import ErrorBody
-from serve.examples import task_example
-from serve.limits import MAX_SEED, Limits
+from serve.examples import known_choices, knows, task_example
+from serve.limits import MAX_SEED
 from serve.middleware.envelope import REQUEST_ID, REQUEST_ID_HEADER
 from serve.middleware.ready import HEALTH_ROUTES
 from serve.queue.service import Service
@@ -39,13 +39,14 @@ REQUEST_ID_PARAMETER = {
 }
 
 
-def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
-    """Return the JSON Schema of the requests that a task takes."""
+def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
+    """Return the JSON Schema of the requests that a service takes for a task."""
+    limits, variants = service.limits, served_variants(task, service)
     schema = JudgeRequest.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
     text = {"type": "string", "maxLength": limits.field_chars}
     fields["task"] = {"const": task.name, "default": fields["task"]["default"]}
-    fields["variant"] = {"enum": list(task.variants), "default": fields["variant"]["default"]}
+    fields["variant"] = {"enum": variants, "default": fields["variant"]["default"]}
     fields["mode"] = {"enum": ["score", "critique"] if task.critique else ["score"]}
     fields["seed"] |= {"minimum": 0, "maximum": MAX_SEED}
     fields["images"] = {
@@ -64,7 +65,7 @@ def task_schema(task: JudgeTask, limits: Limits) -> dict[str, Any]:
     required = {"question", *task.required}
     if task.name != fields["task"]["default"]:
         required.add("task")
-    if fields["variant"]["default"] not in task.variants:
+    if fields["variant"]["default"] not in variants:
         required.add("variant")
     return {
         "type": "object",
@@ -83,13 +84,27 @@ def describe_task(name: str, service: Service) -> dict[str, Any]:
     return {
         "name": name,
         "judges": [key for key, judge in service.judges.items() if name in judge.tasks],
-        "variants": task.variants,
+        "variants": served_variants(task, service),
         "labels": task.labels(task.rubric(JudgeRequest.model_validate(example))),
-        "rubrics": {rubric: task.labels(rubric) for rubric in task.rows_by_rubric()},
+        "rubrics": {
+            rubric: task.labels(rubric)
+            for rubric in task.rows_by_rubric()
+            if any(knows(judge, task, rubric) for judge in service.judges.values())
+        },
         "modes": ["score", "critique"] if task.critique else ["score"],
-        "schema": task_schema(task, service.limits),
+        "schema": task_schema(task, service),
         "example": example,
     }
+
+
+def served_variants(task: JudgeTask, service: Service) -> list[str]:
+    """Return the variants of a task that at least one judge takes, in the task's order."""
+    known = {
+        choice["variant"]
+        for judge in service.judges.values()
+        for choice in known_choices(task, judge)
+    }
+    return [variant for variant in task.variants if variant in known]
 
 
 def served_tasks(service: Service) -> list[str]:
@@ -134,7 +149,7 @@ def _judge_bodies(
     tasks: list[str], service: Service
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the schemas of a body with one request, by task, and of the two forms of a list."""
-    requests = [task_schema(get_task(name), service.limits) for name in tasks]
+    requests = [task_schema(get_task(name), service) for name in tasks]
     description = "Default: the judge that knows the rubric best."
     judge = {"enum": list(service.judges), "description": description}
     single = [

@@ -20,7 +20,7 @@ from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service
 from serve.schemas import openapi
-from tests.serve.made_up import FakeJudge, row
+from tests.serve.made_up import FakeJudge, card_of, row
 from tests.serve.sockets import serving
 
 
@@ -111,6 +111,27 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
                 assert not accepted
                 continue
             assert accepted == allowed.is_valid(given), given
+
+
+def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
+    judge = FakeJudge("narrow", ("hieval-qs",))
+    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
+    narrow = Service({"narrow": judge})
+    with TestClient(create_app(narrow)) as client:
+        [task] = client.get("/tasks").json()["tasks"]
+        assert task["variants"] == ["tolerance"]
+        assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]
+        whole = client.get("/openapi.json").json()
+        body = whole["paths"]["/judge"]["post"]["requestBody"]["content"]["application/json"]
+        allowed = validator_for({**body["schema"], "components": whole["components"]})
+        for given, is_taken in [
+            (task["example"], True),
+            (row(variant="tolerance"), True),
+            (row(variant="plain"), False),
+            (row(), False),
+        ]:
+            assert (client.post("/judge", json=given).status_code == 200) is is_taken, given
+            assert allowed.is_valid(given) is is_taken, given
 
 
 def test_tasks_come_with_a_schema_and_an_example_that_is_accepted() -> None:

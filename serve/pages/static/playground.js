@@ -96,7 +96,8 @@ function clearFields() {
 function request() {
   const body = { judge: form.judge.value, task: form.task.value, variant: form.variant.value, question: form.question.value };
   const references = lines(form.references.value);
-  if (references.length) Object.assign(body, { references, reference_mode: form.reference_mode.value });
+  if (references.length) body.references = references;
+  if (references.length && task().modes) body.reference_mode = form.reference_mode.value;
   if (task().pair) {
     Object.assign(body, { response_a: form.response_a.value, response_b: form.response_b.value });
     body.order = form.both.checked ? "both" : "given";

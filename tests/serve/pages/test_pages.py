@@ -258,7 +258,7 @@ def test_it_opens_on_the_headline_judge_with_an_example_to_judge(browser: Chrome
         assert not field(browser, "reference_mode").is_displayed()
         browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
         wait_for(browser, "Judged by pairs under the rubric truthful-pair/reference")
-        assert "mode" not in pairs.requests[-1].model_fields_set
+        assert pairs.requests[-1].mode == "critique"  # its own, as none was chosen
         assert_quiet(browser)
 
 
