@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FAMILIES: tuple[Family, ...] = ("qwen2_5_vl", "qwen3_vl")
 
 Folders = Callable[["Family"], str]
+HubFolders = Callable[[str], str]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -35,6 +36,18 @@ def tiny_folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     @cache
     def folder(family: Family) -> str:
         return str(save_tiny(tmp_path_factory.mktemp(family), family))
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hub_folders(tmp_path_factory: pytest.TempPathFactory) -> HubFolders:
+    """Folder with the files of a published model, by its name; made on first use."""
+    from tests.hub import save_hub_layout
+
+    @cache
+    def folder(name: str) -> str:
+        return str(save_hub_layout(tmp_path_factory.mktemp("hub") / name, name))
 
     return folder
 

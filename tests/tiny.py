@@ -33,7 +33,7 @@ SPECIAL_TOKENS = (
     "<|video_pad|>",
 )
 
-_TEXT = """
+TEXT = """
 A judge reads a question, then the reference, then what somebody answered, and says whether the
 answer is right. It does not matter how long the answer is, or how sure it sounds; it matters what
 it says. Correct, Partial and Wrong are the three words it may use.
@@ -57,7 +57,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_TEXT.splitlines(), trainer)
+    tokenizer.train_from_iterator(TEXT.splitlines(), trainer)
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",

@@ -13,7 +13,7 @@ from judging.errors import CustosError
 from judging.models.backbones import Dtype, on_device
 
 # The text tower only: "all-linear" would adapt the vision tower too.
-_TARGETS = r".*language_model.*\.({})_proj"
+_TARGETS = r".*language_model.*\.({})"
 Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
 ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 ADAPTER_FILE = "adapter_model.safetensors"
@@ -36,11 +36,17 @@ def add_adapter(
         r: Rank.
         alpha: Scale numerator: the update is multiplied by ``alpha / r``.
         dropout: Dropout on the adapter's input.
-        modules: Projections of the text tower to adapt.
+        modules: Projections of the text tower to adapt. In a mixture of experts ``gate``, ``up``
+            and ``down`` belong to experts, which stay as they are, like the router. In recurrent
+            layers (Qwen3.5) ``q``, ``k`` or ``v`` means their joint input projection, and ``o``
+            their output projection.
         seed: Seed of its initial weights.
 
     Returns:
         The ``PeftModel``; adapter weights are float32 whatever the backbone's dtype.
+
+    Raises:
+        CustosError: If the backbone has none of the modules.
     """
     import torch
     from peft import LoraConfig, get_peft_model
@@ -49,13 +55,31 @@ def add_adapter(
         r=r,
         lora_alpha=alpha,
         lora_dropout=dropout,
-        target_modules=_TARGETS.format("|".join(modules)),
+        target_modules=_TARGETS.format("|".join(_layer_names(modules))),
         task_type="CAUSAL_LM",
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         with _without_deprecation_notice():
-            return _mixed_precision(get_peft_model(model, config))
+            try:
+                return _mixed_precision(get_peft_model(model, config))
+            except ValueError as error:
+                if "not found in the base model" not in str(error):
+                    raise
+                raise CustosError(
+                    f"adapter.modules: {', '.join(modules)}: the backbone has none of them outside "
+                    f"of experts; use q, k, v, o"
+                ) from None
+
+
+def _layer_names(modules: tuple[Module, ...]) -> list[str]:
+    """Return the names of the layers that modules stand for, in layers of every kind."""
+    names = [f"{module}_proj" for module in modules]
+    if set(modules) & {"q", "k", "v"}:
+        names.append("in_proj_qkv")
+    if "o" in modules:
+        names.append("out_proj")
+    return names
 
 
 def save_adapter(adapted: Any, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Backbones: any Qwen2.5-VL or Qwen3-VL checkpoint, by hub id, folder, or ``embedded``."""
+"""Backbones: Qwen-VL checkpoints, by hub id, folder, or ``embedded``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, Missing
 from judging.fingerprint import digest, file_sha256
+from judging.models.checkpoints import MODEL_CLASSES, check_config, check_weight_files
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 
 Dtype = Literal["float32", "bfloat16"]
 
-MODEL_CLASSES = {
-    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
-    "qwen3_vl": "Qwen3VLForConditionalGeneration",
-}
-"""Classes of transformers, by model type."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[^/\s.~][^/\s]*/[^/\s]+")
 _LOADING = threading.Lock()
@@ -39,7 +35,7 @@ class Backbone:
     version: str
     """Commit of a hub checkpoint, ``embedded@N``, or the hash of a folder's weights."""
     model: Any
-    """``Qwen2_5_VLForConditionalGeneration`` or ``Qwen3VLForConditionalGeneration``."""
+    """Of a class in :data:`judging.models.checkpoints.MODEL_CLASSES`."""
     processor: Any
 
     @property
@@ -111,21 +107,19 @@ def load_backbone(
     revision = version if version and _COMMIT.fullmatch(version) else "main"
     if not Path(source).is_dir():
         _ask_hub(name, revision)  # Before the imports, which take seconds.
-    from transformers import AutoConfig
+    from transformers import AutoConfig, PretrainedConfig
     from transformers.utils.logging import disable_progress_bar
 
     from judging.models.processors import load_processor
 
     disable_progress_bar()
     try:
+        check_config(name, PretrainedConfig.get_config_dict(source, revision=revision)[0])
         config = AutoConfig.from_pretrained(source, revision=revision)
-        if config.model_type not in MODEL_CLASSES:
-            raise CustosError(
-                f"backbone '{name}': model type '{config.model_type}' is not supported; "
-                f"use a Qwen2.5-VL or Qwen3-VL checkpoint, or 'embedded'"
-            )
-        model = _load_model(source, config, revision, dtype if weights else None)
         processor = load_processor(source, config.model_type, revision)
+        if weights and Path(source).is_dir():
+            check_weight_files(Path(source))
+        model = _load_model(source, config, revision, dtype if weights else None)
     except (OSError, ValueError) as error:
         raise _missing(name, str(error)) from None
     if name == EMBEDDED_2 and weights:
@@ -178,13 +172,20 @@ def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) ->
         with torch.device("meta"):
             return model_class(config)
     with _LOADING:
-        return model_class.from_pretrained(
+        model, report = model_class.from_pretrained(
             source,
             config=config,
             revision=revision,
             dtype=getattr(torch, dtype),
             use_safetensors=True,
+            output_loading_info=True,
         )
+    if absent := sorted(report["missing_keys"]):  # the library would fill them with random numbers
+        raise CustosError(
+            f"backbone '{source}': {len(absent)} weights are missing, such as '{absent[0]}'; "
+            f"download the checkpoint again"
+        )
+    return model
 
 
 def _register_attention() -> None:

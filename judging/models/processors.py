@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from jinja2.exceptions import TemplateError
 from transformers import (
-    AutoImageProcessor,
     AutoTokenizer,
     ProcessorMixin,
     Qwen2_5_VLProcessor,
+    Qwen2VLImageProcessorPil,
     Qwen3VLProcessor,
 )
+
+from judging.errors import CustosError
 
 
 class _WithoutVideo:
@@ -23,7 +26,7 @@ class _WithoutVideo:
         self,
         image_processor: Any = None,
         tokenizer: Any = None,
-        chat_template: str | None = None,
+        chat_template: str = "",
         **kwargs: Any,
     ) -> None:
         for attribute, default in self.special_tokens.items():
@@ -32,16 +35,22 @@ class _WithoutVideo:
             setattr(self, f"{attribute}_id", tokenizer.convert_tokens_to_ids(token))
         ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
+    def apply_chat_template(self, conversation: Any, *args: Any, **kwargs: Any) -> Any:
+        """Apply the template so that the answer comes at once, not after a thought (Qwen3.5)."""
+        if "enable_thinking" in self.chat_template:  # others would warn of an unknown argument
+            kwargs["enable_thinking"] = False
+        return super().apply_chat_template(conversation, *args, **kwargs)  # type: ignore[misc]
+
 
 # The library's classes have no types, and strict mypy wants a mark on subclasses of them.
 class Qwen25ImageProcessor(_WithoutVideo, Qwen2_5_VLProcessor):  # type: ignore[misc]
-    """Qwen2.5-VL's processor for text and images."""
+    """Qwen2-VL's and Qwen2.5-VL's processor for text and images."""
 
     special_tokens: ClassVar = {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>"}
 
 
 class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc]
-    """Qwen3-VL's processor for text and images."""
+    """Qwen3-VL's and Qwen3.5's processor for text and images."""
 
     special_tokens: ClassVar = {
         "image_token": "<|image_pad|>",
@@ -52,8 +61,55 @@ class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc
 
 
 def load_processor(source: str, model_type: str, revision: str = "main") -> Any:
-    """Load tokenizer, PIL image processor and chat template of a checkpoint folder or hub id."""
+    """Load tokenizer, PIL image processor and chat template of a checkpoint folder or hub id.
+
+    Published checkpoints have the template for pictures in a file of the processor
+    (``chat_template.json`` or ``chat_template.jinja``); the one of their tokenizer may take text
+    only.
+
+    Raises:
+        CustosError: If the template cannot place a picture, or lets every answer begin with a
+            thought.
+    """
+    processor_class = (
+        Qwen3ImageProcessor if model_type.startswith("qwen3") else Qwen25ImageProcessor
+    )
     tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
-    images = AutoImageProcessor.from_pretrained(source, revision=revision, backend="pil")
-    processor_class = Qwen3ImageProcessor if model_type == "qwen3_vl" else Qwen25ImageProcessor
-    return processor_class(images, tokenizer, chat_template=tokenizer.chat_template)
+    # The class is named, because older checkpoints name classes that the library no longer has.
+    images = Qwen2VLImageProcessorPil.from_pretrained(source, revision=revision)
+    files, _ = processor_class.get_processor_dict(source, revision=revision)
+    template = files.get("chat_template") or tokenizer.chat_template
+    if isinstance(template, dict):  # several templates by name
+        template = template.get("default")
+    if not template:
+        raise CustosError(_bad_template(source, "there is none"))
+    processor = processor_class(images, tokenizer, chat_template=template)
+    _check_template(source, processor)
+    return processor
+
+
+def _check_template(source: str, processor: Any) -> None:
+    """Render a short conversation with a picture."""
+    text = {"type": "text", "text": "?"}
+    turns = [
+        {"role": "system", "content": [text]},
+        {"role": "user", "content": [{"type": "image"}, text]},
+    ]
+    try:
+        prompt = processor.apply_chat_template(turns, add_generation_prompt=True)
+    except (TypeError, ValueError, TemplateError) as error:
+        raise CustosError(_bad_template(source, f"it fails on a picture: {error}")) from None
+    if processor.image_token not in prompt:
+        raise CustosError(_bad_template(source, "it leaves pictures out"))
+    if prompt.rstrip().endswith("<think>"):
+        raise CustosError(
+            f"backbone '{source}': its chat template begins every answer with a thought; use the "
+            f"Instruct checkpoint of the family"
+        )
+
+
+def _bad_template(source: str, reason: str) -> str:
+    return (
+        f"backbone '{source}': the chat template is not one for pictures ({reason}); copy "
+        f"chat_template.json or chat_template.jinja of the published checkpoint into the folder"
+    )

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt
@@ -142,7 +143,8 @@ def generate_texts(
 
     Args:
         model: Backbone in eval mode.
-        prompts: Prompts of one rubric.
+        prompts: Prompts of one rubric; a single one if the model is recurrent, because padding
+            would enter its state.
         prefix: Their prefilled instruction, ``None`` if they have none.
         decode: Turns token ids into text.
         pad_id: Padding token.
@@ -159,10 +161,10 @@ def generate_texts(
     texts = [GrowingText(decode, end_id, stop, report) for report in reports]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     device, rows = model.device, len(prompts)
-    batch = make_tree_batch(prompts, [NO_LABELS] * rows, pad_id).to(device)
+    batch = lay_out(model, prompts, [NO_LABELS] * rows, pad_id).to(device)
     logits, cache = model.begin(batch, prefix)
     past, width = len(batch.prefix_ids), batch.input_ids.shape[1]
-    lengths = torch.tensor([len(prompt.suffix_ids) for prompt in prompts], device=device)
+    lengths = torch.tensor([p.positions.shape[1] - past for p in prompts], device=device)
     columns = torch.arange(past + width, device=device)
     seen = (columns < past) | (columns - past < lengths[:, None])
     position = torch.tensor([int(p.positions.max()) + 1 for p in prompts], device=device)

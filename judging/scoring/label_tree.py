@@ -69,6 +69,11 @@ class LabelTree:
             node = self.node_parents[node]
         return ancestors
 
+    def chains(self) -> list[list[int]]:
+        """Return the nodes from the root to every leaf; one empty chain if there are no nodes."""
+        leaves = sorted(set(range(len(self.node_tokens))) - set(self.node_parents))
+        return [self.ancestors(leaf)[::-1] for leaf in leaves] or [[]]
+
     def depths(self) -> list[int]:
         """Return the position of each node after the prompt's last token, from 1."""
         return [len(self.ancestors(node)) for node in range(len(self.node_tokens))]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from itertools import takewhile
 
+from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt
 
 PAIRS_PER_TOKEN = 1024
@@ -52,6 +53,29 @@ def pack(
             batches.append([])
             widest = columns
         batches[-1].append(row)
+    return batches
+
+
+def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> list[list[list[int]]]:
+    """Plan batches of prompts that share nothing and have a row for every leaf of the tree.
+
+    Args:
+        lengths: Tokens of each prompt.
+        tree: Label tree after every prompt.
+        token_budget: As in :func:`pack`.
+
+    Returns:
+        As :func:`pack`, longest prompts first.
+    """
+    chains = tree.chains()
+    depth = max(map(len, chains))
+    batches: list[list[list[int]]] = []
+    widest = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if not batches or (len(batches[-1]) + 1) * len(chains) * widest > token_budget:
+            batches.append([])
+            widest = lengths[index] + depth
+        batches[-1].append([index])
     return batches
 
 

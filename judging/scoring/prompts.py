@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from judging.models.backbones import Backbone
 
 CUT_MARK = " [...] "
-END_TOKEN = "<|im_end|>"
+START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Encoder:
     def __init__(self, backbone: Backbone, response_budget: int = 1024) -> None:
         self.backbone = backbone
         self.response_budget = response_budget
-        self._prefixes: dict[str, tuple[int, ...]] = {}
+        self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
 
     def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
         """Lay label strings out as a tree of this backbone's tokens, each followed by ``end``."""
@@ -130,9 +130,8 @@ class Encoder:
         for messages, truncated, (ids, vision) in zip(
             conversations, truncations, encoded, strict=True
         ):
-            prefix = self._prefix(messages[0])
-            if ids[: len(prefix)] != prefix:
-                raise RuntimeError("the chat template does not put the instruction first")
+            # Control tokens of a request are plain text, so the second start is the user's turn.
+            prefix = ids[: ids.index(self._turn_start, 1)]
             self._check_length(ids)
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
             suffix = ids[len(prefix) :]
@@ -167,12 +166,6 @@ class Encoder:
                 f"reads {self.backbone.context:,}; shorten the question, references or choices",
             )
 
-    def _prefix(self, instruction: Message) -> tuple[int, ...]:
-        if instruction.text not in self._prefixes:
-            encoded = self._apply_template([[_turn(instruction)]], add_generation_prompt=False)
-            self._prefixes[instruction.text] = tuple(encoded["input_ids"][0])
-        return self._prefixes[instruction.text]
-
     def _encode_conversations(
         self, conversations: Sequence[Sequence[Message]]
     ) -> list[tuple[tuple[int, ...], dict[str, Tensor]]]:
@@ -201,13 +194,12 @@ class Encoder:
         conversations: list[list[dict[str, Any]]],
         *,
         has_images: bool = False,
-        add_generation_prompt: bool = True,
     ) -> Any:
         return self.backbone.processor.apply_chat_template(
             conversations,
             tokenize=True,
             return_dict=True,
-            add_generation_prompt=add_generation_prompt,
+            add_generation_prompt=True,
             sanitize_control_tokens=True,
             processor_kwargs={} if has_images else {"return_tensors": None},
         )

@@ -63,6 +63,7 @@ def make_tree_batch(
     *,
     rows: Sequence[Sequence[int]] | None = None,
     share_prefix: bool = True,
+    column_step: int = COLUMN_STEP,
 ) -> TreeBatch:
     """Lay prompts and their trees out as rows of one batch.
 
@@ -73,6 +74,7 @@ def make_tree_batch(
         rows: Indices of the prompts of each row, which must have the same pictures; default one
             prompt a row, in the order given.
         share_prefix: Take the instruction out of the rows; otherwise each row starts with its own.
+        column_step: The number of columns is a multiple of it.
 
     Raises:
         ValueError: If the instructions differ under ``share_prefix``.
@@ -83,7 +85,7 @@ def make_tree_batch(
     rows = rows or [[index] for index in range(len(prompts))]
     layouts = [_lay_out([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
     # Few distinct widths, as CPU kernels are made per shape.
-    columns = -(-max(len(layout.tokens) for layout in layouts) // COLUMN_STEP) * COLUMN_STEP
+    columns = -(-max(len(layout.tokens) for layout in layouts) // column_step) * column_step
     input_ids = torch.full((len(rows), columns), pad_id)
     position_ids = torch.zeros(3, len(rows), columns, dtype=torch.int64)
     visible = torch.ones(columns, columns, dtype=torch.bool).tril().repeat(len(rows), 1, 1)
@@ -196,6 +198,12 @@ class TreeModel(nn.Module):
     def device(self) -> torch.device:
         """Return the device of the backbone."""
         return next(self.parameters()).device
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Return whether some layers are recurrent (Qwen3.5); their batches differ."""
+        text_config = self.backbone.config.get_text_config()
+        return "linear_attention" in (getattr(text_config, "layer_types", None) or ())
 
     def prefill(self, prefix_ids: Tensor) -> Prefix:
         """Compute keys and values of the instruction.

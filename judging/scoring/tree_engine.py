@@ -11,12 +11,13 @@ import torch
 
 from judging.errors import CustosError
 from judging.models.device_dtype import computed_in
+from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import LabelLogprobs, Sampling, TextBatch
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import pack
+from judging.scoring.packing import pack, pack_apart
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
-from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
 
 MAX_PREFIXES = 16
 GENERATED_ROWS = 16
@@ -79,10 +80,11 @@ class TreeEngine:
         """
         scores = torch.empty(len(prompts), len(tree.labels))
         device = self.model.device
-        for rows in pack(prompts, len(tree.node_tokens), self.token_budget):
+        for rows in self._plan(prompts, tree):
             chosen = [i for row in rows for i in row]
             positions = iter(range(len(chosen)))
-            batch = make_tree_batch(
+            batch = lay_out(
+                self.model,
                 [prompts[i] for i in chosen],
                 [tree] * len(chosen),
                 self.pad_id,
@@ -116,8 +118,9 @@ class TreeEngine:
         """
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i].suffix_ids))
         tokenizer = encoder.backbone.tokenizer
-        for start in range(0, len(order), GENERATED_ROWS):
-            indices = order[start : start + GENERATED_ROWS]
+        size = 1 if self.model.is_recurrent else GENERATED_ROWS
+        for start in range(0, len(order), size):
+            indices = order[start : start + size]
 
             def report(row: int, piece: str, indices: list[int] = indices) -> None:
                 if on_text:
@@ -135,14 +138,22 @@ class TreeEngine:
                 sampling=sampling,
                 on_text=report if on_text else None,
             )
-            batch = _RememberedBatch(self, indices, texts, memory)
-            del memory
+            # A recurrent state cannot be taken back to where a text was cut.
+            kept = None if self.model.is_recurrent else memory
+            batch = _RememberedBatch(self, indices, texts, kept)
+            del memory, kept
             yield batch
             batch.memory = None
 
+    def _plan(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> list[list[list[int]]]:
+        """Return batches, each a list of rows, each a list of indices of prompts."""
+        if not self.model.is_recurrent:
+            return pack(prompts, len(tree.node_tokens), self.token_budget)
+        return pack_apart([p.positions.shape[1] for p in prompts], tree, self.token_budget)
+
     @torch.inference_mode()
     def _prefill(self, ids: tuple[int, ...]) -> Prefix | None:
-        if not ids:
+        if not ids or self.model.is_recurrent:
             return None
         if ids not in self._prefixes:
             self._prefixes[ids] = self.model.prefill(torch.tensor(ids, device=self.model.device))

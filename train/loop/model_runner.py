@@ -11,8 +11,8 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 from torch import Tensor
 
+from judging.scoring.batch_layout import lay_out
 from judging.scoring.packing import shared_rows
-from judging.scoring.tree_batch import make_tree_batch
 from judging.scoring.tree_engine import TreeEngine
 from train.loop.batches import Row, Rows
 
@@ -61,7 +61,8 @@ class ModelRunner:
         """
         prompts = rows.prompts(batch)
         prompts_per_row = len(prompts) // len(batch)
-        laid_out = make_tree_batch(
+        laid_out = lay_out(
+            self.unwrapped,
             prompts,
             [row.tree for row in batch for _ in range(prompts_per_row)],
             self.pad_id,

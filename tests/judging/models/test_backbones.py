@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from transformers import AutoConfig
+from transformers import PretrainedConfig
 
 from judging.errors import Missing
 from judging.models.backbones import load_backbone
@@ -22,7 +22,7 @@ def test_a_hub_checkpoint_is_asked_for_by_the_commit_it_was_trained_on(
         raise OSError("no hub here")
 
     monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", lambda url: None)
-    monkeypatch.setattr(AutoConfig, "from_pretrained", refuse)
+    monkeypatch.setattr(PretrainedConfig, "get_config_dict", refuse)
     with pytest.raises(Missing, match="no hub here"):
         load_backbone("Qwen/Qwen2.5-VL-7B-Instruct", version=version)
     assert asked == [("Qwen/Qwen2.5-VL-7B-Instruct", revision)]

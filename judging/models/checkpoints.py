@@ -1,0 +1,105 @@
+"""Checks of a checkpoint's files, before any weights are loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from judging.errors import CustosError, Missing
+
+MODEL_CLASSES = {
+    "qwen2_vl": "Qwen2VLForConditionalGeneration",
+    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+    "qwen3_vl": "Qwen3VLForConditionalGeneration",
+    "qwen3_vl_moe": "Qwen3VLMoeForConditionalGeneration",
+    "qwen3_5": "Qwen3_5ForConditionalGeneration",
+}
+"""Classes of transformers, by model type."""
+SUPPORTED = "Qwen2-VL, Qwen2.5-VL, Qwen3-VL (also mixtures of experts) or Qwen3.5 (dense)"
+INDEX = "model.safetensors.index.json"
+SINGLE_FILE = "model.safetensors"
+PICKLED = ("*.bin", "*.pt", "*.pth")
+
+
+def check_config(name: str, config: dict[str, Any]) -> None:
+    """Check that a ``config.json`` describes a backbone that custos can load.
+
+    Raises:
+        CustosError: If it is of another family, needs code of its own, or is quantized.
+    """
+    family = config.get("model_type")
+    if family not in MODEL_CLASSES:
+        kind = f"model type '{family}'" if family else "a config.json without model_type"
+        raise CustosError(
+            f"backbone '{name}': {kind} is not supported; use a {SUPPORTED} checkpoint, or "
+            f"'embedded'"
+        )
+    if "auto_map" in config or config.get("trust_remote_code"):
+        raise CustosError(
+            f"backbone '{name}': its config.json asks to run code of its own (auto_map), which "
+            f"custos never does; use a {SUPPORTED} checkpoint without it"
+        )
+    if quantization := config.get("quantization_config"):
+        method = quantization.get("quant_method", "some way")
+        raise CustosError(
+            f"backbone '{name}': its weights are quantized ({method}); use the checkpoint in "
+            f"bfloat16 that it was made from"
+        )
+
+
+def check_weight_files(folder: Path) -> None:
+    """Check that a folder has every shard, whole and in safetensors; no weights are read.
+
+    Raises:
+        Missing: If weights or shards are missing.
+        CustosError: If a shard is damaged or the weights are pickled.
+    """
+    if (folder / INDEX).is_file():
+        shards = _shards_of_index(folder)
+    elif (folder / SINGLE_FILE).is_file():
+        shards = {SINGLE_FILE: set()}
+    else:
+        if pickled := sorted(file.name for kind in PICKLED for file in folder.glob(kind)):
+            raise CustosError(
+                f"backbone '{folder}': {pickled[0]} is a pickle, which can run code when it is "
+                f"read; custos reads safetensors only: save the checkpoint as safetensors"
+            )
+        raise Missing(f"backbone '{folder}': no weights ({SINGLE_FILE} or {INDEX})")
+    if absent := [shard for shard in shards if not (folder / shard).is_file()]:
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        raise Missing(
+            f"backbone '{folder}': {absent[0]}{more} of {len(shards)} shards missing; "
+            f"download the checkpoint again"
+        )
+    for shard, tensors in shards.items():
+        _check_shard(folder / shard, tensors)
+
+
+def _shards_of_index(folder: Path) -> dict[str, set[str]]:
+    """Return the names of the tensors of each shard."""
+    path = folder / INDEX
+    try:
+        weight_map = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+        shards: dict[str, set[str]] = {shard: set() for shard in sorted(weight_map.values())}
+        for tensor, shard in weight_map.items():
+            shards[shard].add(tensor)
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise CustosError(
+            f"{path}: not an index of safetensors; download the checkpoint again"
+        ) from None
+    return shards
+
+
+def _check_shard(path: Path, tensors: set[str]) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:  # compares the header with the size of the file
+            present = set(file.keys())
+    except (SafetensorError, OSError) as error:
+        raise CustosError(f"{path}: damaged or cut short ({error}); download it again") from None
+    if absent := sorted(tensors - present):
+        raise CustosError(
+            f"{path}: no tensor '{absent[0]}', which {INDEX} places there; download both again"
+        )

@@ -1,0 +1,167 @@
+"""Checkpoints that cannot be used: one line, before any weights are loaded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from judging.errors import CustosError
+from judging.models.backbones import load_backbone
+from judging.models.checkpoints import MODEL_CLASSES, SUPPORTED
+from tests.conftest import HubFolders
+from tests.hub import TEXT_TEMPLATE, shards
+
+NAME = "Qwen3-VL-4B-Instruct"
+
+
+@pytest.fixture
+def folder(hub_folders: HubFolders, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(hub_folders(NAME), tmp_path / "model"))
+
+
+def _edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _error(folder: Path) -> str:
+    with pytest.raises(CustosError) as caught:
+        load_backbone(str(folder), device="cpu")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(folder) in message
+    return message
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["llama", "llava", "llava_onevision", "gemma3", "qwen2", "qwen3", "qwen3_5_moe", "mystery"],
+)
+def test_other_families_are_refused_by_their_configuration_alone(
+    tmp_path: Path, family: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": family}), encoding="utf-8")
+    message = _error(tmp_path)
+    assert f"model type '{family}' is not supported" in message
+    assert SUPPORTED in message
+
+
+def test_the_line_on_families_names_them_all() -> None:
+    assert len(MODEL_CLASSES) == 5, "say in SUPPORTED what is new"
+    for name in ("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "mixtures of experts", "Qwen3.5 (dense)"):
+        assert name in SUPPORTED
+
+
+def test_a_configuration_without_a_model_type(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert "config.json without model_type is not supported" in _error(tmp_path)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
+    (folder / "code.py").write_text("raise SystemExit('ran')", encoding="utf-8")
+    _edit(folder / "config.json", lambda c: c.update(auto_map={"AutoModel": "code.Model"}))
+    with pytest.raises(CustosError, match="asks to run code of its own"):
+        load_backbone(str(folder), device="cpu", weights=weights)
+
+
+def test_quantized_weights(folder: Path) -> None:
+    _edit(folder / "config.json", lambda c: c.update(quantization_config={"quant_method": "awq"}))
+    assert "its weights are quantized (awq)" in _error(folder)
+
+
+def test_missing_shards_are_counted(folder: Path) -> None:
+    first, second, *_ = files = shards(folder)
+    second.unlink()
+    assert f"{second.name} of {len(files)} shards missing" in _error(folder)
+    first.unlink()
+    assert f"{first.name} and 1 more of {len(files)} shards missing" in _error(folder)
+
+
+@pytest.mark.parametrize("kept", [0, 5, 300, -1])
+def test_a_shard_that_is_cut_short(folder: Path, kept: int) -> None:
+    shard = shards(folder)[1]
+    shard.write_bytes(shard.read_bytes()[:kept])
+    assert f"{shard.name}: damaged or cut short" in _error(folder)
+
+
+def test_a_shard_without_one_of_its_tensors(folder: Path) -> None:
+    shard = shards(folder)[1]
+    tensors = load_file(shard)
+    absent = sorted(tensors)[0]
+    del tensors[absent]
+    save_file(tensors, shard)
+    assert f"{shard.name}: no tensor '{absent}'" in _error(folder)
+
+
+def test_a_weight_that_no_shard_has(folder: Path) -> None:
+    """The library would go on with random numbers."""
+    shard = shards(folder)[1]
+    tensors = load_file(shard)
+    absent = sorted(tensors)[0]
+    del tensors[absent]
+    save_file(tensors, shard)
+    _edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
+    assert f"1 weights are missing, such as '{absent}'" in _error(folder)
+
+
+def test_pickled_weights(folder: Path) -> None:
+    for file in (*shards(folder), folder / "model.safetensors.index.json"):
+        file.unlink()
+    assert "no weights (model.safetensors" in _error(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    message = _error(folder)
+    assert "pytorch_model.bin is a pickle" in message
+    assert "safetensors only" in message
+
+
+def test_an_index_that_is_none(folder: Path) -> None:
+    for content in ("", "[]", "{}", '{"weight_map": 7}', '{"weight_map": {"a": ["b"]}}'):
+        (folder / "model.safetensors.index.json").write_text(content, encoding="utf-8")
+        assert "not an index of safetensors" in _error(folder)
+
+
+def test_a_template_for_text_only(folder: Path) -> None:
+    (folder / "chat_template.json").unlink()
+    message = _error(folder)
+    assert "the chat template is not one for pictures" in message
+    assert "copy chat_template.json" in message
+
+
+def test_no_template_at_all(folder: Path) -> None:
+    (folder / "chat_template.json").unlink()
+    _edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
+    assert "there is none" in _error(folder)
+
+
+def test_a_template_that_leaves_pictures_out(folder: Path) -> None:
+    template = TEXT_TEMPLATE.replace("m.content", "(m.content | string)")
+    _edit(folder / "chat_template.json", lambda c: c.update(chat_template=template))
+    assert "it leaves pictures out" in _error(folder)
+
+
+def test_a_template_that_always_thinks(folder: Path) -> None:
+    thought = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
+    _edit(
+        folder / "chat_template.json",
+        lambda c: c.update(
+            chat_template=c["chat_template"].replace("{{ '<|im_start|>assistant\\n' }}", thought)
+        ),
+    )
+    assert "begins every answer with a thought" in _error(folder)
+
+
+def test_a_template_in_a_jinja_file_of_its_own(folder: Path) -> None:
+    """Newer uploads have the file; it counts more than the older JSON."""
+    template = json.loads((folder / "chat_template.json").read_text(encoding="utf-8"))
+    (folder / "chat_template.json").unlink()
+    (folder / "chat_template.jinja").write_text(template["chat_template"], encoding="utf-8")
+    backbone = load_backbone(str(folder), device="cpu", weights=False)
+    assert backbone.processor.chat_template == template["chat_template"]

@@ -1,0 +1,217 @@
+"""Checkpoints with the files of the Hugging Face hub: loaded, scored, adapted, generated from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from judging.models.adapters import add_adapter, load_merged, save_adapter
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.batch_layout import lay_out
+from judging.scoring.engine import GeneratedText, Sampling
+from judging.scoring.prompts import EncodedPrompt, Encoder
+from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_engine import TreeEngine
+from judging.tasks import get_task
+from tests.conftest import HubFolders
+from tests.hub import LAYOUTS
+from tests.judging.made_up import ask
+from tests.judging.scoring.made_up import TOLERANCE, encode, varied_tree
+from tests.tiny import brute_force
+
+OF_EVERY_MODEL = {
+    *("config.json", "merges.txt", "model.safetensors.index.json", "preprocessor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "vocab.json"),
+}
+OTHER_FILES = {
+    "Qwen2-VL-7B-Instruct": {"chat_template.json", "generation_config.json"},
+    "Qwen2.5-VL-7B-Instruct": {"chat_template.json", "generation_config.json"},
+    "Qwen3-VL-4B-Instruct": {
+        *("chat_template.json", "generation_config.json", "video_preprocessor_config.json"),
+    },
+    "Qwen3-VL-30B-A3B-Instruct": {
+        *("chat_template.json", "generation_config.json", "video_preprocessor_config.json"),
+    },
+    "Qwen3.5-9B": {"chat_template.jinja", "video_preprocessor_config.json"},
+}
+THOUGHT = "<think>\n\n</think>\n\n"
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def name(request: pytest.FixtureRequest) -> str:
+    layout: str = request.param
+    return layout
+
+
+@pytest.fixture(scope="module")
+def hub(name: str, hub_folders: HubFolders) -> Backbone:
+    return load_backbone(hub_folders(name), dtype="float32", device="cpu")
+
+
+def _engine(backbone: Backbone, token_budget: int | None = None) -> TreeEngine:
+    return TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id, token_budget)
+
+
+def _requests(pictures: list[str]) -> list[Any]:
+    return [
+        ask(),
+        ask("It is 18, for one was eaten by the keeper before breakfast."),
+        ask("Nine.", images=(pictures[0],)),
+        ask("Nine boats before breakfast", images=(pictures[0],)),
+        ask("?", images=(pictures[1], pictures[2], pictures[0])),
+    ]
+
+
+def _reference(folder: str) -> Any:
+    """The checkpoint as the library alone loads it."""
+    model = transformers.AutoModelForImageTextToText.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
+    return model.eval()
+
+
+def test_the_files_are_those_of_the_hub(name: str, hub_folders: HubFolders) -> None:
+    folder = Path(hub_folders(name))
+    files = {file.name for file in folder.iterdir()}
+    weights = {file for file in files if file.endswith(".safetensors")}
+    assert files - weights == OF_EVERY_MODEL | OTHER_FILES[name]
+    first = "model.safetensors-00001-of" if name == "Qwen3.5-9B" else "model-00001-of"
+    assert len(weights) > 2 and min(weights).startswith(first)
+
+
+def test_prompts_follow_the_processors_template(
+    name: str, hub: Backbone, pictures: list[str]
+) -> None:
+    [prompt] = encode(hub, [ask(images=(pictures[0], pictures[1]))])
+    images = "".join(
+        f"<|vision_start|>{'<|image_pad|>' * (t * h * w // 4)}<|vision_end|>"
+        for t, h, w in prompt.vision["image_grid_thw"].tolist()
+    )
+    head = f"<|im_start|>system\n{get_task('hieval-qs').instruction('plain/all')}<|im_end|>\n"
+    expected = (
+        f"{head}<|im_start|>user\n{images}Question: How many apples are left?\nGround truth: 19\n"
+        f"Response: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
+        f"{THOUGHT if name == 'Qwen3.5-9B' else ''}"
+    )
+
+    def tokens(text: str) -> tuple[int, ...]:
+        return tuple(hub.tokenizer.encode(text, add_special_tokens=False))
+
+    assert prompt.prefix_ids == tokens(head)
+    assert prompt.prefix_ids + prompt.suffix_ids == tokens(expected)
+
+
+def test_pixel_limits_are_the_checkpoints_own(name: str, hub: Backbone) -> None:
+    size = dict(hub.processor.image_processor.size)
+    least, most = (3136, 12845056) if name.startswith("Qwen2") else (65536, 16777216)
+    assert (size["shortest_edge"], size["longest_edge"]) == (least, most)
+
+
+def test_scores_equal_plain_passes_of_the_library(
+    name: str, hub: Backbone, hub_folders: HubFolders, pictures: list[str]
+) -> None:
+    """Text, one picture, several pictures; the library computes its own positions."""
+    reference = _reference(hub_folders(name))
+    prompts, tree = encode(hub, _requests(pictures)), varied_tree(hub)
+    with torch.inference_mode():
+        expected = torch.tensor(
+            [
+                [_plain(reference, prompt, [t for _, t in path]) for path in tree.paths]
+                for prompt in prompts
+            ]
+        )
+    assert expected.std(0).min() > 0.02, "prompts must matter, or the comparison shows nothing"
+    for token_budget in (1, 4096):
+        scores = torch.tensor(_engine(hub, token_budget).score(prompts, tree))
+        torch.testing.assert_close(scores, expected, **TOLERANCE)
+
+
+def test_recurrent_layers_need_a_row_for_every_leaf(
+    hub_folders: HubFolders, pictures: list[str]
+) -> None:
+    """Masks do not hide one branch from the next there, so a tree in one row is wrong."""
+    backbone = load_backbone(hub_folders("Qwen3.5-9B"), dtype="float32", device="cpu")
+    prompts, tree = encode(backbone, [ask(images=(pictures[0],))]), varied_tree(backbone)
+    model, pad = TreeModel(backbone.model), backbone.tokenizer.pad_token_id
+    assert model.is_recurrent
+    chains = lay_out(model, prompts, [tree], pad)
+    branches = make_tree_batch(prompts, [tree], pad, share_prefix=False)
+    assert len(branches.input_ids) == 1 < len(chains.input_ids) == len(tree.chains())
+    with torch.inference_mode():
+        right, wrong = (label_logprobs(model(batch), tree) for batch in (chains, branches))
+    assert (right - wrong).abs().max() > 0.02
+
+
+def _plain(model: Any, prompt: EncodedPrompt, label: list[int]) -> float:
+    return brute_force(model, prompt.prefix_ids + prompt.suffix_ids, label, prompt.vision)
+
+
+def test_texts_are_greedy_whatever_generation_config_says(
+    name: str, hub: Backbone, hub_folders: HubFolders, pictures: list[str]
+) -> None:
+    """Several prompts at once; labels are read after each text as after a plain prompt."""
+    encoder, engine = Encoder(hub), _engine(hub)
+    prompts = encode(hub, _requests(pictures)[1:4])
+    tree = encoder.tree(("A", "B"))
+    sampling = Sampling(max_new_tokens=5, temperature=0.0)
+    reference = _reference(hub_folders(name))
+    texts: dict[int, tuple[int, ...]] = {}
+    for batch in engine.generate(prompts, encoder, "</never>", [0, 1, 2], sampling):
+        for i, text in zip(batch.indices, batch.texts, strict=True):
+            assert isinstance(text, GeneratedText)
+            texts[i] = text.tokens
+        longer = [prompts[i].extended([*texts[i], 300]) for i in batch.indices]
+        torch.testing.assert_close(
+            torch.tensor(batch.score(longer, tree)),
+            torch.tensor(engine.score(longer, tree)),
+            **TOLERANCE,
+        )
+    assert len(texts) == len(prompts)
+    for index, tokens in texts.items():
+        prompt = prompts[index]
+        for position, token in enumerate(tokens):
+            assert token == _most_likely(reference, prompt.extended(tokens[:position]))
+
+
+@torch.inference_mode()
+def _most_likely(model: Any, prompt: EncodedPrompt) -> int:
+    row = torch.tensor([[*prompt.prefix_ids, *prompt.suffix_ids]])
+    kinds = {"mm_token_type_ids": (row == model.config.image_token_id).int()}
+    vision = {**prompt.vision, **kinds} if prompt.vision else {}
+    return int(model(input_ids=row, use_cache=False, **vision).logits[0, -1].argmax())
+
+
+def test_adapters_change_the_text_towers_projections_only(
+    name: str, hub_folders: HubFolders, tmp_path: Path
+) -> None:
+    backbone = load_backbone(hub_folders(name), dtype="float32", device="cpu")
+    adapted = add_adapter(backbone.model, r=2, alpha=4)
+    layers = {
+        key.rsplit(".lora_", 1)[0].rsplit(".", 1)[1]
+        for key, parameter in adapted.named_parameters()
+        if parameter.requires_grad
+    }
+    expected = {f"{module}_proj" for module in ("q", "k", "v", "o", "gate", "up", "down")}
+    if "A3B" in name:  # experts and router stay as they are
+        expected -= {"gate_proj", "up_proj", "down_proj"}
+    if name == "Qwen3.5-9B":
+        expected |= {"in_proj_qkv", "out_proj"}
+    assert layers == expected
+    with torch.no_grad():
+        for key, parameter in adapted.named_parameters():
+            assert parameter.requires_grad == ("lora_" in key and "language_model" in key), key
+            if parameter.requires_grad:
+                parameter += 0.05 * torch.randn_like(parameter)
+    save_adapter(adapted, tmp_path)
+    prompts, tree = encode(backbone, [ask(), ask("It is 18.")]), varied_tree(backbone)
+    trained = _engine(backbone.with_model(adapted.eval())).score(prompts, tree)
+    fresh = load_backbone(hub_folders(name), dtype="float32", device="cpu")
+    before = _engine(fresh).score(prompts, tree)
+    merged = load_merged(fresh.model, tmp_path, device="cpu", dtype="float32")
+    after = torch.tensor(_engine(fresh.with_model(merged)).score(prompts, tree))
+    torch.testing.assert_close(after, torch.tensor(trained), **TOLERANCE)
+    assert (after - torch.tensor(before)).abs().max() > 0.01
