@@ -285,7 +285,7 @@ def _save_tokenizer(folder: Path, layout: HubLayout) -> dict[str, int]:
     tokenizer.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in special])
     tokenizer.add_tokens([AddedToken(t, normalized=False) for t in PLAIN])
     tokenizer.save(str(folder / "tokenizer.json"))
-    added = {token: tokenizer.token_to_id(token) for token in (*special, *PLAIN)}
+    added = {token: i for token, i in tokenizer.get_vocab().items() if token in (*special, *PLAIN)}
     flags = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False}
     _write(
         folder / "tokenizer_config.json",
@@ -293,7 +293,7 @@ def _save_tokenizer(folder: Path, layout: HubLayout) -> dict[str, int]:
             **{"add_bos_token": False, "add_prefix_space": False},
             "added_tokens_decoder": {
                 str(i): {"content": token, **flags, "special": token in special}
-                for token, i in added.items()
+                for token, i in sorted(added.items(), key=lambda entry: entry[1])
             },
             **{"additional_special_tokens": special[1:], "bos_token": None},
             "chat_template": layout.tokenizer_template,

@@ -107,6 +107,8 @@ def load_backbone(
     revision = version if version and _COMMIT.fullmatch(version) else "main"
     if not Path(source).is_dir():
         _ask_hub(name, revision)  # Before the imports, which take seconds.
+    elif not (Path(source) / "config.json").is_file():
+        raise _missing(name, "the folder has no config.json")
     from transformers import AutoConfig, PretrainedConfig
     from transformers.utils.logging import disable_progress_bar
 

@@ -19,6 +19,7 @@ from judging.errors import CustosError
 class _WithoutVideo:
     """Makes a processor of a tokenizer and an image processor alone."""
 
+    chat_template: str
     special_tokens: ClassVar[dict[str, str]]
     """Attribute of the processor to its token, for tokenizers that do not name it."""
 
