@@ -56,7 +56,7 @@ Everything is in runs/demo. What to do with your own answers:
 
   Grade them      custos grade --in answers.jsonl --out verdicts.jsonl
   Train on labels of your own: add "label": "Correct" or "Wrong" to the lines, then
-                  custos prep generic --source answers.jsonl --out data/mine
+                  custos prep table answers.jsonl --out data/mine
                   accelerate launch -m train.hieval_stage1 --config embedded/mine
   Serve           custos serve --judge mine=runs/mine
 

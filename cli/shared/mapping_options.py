@@ -28,12 +28,16 @@ Labels = Annotated[
     typer.Option(
         "--labels",
         help="THEIRS=OURS,...: read their label THEIRS as our label OURS, such as "
-        "right=Correct,wrong=Wrong. May be repeated.",
+        "right=Correct,wrong=Wrong. May be repeated. Default: the labels are ours, in any case.",
     ),
 ]
 Mapping = Annotated[
     Path | None,
-    typer.Option("--mapping", help="Read the mapping from this YAML file; options win over it."),
+    typer.Option(
+        "--mapping",
+        help="Read --map, --labels and the options below them from this YAML file; what is given "
+        "as an option wins. Default: none.",
+    ),
 ]
 Separator = Annotated[
     str | None,
@@ -46,13 +50,16 @@ ReferenceModeOption = Annotated[
     Literal["any", "all"] | None,
     typer.Option(
         "--reference-mode",
-        help="any: each reference alone is right; all: together they are the answer.",
+        help="any: each reference alone is right; all: together they are the answer. Default: "
+        "the row's, or all.",
     ),
 ]
 Task = Annotated[
     str | None, typer.Option("--task", help="Task of every row. Default: the row's, or hieval-qs.")
 ]
-Variant = Annotated[str | None, typer.Option("--variant", help="Variant of the task of every row.")]
+Variant = Annotated[
+    str | None, typer.Option("--variant", help="Variant of the task. Default: the row's, or plain.")
+]
 AllowDropped = Annotated[
     bool,
     typer.Option(

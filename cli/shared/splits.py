@@ -100,6 +100,8 @@ def _summary(splits: Splits) -> Table:
     for split in SPLITS:
         counts = Counter(example.label for example in splits[split])
         num_examples = len(splits[split])
-        shares = (f"{counts[label] / max(1, num_examples):.1%}" for label in labels)
+        shares = (
+            f"{counts[label]} ({counts[label] / max(1, num_examples):.1%})" for label in labels
+        )
         table.add_row(split, str(num_examples), *shares)
     return table

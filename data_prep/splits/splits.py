@@ -95,6 +95,15 @@ def split_examples(
     return {split: shuffled(members, seed) for split, members in splits.items()}
 
 
+def all_to_test(examples: Sequence[LabelledExample], seed: int = 0) -> Splits:
+    """Put all examples into the test split, in an order fixed by the seed, grouped by cluster."""
+    rows = (
+        example.model_copy(update={"split": "test", "group": cluster})
+        for example, cluster in zip(examples, cluster_examples(examples), strict=True)
+    )
+    return {**{split: [] for split in SPLITS}, "test": shuffled(rows, seed)}
+
+
 def split_beside_test(
     examples: Sequence[LabelledExample],
     test: Sequence[LabelledExample],

@@ -67,7 +67,7 @@ def follow(folder: Path, change: Callable[[str], str]) -> None:
 def check(folder: Path) -> None:
     manifest = json.loads((folder / "data/mine/manifest.json").read_text(encoding="utf-8"))
     assert sum(count_lines(path) for path in (folder / "data/mine").glob("*.jsonl")) == ROWS
-    assert manifest["command"].startswith("custos prep generic")
+    assert manifest["command"].startswith("custos prep table")
     card = (folder / "runs/mine/README.md").read_text(encoding="utf-8")
     assert "Measured on 4 held-out items" in card
     assert (folder / "runs/mine-report/report.md").is_file()
@@ -86,7 +86,7 @@ def test_the_table_of_splits_is_what_the_command_makes(tmp_path: Path) -> None:
     wanted: list[Block] = []
     for block in blocks(PAGE):
         wanted.append(block)
-        if "custos prep generic" in block.text:
+        if "custos prep table" in block.text:
             break
     for block in wanted:
         if block.title:

@@ -1,0 +1,106 @@
+"""A table of the user: read, shown, divided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from judging import CustosError
+from tests.cli.prep.made_up import SPLITS, own_rows, read, run, write_rows
+
+
+def test_generic_with_both_filters(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", own_rows(40))
+    verdicts = tmp_path / "verdicts.json"
+    # Each of two models finds everything Correct: the ten Wrong examples are contested, and two of
+    # these (0 and 20) have one-word responses.
+    verdicts.write_text(json.dumps({str(i): ["Correct", "Correct"] for i in range(40)}))
+    run(
+        *("table", source, "--out", tmp_path / "out", "--min-words", 3),
+        *("--verdicts", verdicts, "--disagreeing", 2, "--models", 2),
+    )
+    kept = {e.id for split in SPLITS for e in read(tmp_path / "out", split)}
+    assert kept == {"4", "8", "12", "16", "24", "28", "32", "36"}
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["left_out"] == {"bad_rows": 0, "filtered": 32}
+
+
+def test_unreadable_verdicts(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", own_rows(4))
+    with pytest.raises(CustosError, match="verdicts.json: cannot read the verdicts"):
+        run(
+            "table",
+            source,
+            "--out",
+            tmp_path,
+            "--verdicts",
+            tmp_path / "verdicts.json",
+        )
+
+
+SHEET = """\
+question,gold,answer,grade,model
+Who wrote Emma?,Jane Austen,It is by Jane Austen.,right,m1
+Who wrote Emma?,Jane Austen,Bronte,wrong,m2
+Who wrote Emma?,Jane Austen,Bronte,right,m2
+What are the primes below 4?,2;3,\x1b[31m2,partly,m1
+"""
+MAPPED = (
+    *("--map", "references=gold", "--map", "response=answer", "--map", "label=grade"),
+    *("--map", "metadata.answerer=model", "--labels", "right=Correct,partly=Partial"),
+)
+
+
+def test_a_sheet_is_shown_as_the_judge_sees_it(tmp_path: Path) -> None:
+    source = tmp_path / "labels.csv"
+    source.write_text(SHEET)
+    result = run("table", source, *MAPPED, "--out", tmp_path / "out", "--test", "all")
+    shown = result.stdout
+    assert "row 1: hieval-qs/plain/all, labelled Correct\n  Question: Who wrote Emma?" in shown
+    assert "Ground truth: 2; 3" in shown
+    assert "labels of hieval-qs/plain/all: Correct, Partial, Wrong" in shown
+    assert "responses: 6 to 21 characters, median 6" in shown
+    assert "1 rows repeat an earlier one\n1 equal rows have different labels" in shown
+    assert "\x1b" not in shown
+    assert [len(read(tmp_path / "out", split)) for split in SPLITS] == [0, 0, 0, 4]
+    [row] = [row for row in read(tmp_path / "out", "test") if row.label == "Partial"]
+    assert (row.id, row.source, row.metadata) == ("labels-4", "labels", {"answerer": "m1"})
+    source_of = json.loads((tmp_path / "out" / "manifest.json").read_text())["source"]
+    assert source_of["name"] == "labels.csv"
+    assert len(source_of["sha256"]) == 64
+    assert source_of["mapping"]["columns"]["references"] == "gold"
+
+
+def test_answers_to_a_question_stay_together(tmp_path: Path) -> None:
+    rows = [row | {"question": f"Item {i // 4}?"} for i, row in enumerate(own_rows(80))]
+    source = write_rows(tmp_path / "own.jsonl", rows)
+    result = run("table", source, "--out", tmp_path / "out", "--val", 8, "--cal", 8, "--test", "8")
+    assert "row 10: " in result.stdout
+    assert "row 11: " not in result.stdout
+    groups = [{row.question for row in read(tmp_path / "out", split)} for split in SPLITS]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 20
+
+
+def test_rows_that_cannot_be_used_stop_it_unless_allowed(tmp_path: Path) -> None:
+    rows = [*own_rows(20), *({"question": "no label"} for _ in range(25))]
+    source = write_rows(tmp_path / "own.jsonl", rows)
+    with pytest.raises(CustosError, match="25 of 45 rows cannot be used.*the first is row 21.*--a"):
+        run("table", source, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    result = run("table", source, "--out", tmp_path / "out", "--allow-dropped")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "skipped: 15 more bad rows"
+    assert "left out: 25 bad rows" in result.stdout
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "train.jsonl", own_rows(8))
+    with pytest.raises(CustosError, match="lies there and would be replaced"):
+        run("table", source, "--out", tmp_path)
+    with pytest.raises(CustosError, match="--test 'most': expected a share, a number, or all"):
+        run("table", source, "--out", tmp_path / "out", "--test", "most")
+    with pytest.raises(CustosError, match="no rows"):
+        run("table", write_rows(tmp_path / "empty.jsonl", []), "--out", tmp_path / "out")
