@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from cli.shared.bad_rows import show_dropped
 from cli.shared.command_line import command_line
@@ -58,6 +57,9 @@ def evaluate(
     zero_shot: Annotated[
         bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
     ] = True,
+    allow_failed: Annotated[
+        bool, typer.Option("--allow-failed", help="Exit with status 0 though rows failed.")
+    ] = False,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
@@ -71,14 +73,19 @@ def evaluate(
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
 
-    Writes report.json, report.md and pictures, and the files that custos compare reads.
+    Writes a page (report.html), the rows on which judge and people differ (disagreements.csv),
+    report.md, report.json and pictures, and the files that custos compare reads. The exit status is
+    1 if no row got a label, or if rows failed.
 
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
-    from evaluation.evaluate import evaluate_judge, summary_table
+    from evaluation.evaluate import evaluate_judge
     from evaluation.folder import save_evaluation
+    from evaluation.report.agreement_page import write_page
+    from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
     from evaluation.report.report import write_report
+    from evaluation.report.summary import summary_lines
     from judging.fingerprint import file_sha256
 
     in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
@@ -92,13 +99,18 @@ def evaluate(
         dataset_sha256=file_sha256(data) if data.is_file() else None,
         seed=seed,
     )
+    disagreements = find_disagreements(examples, verdicts)
     write_report(report, out)
+    write_page(report, disagreements, data.name, out)
+    write_disagreements(out, disagreements)
     save_evaluation(out, examples, verdicts)
-    Console(highlight=False, soft_wrap=True).print(summary_table(judge.name, report))
-    typer.echo(
-        f"{report['n']} items, {report['coverage']:.1%} scored, in {report['seconds']:.1f} s: "
-        f"{out / 'report.md'}"
-    )
+    for line in summary_lines(judge.name, report, disagreements):
+        typer.echo(line)
+    typer.echo(f"\nread {out / 'report.html'} or {out / 'report.md'}; rows: {out / FILE}")
+    failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
+    if failed and not allow_failed:
+        typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
+        raise typer.Exit(1)
 
 
 def read_examples(

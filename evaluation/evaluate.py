@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
-from evaluation.outcomes import full_label
-from evaluation.report.markdown import number, p_value, with_interval
+from evaluation.declared_labels import check_labels
 from evaluation.report.report import build_report
-from judging.errors import CustosError, FieldError
+from evaluation.seen_data import seen_data
+from evaluation.unscored import check_scored
+from judging.errors import CustosError
 from judging.judge import Judge
-from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts import before_calibration
 
@@ -42,13 +40,15 @@ def evaluate_judge(
         the order of the examples.
 
     Raises:
-        FieldError: If people gave a label that the judge cannot give: ``Partial`` to an example
-            with one reference, for a judge of alternatives.
+        CustosError: If people gave labels that the judge's rubrics do not declare (``Partial`` to
+            an example with one reference, for a judge of alternatives), or if no row got a label.
     """
     examples = [_resolved(judge, example) for example in examples]
+    check_labels(examples, f"judge '{judge.name}'")
     started = time.perf_counter()
     verdicts = grade_examples(judge, examples)
     seconds = time.perf_counter() - started
+    check_scored(verdicts)
     uncalibrated = None
     if judge.calibration:
         uncalibrated = [
@@ -66,32 +66,18 @@ def evaluate_judge(
         references=references,
         uncalibrated=uncalibrated,
         dataset_sha256=dataset_sha256,
+        seen=seen_data(judge.folder, dataset_sha256, examples),
         seed=seed,
     )
     return report, verdicts
 
 
 def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
-    """Return an example as the judge takes it; unchanged if the judge refuses it.
-
-    Raises:
-        FieldError: If people gave a label that the rubric does not have under which the judge takes
-            the example.
-    """
+    """Return an example as the judge takes it; unchanged if the judge refuses it."""
     try:
-        resolved = judge.resolve(example)
+        return judge.resolve(example)
     except CustosError:
         return example  # The verdict says why.
-    if resolved.reference_mode != example.reference_mode:
-        labels = get_task(resolved.task).labels(get_task(resolved.task).rubric(resolved))
-        if full_label(example) not in labels:
-            raise FieldError(
-                "label",
-                f"'{full_label(example)}' is not one of {', '.join(labels)}, which judge "
-                f"'{judge.name}' answers with under reference_mode '{resolved.reference_mode}'",
-                f"example '{example.id}'",
-            )
-    return resolved
 
 
 def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Verdict]:
@@ -104,19 +90,3 @@ def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Ve
     requests = [examples[i].request() for i in order]
     graded = zip(order, judge.grade(requests, progress=True), strict=True)
     return [verdict for _, verdict in sorted(graded, key=lambda pair: pair[0])]
-
-
-def summary_table(name: str, report: Mapping[str, Any]) -> Table:
-    """Return a table for the screen with the judge and its baselines, one row each."""
-    table = Table("", "accuracy", "kappa", "ece", "p (McNemar)")
-    rows = {name: report["metrics"], **report["baselines"]}
-    for row, measured in rows.items():
-        p = measured.get("mcnemar_p")
-        table.add_row(
-            row,
-            with_interval(measured["accuracy"]),
-            number(measured["kappa"]["value"]),
-            number(measured["ece"]["value"]),
-            "" if p is None else p_value(p),
-        )
-    return table

@@ -26,6 +26,14 @@ METRIC_NAMES = {
     "brier": "Brier score",
     "nll": "Negative log-likelihood",
 }
+ANNOTATOR_ROWS = {
+    "people": "first person and second person",
+    "judge_first": "judge and first person",
+    "judge_second": "judge and second person",
+    "second_minus_first": "judge: second person less first",
+    "judge_minus_second": "with the first person: judge less second person",
+}
+"""Names of the figures on two annotators, in reading order."""
 PAIR_NAMES = {
     "accuracy_ties_counted": "Accuracy, ties counted",
     "accuracy_ties_excluded": "Accuracy, people's ties excluded",
@@ -54,6 +62,7 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
         published={name: published_shares(name) for name in JUDGES_IN_REPORTS},
         pair_rows=_pair_rows(report["pairs"]) if report["pairs"] else [],
         metric_names=METRIC_NAMES,
+        annotator_rows=ANNOTATOR_ROWS,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.baselines import RULES, majority_verdicts, rule_verdicts
+from evaluation.cautions import cautions
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, mcnemar_p
@@ -23,7 +24,9 @@ from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
 from evaluation.ranking.agreement import rank_answerers
 from evaluation.report.markdown import render_markdown
+from evaluation.second_annotator import compare_annotators
 from evaluation.slices import slice_metrics
+from evaluation.unscored import unscored_reasons
 from judging.records import atomic_write, write_json
 from judging.types import LabelledExample, Verdict
 
@@ -39,6 +42,7 @@ def build_report(
     references: Mapping[str, Sequence[Verdict]] | None = None,
     uncalibrated: Sequence[Verdict] | None = None,
     dataset_sha256: str | None = None,
+    seen: Mapping[str, Any] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
@@ -56,6 +60,7 @@ def build_report(
         references: Other judges' verdicts on the same examples, by name, to set beside the rules.
         uncalibrated: The same judge's verdicts before calibration, to show what calibration does.
         dataset_sha256: Hash of the data file.
+        seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
         seed: Seed of the resamples.
         resamples: Number of resamples.
 
@@ -64,7 +69,8 @@ def build_report(
         ``report.json``.
 
     Raises:
-        CustosError: If there are no examples, or any verdicts do not line up with them.
+        CustosError: If there are no examples, people gave labels that are not declared, or any
+            verdicts do not line up with the examples.
     """
     rivals = {**_baseline_verdicts(examples), **(references or {})}
     before = [] if uncalibrated is None else [uncalibrated]
@@ -73,7 +79,7 @@ def build_report(
     total = TallyDraws.of(judge).total
     measured = measure(judge, resamples=resamples, seed=seed)
     answerers = [_answerer(example) for example in examples]
-    report = {
+    report: dict[str, Any] = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
         "coverage": measured["coverage"]["value"],
@@ -89,20 +95,24 @@ def build_report(
             name: _baseline(judge, gather(examples, rival, labels), resamples, seed)
             for name, rival in rivals.items()
         },
+        "second_annotator": compare_annotators(examples, verdicts, labels, resamples, seed),
         "answerer_ranking": rank_answerers(judge, answerers, resamples, seed),
         "calibration": _calibration(examples, judge, uncalibrated, labels),
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
+        "unscored": unscored_reasons(verdicts),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
         "needs_review": sum(verdict.needs_review for verdict in verdicts),
+        "judge_names": sorted({v.judge_name for v in verdicts if v.judge_name}),
         "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
         "dataset_sha256": dataset_sha256,
+        "seen_data": seen,
         "command": command,
         "seed": seed,
         "resamples": resamples,
         "versions": versions(),
     }
     cleaned: dict[str, Any] = without_nan(report)
-    return cleaned
+    return {**cleaned, "cautions": cautions(cleaned)}
 
 
 def write_report(report: dict[str, Any], out_dir: Path) -> None:

@@ -1,9 +1,7 @@
-"""Graded items as a page shows them, with thumbnails of their pictures."""
+"""Graded items as a page shows them."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +9,8 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import stored_verdicts
 from evaluation.outcomes import full_label
-from judging.errors import CustosError, FieldError
-from judging.scoring.prompts import read_image
+from judging.errors import FieldError
 
-THUMBNAIL_PIXELS = 480
-THUMBNAIL_QUALITY = 78
 NOT_SCORED = "not scored"
 REFERENCE_FIELDS = ("references", "reference", "ref_answer", "ground_truth", "answer")
 RESPONSE_FIELDS = ("response", "responses", "fact_response", "mind_response")
@@ -97,28 +92,6 @@ def _view(
             if note
         ),
     )
-
-
-def thumbnails(items: Sequence[ItemView]) -> dict[str, str]:
-    """Return small JPEGs of the items' pictures, as data URLs by source.
-
-    Pictures that cannot be read are left out. Web addresses are never fetched.
-    """
-    urls = {}
-    for source in dict.fromkeys(source for item in items for source in item.images):
-        try:
-            urls[source] = _thumbnail(source)
-        except CustosError:
-            continue
-    return urls
-
-
-def _thumbnail(source: str) -> str:
-    picture = read_image(source)
-    picture.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
-    buffer = io.BytesIO()
-    picture.save(buffer, "jpeg", quality=THUMBNAIL_QUALITY)
-    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def _images(row: Row, location: str) -> tuple[str, ...]:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from benchmarks.framework.base import Benchmark, ItemScore
 from benchmarks.framework.corrected_by_people import labels_of_both
 from benchmarks.framework.files import Row
-from benchmarks.framework.report.items import ItemView, thumbnails, view_items
+from benchmarks.framework.report.items import ItemView, view_items
 from benchmarks.framework.report.markdown import TEMPLATES
 from benchmarks.framework.report.report import interval_cells, model_sections, paper_tables
 from benchmarks.framework.tables import in_order
-
-MAX_ITEMS = 2000
-"""Most items on a page; a browser is slow to search more."""
+from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 
 
 def render_html(
@@ -39,17 +34,8 @@ def render_html(
         source: Name of the graded file.
         people: Items as people graded them.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_templates(TEMPLATES)
     environment.filters["cells"] = interval_cells
-    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
         benchmark=benchmark,
         source=source,
@@ -59,9 +45,6 @@ def render_html(
         charts=draw_charts(table.get("agreement")),
         **_item_browser(benchmark, rows, "models" in table, people),
         full_score=benchmark.full_score,
-        style=(TEMPLATES / "page.css").read_text(encoding="utf-8"),
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
@@ -83,7 +66,7 @@ def _item_browser(
         "num_items": len(rows),
         "facets": {name: facet_values(benchmark, items, name) for name in benchmark.facets},
         "verdicts": sorted({item.verdict for item in items}),
-        "images": thumbnails(items),
+        "images": thumbnails(source for item in items for source in item.images),
     }
 
 
@@ -137,17 +120,10 @@ def draw_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:
         return []
     from evaluation.report import plots
 
-    charts = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "chart.png"
-        plots.draw_confusion(agreement["confusion"], path)
-        charts.append({"title": "Judge against people", "url": _data_url(path)})
-        if agreement["calibration"]:
-            plots.draw_reliability(agreement["calibration"], path)
-            title = "Calibration of the judge's confidence"
-            charts.append({"title": title, "url": _data_url(path)})
+    confusion, calibration = agreement["confusion"], agreement["calibration"]
+    url = drawn_url(partial(plots.draw_confusion, confusion))
+    charts = [{"title": "Judge against people", "url": url}]
+    if calibration:
+        url = drawn_url(partial(plots.draw_reliability, calibration))
+        charts.append({"title": "Calibration of the judge's confidence", "url": url})
     return charts
-
-
-def _data_url(path: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

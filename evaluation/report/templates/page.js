@@ -16,7 +16,7 @@ function show() {
     item.hidden = !fits;
     count += fits;
   });
-  document.getElementById("count").textContent = `${count} of ${items.length} items`;
+  document.getElementById("count").textContent = `${count} of ${items.length}`;
 }
 
 function fill(item) {

@@ -1,0 +1,56 @@
+"""What a reader must know before the figures of a report: each in one plain sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+WIDE_INTERVAL = 0.2
+"""Width of an accuracy's interval from which nothing should be concluded."""
+
+
+def cautions(report: Mapping[str, Any]) -> list[str]:
+    """Return the cautions on a report, the weightiest first; none if all is well.
+
+    Args:
+        report: Report of ``build_report``, without its cautions.
+    """
+    return [
+        text for text in (_seen(report), _too_few(report), _left_out(report)) if text is not None
+    ]
+
+
+def _seen(report: Mapping[str, Any]) -> str | None:
+    seen = report["seen_data"]
+    if seen is None:
+        return None
+    advice = "the figures say nothing about new rows."
+    if seen["file"] is not None:
+        return f"The judge was {seen['file']} this very file: {advice}"
+    if seen["rows"]:
+        return (
+            f"The judge was trained on or chosen by the questions of {seen['rows']:,} of these "
+            f"{report['n']:,} rows: {advice}"
+        )
+    return None
+
+
+def _too_few(report: Mapping[str, Any]) -> str | None:
+    accuracy = report["metrics"]["accuracy"]
+    rows = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
+    if accuracy["low"] is None:
+        return f"No interval can be given for {rows} on one question: nothing can be concluded."
+    if accuracy["high"] - accuracy["low"] <= WIDE_INTERVAL:
+        return None
+    return (
+        f"{rows} on {report['questions']:,} question{'s' * (report['questions'] != 1)} are too few "
+        f"to conclude: the accuracy may lie anywhere from {accuracy['low']:.3f} to "
+        f"{accuracy['high']:.3f}."
+    )
+
+
+def _left_out(report: Mapping[str, Any]) -> str | None:
+    unscored = sum(reason["n"] for reason in report["unscored"])
+    if not unscored:
+        return None
+    return f"{unscored:,} of {report['n']:,} rows got no label and are in no figure but coverage."

@@ -1,0 +1,142 @@
+"""Rows on which the judge and people differ, the most confident verdicts first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.outcomes import check_aligned, full_label
+from evaluation.second_annotator import side_of_judge
+from judging.spreadsheets import write_spreadsheet
+from judging.types import LabelledExample, Verdict
+
+FILE = "disagreements.csv"
+BETWEEN_REFERENCES = "; "
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One row with the labels of people and of the judge."""
+
+    example: LabelledExample
+    verdict: Verdict
+
+    @property
+    def people(self) -> str:
+        """Return the first person's label."""
+        return full_label(self.example)
+
+    @property
+    def judge(self) -> str:
+        """Return the judge's label."""
+        return full_label(self.verdict)
+
+    @property
+    def confidence(self) -> float | None:
+        """Return the confidence in the judge's label; ``None`` if it gave none."""
+        if self.verdict.confidence is not None:
+            return self.verdict.confidence
+        return self.verdict.probabilities.get(self.judge)
+
+    @property
+    def sides_with(self) -> str:
+        """Return whom the judge sides with; empty without a second label."""
+        return side_of_judge(self.example, self.verdict)
+
+    @property
+    def pair(self) -> str:
+        """Return both labels as text: ``Wrong, judge Correct``."""
+        return f"people {self.people}, judge {self.judge}"
+
+
+def find_disagreements(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
+) -> list[Disagreement]:
+    """Return the rows on which the judge differs from a person, the most confident first.
+
+    Rows without a label of the judge are not among them. Rows of equal confidence keep their order.
+
+    Args:
+        examples: Examples with people's labels.
+        verdicts: The judge's verdicts, one per example in the same order.
+
+    Raises:
+        CustosError: If examples and verdicts do not line up.
+    """
+    check_aligned(examples, verdicts)
+    rows = [
+        Disagreement(example, verdict)
+        for example, verdict in zip(examples, verdicts, strict=True)
+        if verdict.label is not None
+        and (full_label(verdict) != full_label(example) or _differs_from_second(example, verdict))
+    ]
+    return sorted(rows, key=lambda row: 1.0 if row.confidence is None else -row.confidence)
+
+
+def _differs_from_second(example: LabelledExample, verdict: Verdict) -> bool:
+    return example.second_label is not None and full_label(verdict) != example.second_label
+
+
+def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> int:
+    """Write ``disagreements.csv``, with the caller's own columns at the end; return the rows.
+
+    Columns that no row fills are left out. A column of the caller that is called like one of ours
+    gets the name ``metadata.NAME``.
+    """
+    ours = [_our_cells(row) for row in disagreements]
+    always = ("id", "question", "references", "response", "label", "judge_label", "confidence")
+    columns = [
+        name
+        for name in (ours[0] if ours else always)
+        if name in always or any(cells[name] not in (None, "") for cells in ours)
+    ]
+    theirs = list(dict.fromkeys(name for row in disagreements for name in row.example.metadata))
+    header = [*columns, *(f"metadata.{name}" if name in columns else name for name in theirs)]
+    return write_spreadsheet(
+        folder / FILE,
+        header,
+        (
+            [
+                *(cells[name] for name in columns),
+                *(_as_cell(row.example.metadata.get(name)) for name in theirs),
+            ]
+            for row, cells in zip(disagreements, ours, strict=True)
+        ),
+    )
+
+
+def _our_cells(row: Disagreement) -> Mapping[str, object]:
+    example, verdict = row.example, row.verdict
+    is_pair = len(example.responses) > 1
+    return {
+        "id": example.id,
+        "question": example.question,
+        "choices": BETWEEN_REFERENCES.join(example.choices),
+        "references": BETWEEN_REFERENCES.join(example.references),
+        "response": "" if is_pair else example.response,
+        "response_a": example.responses[0] if is_pair else "",
+        "response_b": example.responses[1] if is_pair else "",
+        "images": BETWEEN_REFERENCES.join(_short_url(source) for source in example.images),
+        "label": row.people,
+        "second_label": example.second_label,
+        "judge_label": row.judge,
+        "sides_with": row.sides_with,
+        "confidence": row.confidence,
+        "critique": verdict.critique,
+        "message": verdict.message,
+        "judge": verdict.judge_name,
+        "rubric": verdict.rubric,
+    }
+
+
+def _short_url(source: str) -> str:
+    """Return a picture's name; of a data URL only the kind, because a cell cannot hold it."""
+    return source.partition(",")[0] if source.startswith("data:") else source
+
+
+def _as_cell(value: object) -> object:
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return value

@@ -1,0 +1,87 @@
+"""The report in lines of 80 columns, for the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.report.disagreements import Disagreement
+from evaluation.report.markdown import ANNOTATOR_ROWS, p_value, with_interval
+from evaluation.unscored import describe_reason
+
+WIDTH = 80
+NAME_WIDTH = 16
+MAX_PAIRS = 4
+
+
+def summary_lines(
+    name: str, report: Mapping[str, Any], disagreements: Sequence[Disagreement]
+) -> list[str]:
+    """Return the main figures: the judge beside others, a second person, and cautions.
+
+    No line but a caution or a reason is longer than ``WIDTH``.
+
+    Args:
+        name: Name of the judge.
+        report: Report of ``build_report``.
+        disagreements: Rows on which judge and people differ.
+    """
+    rows = {name: report["metrics"], **report["baselines"]}
+    lines = [
+        f"{report['n']:,} rows on {report['questions']:,} questions, "
+        f"{report['coverage']:.1%} with a label, in {report['seconds']:.1f} s",
+        "",
+        _line("judge", "scored", "accuracy", "kappa", "p"),
+        *(_judge_line(row, measured) for row, measured in rows.items()),
+    ]
+    if report["metrics"]["ece"]["value"] is not None:
+        ece = report["metrics"]["ece"]
+        lines += ["", f"calibration error {with_interval(ece)} on {ece['n']:,} rows"]
+    if report["second_annotator"]:
+        lines += ["", *_annotator_lines(report["second_annotator"])]
+    lines += ["", *_disagreement_lines(disagreements)]
+    lines += [f"caution: {text}" for text in report["cautions"]]
+    return lines + [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
+
+
+def _judge_line(name: str, measured: Mapping[str, Any]) -> str:
+    p = measured.get("mcnemar_p")
+    return _line(
+        _cut(name, NAME_WIDTH),
+        f"{measured['coverage']['value']:.0%} {measured['accuracy']['n']}",
+        with_interval(measured["accuracy"]),
+        with_interval(measured["kappa"]),
+        "" if p is None else p_value(p).replace("< 0", "<0"),
+    )
+
+
+def _line(name: str, scored: str, accuracy: str, kappa: str, p: str) -> str:
+    return f"{name:<{NAME_WIDTH}} {scored:>10} {accuracy:>20} {kappa:>22} {p:>7}".rstrip()
+
+
+def _annotator_lines(second: Mapping[str, Any]) -> list[str]:
+    width = 32
+    lines = [f"{'agreement, n ' + str(second['people']['accuracy']['n']):<{width}} "
+             f"{'accuracy':>22} {'kappa':>23}"]  # fmt: skip
+    for name, title in ANNOTATOR_ROWS.items():
+        measured = second[name]
+        accuracy, kappa = with_interval(measured["accuracy"]), with_interval(measured["kappa"])
+        lines.append(f"{_cut(title, width):<{width}} {accuracy:>22} {kappa:>23}")
+    return lines
+
+
+def _disagreement_lines(disagreements: Sequence[Disagreement]) -> list[str]:
+    counts: dict[str, int] = {}
+    for row in disagreements:
+        counts[row.pair] = counts.get(row.pair, 0) + 1
+    ranked = sorted(counts.items(), key=lambda pair: -pair[1])
+    lines = [f"{len(disagreements):,} disagreements"]
+    lines += [_cut(f"  {count:>6,}  {pair}", WIDTH) for pair, count in ranked[:MAX_PAIRS]]
+    if len(ranked) > MAX_PAIRS:
+        lines.append(f"  {sum(n for _, n in ranked[MAX_PAIRS:]):>6,}  others")
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= width else f"{plain[: width - 3]}..."
