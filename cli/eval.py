@@ -28,6 +28,7 @@ from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, Ke
 from data_prep.tables import dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow
+from evaluation.declared_labels import check_labels
 from judging import LabelledExample
 
 
@@ -101,12 +102,13 @@ def evaluate(
     )
     disagreements = find_disagreements(examples, verdicts)
     write_report(report, out)
-    write_page(report, disagreements, data.name, out)
+    page = write_page(report, disagreements, data.name, out)
     write_disagreements(out, disagreements)
     save_evaluation(out, examples, verdicts)
     for line in summary_lines(judge.name, report, disagreements):
         typer.echo(line)
-    typer.echo(f"\nread {out / 'report.html'} or {out / 'report.md'}; rows: {out / FILE}")
+    typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
+    typer.echo(f"disagreements: {out / FILE}")
     failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
@@ -128,6 +130,7 @@ def read_examples(
         example if example.id else example.model_copy(update={"id": str(row)})
         for row, example in rows
     ]
+    check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]

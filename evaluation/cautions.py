@@ -24,13 +24,12 @@ def _seen(report: Mapping[str, Any]) -> str | None:
     seen = report["seen_data"]
     if seen is None:
         return None
-    advice = "the figures say nothing about new rows."
     if seen["file"] is not None:
-        return f"The judge was {seen['file']} this very file: {advice}"
+        return f"The judge was {seen['file']} this very file: the figures say nothing of new rows."
     if seen["rows"]:
         return (
             f"The judge was trained on or chosen by the questions of {seen['rows']:,} of these "
-            f"{report['n']:,} rows: {advice}"
+            f"{report['n']:,} rows: measure it on questions that it has not seen."
         )
     return None
 

@@ -47,8 +47,10 @@ class Disagreement:
 
     @property
     def pair(self) -> str:
-        """Return both labels as text: ``Wrong, judge Correct``."""
-        return f"people {self.people}, judge {self.judge}"
+        """Return the labels as text: ``people Wrong, judge Correct``."""
+        second = self.example.second_label
+        both = self.people if second in (None, self.people) else f"{self.people} / {second}"
+        return f"people {both}, judge {self.judge}"
 
 
 def find_disagreements(

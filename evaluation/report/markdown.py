@@ -27,11 +27,11 @@ METRIC_NAMES = {
     "nll": "Negative log-likelihood",
 }
 ANNOTATOR_ROWS = {
-    "people": "first person and second person",
-    "judge_first": "judge and first person",
-    "judge_second": "judge and second person",
-    "second_minus_first": "judge: second person less first",
-    "judge_minus_second": "with the first person: judge less second person",
+    "people": "first person, second person",
+    "judge_first": "judge, first person",
+    "judge_second": "judge, second person",
+    "second_minus_first": "judge: second less first person",
+    "judge_minus_second": "first person: judge less second",
 }
 """Names of the figures on two annotators, in reading order."""
 PAIR_NAMES = {

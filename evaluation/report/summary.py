@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ def summary_lines(
 ) -> list[str]:
     """Return the main figures: the judge beside others, a second person, and cautions.
 
-    No line but a caution or a reason is longer than ``WIDTH``.
+    No line is longer than ``WIDTH``.
 
     Args:
         name: Name of the judge.
@@ -40,8 +41,11 @@ def summary_lines(
     if report["second_annotator"]:
         lines += ["", *_annotator_lines(report["second_annotator"])]
     lines += ["", *_disagreement_lines(disagreements)]
-    lines += [f"caution: {text}" for text in report["cautions"]]
-    return lines + [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
+    notes = [f"caution: {text}" for text in report["cautions"]]
+    notes += [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
+    for note in notes:
+        lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return lines
 
 
 def _judge_line(name: str, measured: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from evaluation.folder import load_evaluation
 from evaluation.report.report import build_report
-from judging import Judge, JudgeRequest, Verdict
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.card import JudgeCard
 from judging.fingerprint import file_sha256
 from judging.types import Pass
 from tests.serve.made_up import FakeJudge, row
@@ -21,10 +22,20 @@ class TrainedJudge(FakeJudge):
     def __init__(self) -> None:
         super().__init__("trained")
         there: Any = object()
-        self.card, self.calibration = there, there
+        self.calibration = there
+        self.card = JudgeCard(
+            backbone="untrained",
+            backbone_version="1",
+            tasks={"hieval-qs": ("plain/all",)},
+            instructions={},
+        )
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        """Surer before calibration."""
+        """Surer before calibration; refuses what its card does not name."""
+        try:
+            self.resolve(request)
+        except CustosError as error:
+            return Verdict.from_error(error, request)
         verdict = super().verdict_on(request, confidence)
         assert verdict.label
         [other] = set(verdict.probabilities) - {verdict.label}
@@ -99,14 +110,18 @@ def test_report_run_and_table(loaded: list[str], data: Path, tmp_path: Path) -> 
     assert [example.id for example in examples] == ["first", *map(str, range(2, 13))]
     assert [verdict.id for verdict in verdicts] == [example.id for example in examples]
 
-    rows = [line.split("│") for line in result.stdout.splitlines() if "│" in line]
-    table = {cells[1].strip(): [cell.strip() for cell in cells[2:-1]] for cells in rows}
-    assert table["trained"][0].startswith("0.833 [")
-    assert table["trained"][3] == ""
-    assert float(table["majority_label"][3]) == pytest.approx(
-        2 * (1 + 6 + 15) / 2**6
+    lines = result.stdout.splitlines()
+    assert max(len(line) for line in lines if str(out) not in line) <= 80
+    table = {line.split()[0]: line for line in lines if "[" in line}
+    assert " 100% 12 0.833 [" in table["trained"]
+    assert float(table["majority_label"].split()[-1]) == pytest.approx(
+        2 * (1 + 6 + 15) / 2**6, abs=1e-4
     )  # 4 against 2
-    assert str(out / "report.md") in result.stdout
+    assert "2 disagreements" in lines
+    assert "are too few to conclude" in " ".join(result.stdout.split())
+    for name in ("report.html", "report.md", "disagreements.csv"):
+        assert (out / name).is_file()
+        assert str(out / name) in result.stdout
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -187,35 +202,109 @@ def test_a_bad_row_stops_the_evaluation(
 def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loaded(
     loaded: list[str], data: Path, tmp_path: Path, limit: tuple[str, ...]
 ) -> None:
-    lines = [row(label="right"), row(label="Partial", reference_mode="any"), row(label="right")]
+    lines = [row(label="right"), row(label="false"), row(label="right")]
     data.write_text(data.read_text() + "\n".join(map(json.dumps, lines)))
     result = run(data, tmp_path / "out", *limit)
     assert result.exit_code != 0
     assert result.stderr.count("\n") == 1
-    assert f"{data}: 3 of 15 rows cannot be used" in result.stderr
-    assert "hieval-qs/plain/all has Correct, Partial, Wrong and not right (2)" in result.stderr
-    assert "hieval-qs/plain/any has Correct, Wrong and not Partial (1)" in result.stderr
-    assert "add --labels 'right=Correct,Partial=?'" in result.stderr
+    assert "right (2" in result.stderr
+    assert "false (1" in result.stderr
+    assert "Correct, Partial, Wrong" in result.stderr
+    assert "--labels right=Correct,false=Wrong" in result.stderr
     assert loaded == []
     assert not (tmp_path / "out").exists()
 
 
-def test_a_spreadsheet_with_other_columns_and_labels(
-    loaded: list[str], data: Path, tmp_path: Path
+@pytest.mark.usefixtures("no_pictures")
+def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
+    loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sheet = tmp_path / "labels.csv"
-    sheet.write_text(
-        "question,gold,model_answer,human_label\n1+1?,2,2,right\n1+2?,3,4,no\n,5,5,no\n"
-    )
-    columns = "references=gold response=model_answer label=human_label"
-    mapped = [word for pair in columns.split() for word in ("--map", pair)]
-    mapped += ["--labels", "right=Correct,no=Wrong"]
-    result = run(sheet, tmp_path / "out", *mapped)
-    assert result.exit_code == 2
-    assert "1 of 3 rows cannot be used; field 'question'" in result.stderr
-    assert loaded == []
-    result = run(sheet, tmp_path / "out", *mapped, "--allow-dropped")
+    judge = TrainedJudge()
+    assert judge.card is not None
+    judge.card = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
+    monkeypatch.setattr(Judge, "load", lambda source: judge)
+    data = tmp_path / "test.jsonl"
+    data.write_text(json.dumps(row(label="Partial")) + "\n")
+    result = run(data, tmp_path / "out")
+    assert result.exit_code != 0
+    assert "judge 'trained'" in result.stderr
+    assert "hieval-qs/plain/any does not declare 'Partial' (1 row" in result.stderr
+    assert judge.batches == []
+
+
+def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_report(
+    loaded: list[str], tmp_path: Path
+) -> None:
+    data = tmp_path / "test.jsonl"
+    lines = [row(label="Correct", variant="tolerance"), row("", label="Wrong", variant="tolerance")]
+    data.write_text("\n".join(map(json.dumps, lines)))
+    result = run(data, tmp_path / "out")
+    assert result.exit_code != 0
+    assert result.stderr.splitlines()[-1].startswith("error: no row got a label: 2 rows: ")
+    assert "was trained for" in result.stderr
+    assert not (tmp_path / "out").exists()
+    assert loaded == ["run"]  # Its backbone need not be measured beside nothing.
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize(("options", "code"), [((), 1), (("--allow-failed",), 0)])
+def test_failed_rows_are_named_and_fail_the_command(
+    loaded: list[str], data: Path, tmp_path: Path, options: tuple[str, ...], code: int
+) -> None:
+    line = json.dumps(row(label="Correct", variant="tolerance", id="odd"))
+    data.write_text(data.read_text() + line + "\n")
+    result = run(data, tmp_path / "out", *options)
+    assert result.exit_code == code
+    assert "was trained for" in " ".join(result.stdout.split())
+    assert "(id odd)" in result.stdout
+    [reason] = json.loads((tmp_path / "out" / "report.json").read_text())["unscored"]
+    assert (reason["n"], reason["ids"], reason["failed"]) == (1, ["odd"], True)
+    assert " 92% 12 " in result.stdout
+    assert ("error: 1 of 13 rows failed" in result.stderr) == bool(code)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_rows_of_the_judges_own_training_file_are_marked(
+    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = TrainedJudge()
+    judge.folder = tmp_path / "run"
+    judge.folder.mkdir()
+    recipe = {
+        "data": {"train": ["a.jsonl"]},
+        "provenance": {"data_sha256": {"a.jsonl": file_sha256(data)}},
+    }
+    (judge.folder / "recipe.yaml").write_text(json.dumps(recipe))
+    monkeypatch.setattr(Judge, "load", lambda source: judge)
+    result = run(data, tmp_path / "out", "--no-zero-shot")
+    text = "The judge was trained on this very file: the figures say nothing of new rows."
+    assert f"caution: {text}" in " ".join(result.stdout.split())
+    for name in ("report.md", "report.html"):
+        assert text in (tmp_path / "out" / name).read_text()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path: Path) -> None:
+    table = tmp_path / "labels.csv"
+    lines = ["question,references,response,label,other,answerer"]
+    for number in range(8):
+        label, other = ("right", "wrong") if number == 0 else ("right", "right")
+        lines.append(f"Which {number}?,Paris,Paris,{label},{other},ant")
+    table.write_text("\n".join(lines))
+    options = ("--map", "second_label=other", "--labels", "right=Correct,wrong=Wrong")
+    result = run(table, tmp_path / "out", *options)
     assert result.exit_code == 0, result.stderr
-    assert "skipped: " in result.stderr
-    examples, _ = load_evaluation(tmp_path / "out")
-    assert [example.label for example in examples] == ["Correct", "Wrong"]
+    lines = result.stdout.splitlines()
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["second_annotator"]["people"]["accuracy"]["value"] == 7 / 8
+    rows = (tmp_path / "out" / "disagreements.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert len(rows) == 2
+    assert "sides_with" in rows[0]
+    assert ",first," in rows[1]
+    assert rows[0].endswith(",answerer")
+
+    table.write_text(table.read_text().replace("wrong", "so-so"))
+    result = run(table, tmp_path / "out2", *options)
+    assert result.exit_code != 0
+    assert "so-so" in result.stderr

@@ -1,0 +1,123 @@
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from evaluation.report import agreement_page
+from evaluation.report.agreement_page import render_page, write_page
+from evaluation.report.disagreements import find_disagreements
+from evaluation.report.report import build_report
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
+
+HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\" ' & {{ 7*7 }}"
+
+
+class Tags(HTMLParser):
+    """The tags of a page with their attributes, and all of its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(examples: list[LabelledExample], verdicts: list[Verdict], source: str = "x.csv") -> str:
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x", resamples=20)
+    return render_page(report, find_disagreements(examples, verdicts), source)
+
+
+def test_the_page_holds_figures_and_every_disagreement(tmp_path: Path) -> None:
+    examples, verdicts = evaluation(unscored_every=9)
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x", resamples=20)
+    disagreements = find_disagreements(examples, verdicts)
+    path = write_page(report, disagreements, "labels.csv", tmp_path)
+    page = path.read_text(encoding="utf-8")
+    accuracy = report["metrics"]["accuracy"]
+    assert f'<p class="figure">{accuracy["value"]:.3f}</p>' in page
+    assert f"{accuracy['low']:.3f} to {accuracy['high']:.3f}, n = 160" in page
+    assert page.count('<details class="item"') == len(disagreements)
+    confidences = re.findall(r'<span class="id">(0\.\d{3})</span>', page)
+    assert confidences == sorted(confidences, reverse=True)
+    assert len(confidences) == len(disagreements)
+    assert "By answerer" in page
+    assert "20 failed: no label in the text" in page
+    for name in report["baselines"]:
+        assert f"<th>{name.replace('_', ' ')}</th>" in page
+    assert "nan" not in Tags(page).text.lower().split()
+
+
+def test_nothing_comes_from_elsewhere_and_only_our_script_may_run() -> None:
+    page = page_of(*evaluation())
+    tags = Tags(page).tags
+    policy = next(a["content"] for tag, a in tags if a.get("http-equiv")) or ""
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+    for tag, attributes in tags:
+        assert tag not in ("link", "iframe", "object", "a")
+        assert (attributes.get("src") or "data:").startswith("data:")
+        assert not any(name.startswith("on") for name in attributes)
+
+
+def test_hostile_texts_stay_texts() -> None:
+    hostile = example(
+        "Wrong",
+        id=HOSTILE,
+        question=HOSTILE,
+        references=(HOSTILE,),
+        responses=(HOSTILE,),
+        metadata={"answerer": HOSTILE, HOSTILE: [HOSTILE]},
+        images=(HOSTILE,),
+    )
+    verdict = scored("Correct", 0.9, id=HOSTILE, critique=HOSTILE, judge_name=HOSTILE)
+    failed = unscored("2").model_copy(update={"message": HOSTILE})
+    plain, other = page_of(*evaluation()), page_of([hostile, example(id="2")], [verdict, failed])
+    assert "<img src=x" not in other
+    assert other.count("<script") == plain.count("<script") == 2
+    assert HOSTILE in Tags(other).text
+    assert not any(name == "onerror" for _, a in Tags(other).tags for name in a)
+
+
+def test_labels_with_error_types_and_a_second_person() -> None:
+    examples, verdicts = typed_records()
+    second = [row.model_copy(update={"second_label": "Correct"}) for row in examples]
+    page = page_of(second, verdicts)
+    assert 'data-side="second"' in page
+    assert "first person, second person" in page
+    assert "Partial; Reasoning Error" in page
+
+
+def test_without_disagreements_the_script_still_finds_its_parts() -> None:
+    page = page_of([example()], [scored("Correct", 0.9)])
+    ids = {attributes.get("id") for _, attributes in Tags(page).tags}
+    assert {"filters", "search", "count", "images"} <= ids
+    assert "agree on every row" in page
+
+
+def test_a_long_table_shows_its_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement_page, "MAX_ITEMS", 3)
+    page = page_of(*evaluation())
+    assert page.count('<details class="item"') == 3
+    assert "This page shows the first 3." in page
+
+
+def test_pictures_travel_in_the_page(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (2000, 1000), "red").save(tmp_path / "a.png")
+    source = str(tmp_path / "a.png")
+    page = page_of([example("Wrong", images=(source,))], [scored("Correct", 0.9)])
+    assert f'data-image="{source}"' in page
+    assert "data:image/jpeg;base64," in page

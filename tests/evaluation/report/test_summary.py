@@ -1,0 +1,44 @@
+import pytest
+
+from evaluation.report.disagreements import find_disagreements
+from evaluation.report.report import build_report
+from evaluation.report.summary import WIDTH, summary_lines
+from tests.evaluation.made_up import evaluation, typed_records
+from tests.evaluation.test_second_annotator import with_second
+
+
+@pytest.mark.parametrize("make", [evaluation, typed_records, with_second])
+@pytest.mark.parametrize("name", ["qs", "a-judge-with-a-very-long-name" * 5, "[red]x\n\x1b[31m"])
+def test_every_line_fits_80_columns(make: object, name: str) -> None:
+    assert callable(make)
+    examples, verdicts = make()
+    seen = {"file": "trained on", "rows": 3}
+    report = build_report(examples, verdicts, seconds=1, command="", seen=seen, resamples=20)
+    lines = summary_lines(name, report, find_disagreements(examples, verdicts))
+    assert max(map(len, lines)) <= WIDTH
+    assert all(line.isprintable() for line in lines)
+    assert any("trained on this very file" in line for line in lines)
+
+
+def test_figures_have_an_interval_and_their_number() -> None:
+    examples, verdicts = evaluation(unscored_every=9)
+    report = build_report(examples, verdicts, seconds=1, command="", resamples=50)
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    accuracy = report["metrics"]["accuracy"]
+    figure = f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
+    assert any(line.startswith("qs ") and f"89% 160 {figure}" in line for line in lines)
+    assert any(line.startswith("calibration error 0.") and "160 rows" in line for line in lines)
+    assert "no label: 20 rows: no label in the text" in " ".join(lines)
+
+
+@pytest.mark.parametrize(("questions", "is_wide"), [(8, True), (200, False)])
+def test_too_few_rows_are_said_to_be_too_few(questions: int, is_wide: bool) -> None:
+    report = build_report(*evaluation(questions=questions), seconds=1, command="", resamples=200)
+    assert any("too few to conclude" in text for text in report["cautions"]) == is_wide
+    accuracy = report["metrics"]["accuracy"]
+    assert (accuracy["high"] - accuracy["low"] > 0.2) == is_wide
+
+
+def test_one_question_has_no_interval_to_conclude_from() -> None:
+    report = build_report(*evaluation(questions=1), seconds=1, command="", resamples=20)
+    assert any("o interval can be given" in t or "too few" in t for t in report["cautions"])
