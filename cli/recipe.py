@@ -1,17 +1,28 @@
-"""``custos recipe``: the training recipes of this installation, listed, shown and copied."""
+"""``custos recipe``: the training recipes of this installation and their keys."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.shared.columns import in_columns
 from judging.errors import CustosError
-from train.setup.recipe_files import find_recipe, read_header, recipe_names
+from train.setup.recipe_files import find_recipe, read_header, recipe_names, script_of
 
-app = typer.Typer(no_args_is_help=True, help="List, show and copy the recipes that train judges.")
+if TYPE_CHECKING:
+    from train.setup.recipe_keys import RecipeKey
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List, show and copy the recipes that train judges, and explain their keys.",
+)
 
 Name = Annotated[str, typer.Argument(help="Recipe of 'custos recipe list', or a file.")]
 
@@ -26,7 +37,7 @@ def list_recipes() -> None:
     rows = [(name, header.script, header.summary) for name, header in headers.items()]
     for line in in_columns([("recipe", "script", "what it is for"), *rows]):
         typer.echo(line)
-    typer.echo("\nTrain with one: accelerate launch -m train.SCRIPT --config RECIPE")
+    typer.echo("\nTrain with one: custos train RECIPE --train TABLE")
 
 
 @app.command()
@@ -36,6 +47,78 @@ def show(name: Name) -> None:
     Example: custos recipe show embedded/demo
     """
     typer.echo(find_recipe(name).read_text(encoding="utf-8"), nl=False)
+
+
+@app.command("keys")
+def explain_keys(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE] [KEY]...",
+            help="Only the keys of this recipe's script, or only these keys. Default: all keys.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+) -> None:
+    """Explain the keys of recipes: what each takes, its default, and what it does.
+
+    Example: custos recipe keys embedded/mine
+
+    Example: custos recipe keys optim.lr
+    """
+    from train.setup.recipe import read_values
+    from train.setup.recipe_keys import recipe_keys, recipe_model, script_names
+
+    first, *others = names or [""]
+    if first in recipe_names() or Path(first).is_file():
+        path = find_recipe(first)
+        scripts, wanted = [script_of(path, read_values(path))], others
+    else:
+        scripts, wanted = script_names(), names or []
+    keys = {key.name: key for script in scripts for key in recipe_keys(recipe_model(script))}
+    chosen = [keys[name] for name in _chosen(wanted, list(keys))]
+    if as_json:
+        rows = [{name: _plain(text) for name, text in key._asdict().items()} for key in chosen]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+        return
+    for section, members in groupby(chosen, lambda key: key.name.rpartition(".")[0]):
+        typer.echo(f"{section or 'the recipe'}:")
+        for key in members:
+            typer.echo(_explained(key))
+
+
+def _chosen(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the names of the keys and sections that are wanted, or all; sections together.
+
+    Raises:
+        CustosError: If there is no such key or section; the error has the nearest.
+    """
+    from train.setup.recipe import nearest_key
+
+    for text in wanted:
+        if not any(name == text or name.startswith(f"{text}.") for name in names):
+            raise CustosError(f"{text}: {nearest_key(text, names)}")
+    sections = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+    ordered = sorted(names, key=lambda name: sections.index(name.rpartition(".")[0]))
+    return [
+        name
+        for name in ordered
+        if not wanted or any(name == text or name.startswith(f"{text}.") for text in wanted)
+    ]
+
+
+def _explained(key: RecipeKey) -> str:
+    """Return the lines that explain a key, of at most 80 columns."""
+    default = key.default if key.default in ("required", "empty") else f"default {key.default}"
+    head = f"{key.name}: {_plain(key.value)}; {_plain(default)}"
+    lines = [*wrap(head, 78, initial_indent="  ", subsequent_indent="      ")]
+    lines += wrap(_plain(key.meaning), 80, initial_indent="      ", subsequent_indent="      ")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Return a text without Markdown's marks."""
+    return re.sub(r"\[(\w+)\]\(#\w+\)", r"\1", text).replace("`", "").replace("\\|", "|")
 
 
 @app.command()
@@ -52,7 +135,4 @@ def copy(
             target.write(recipe.read_text(encoding="utf-8"))
     except FileExistsError:
         raise CustosError(f"{file}: this file exists already; name another") from None
-    script = read_header(recipe).script
-    typer.echo(
-        f"{file} written; train with it: accelerate launch -m train.{script} --config {file}"
-    )
+    typer.echo(f"{file} written; train with it: custos train {file} --train TABLE")

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 
 from cli.tasks import describe, rubrics_in_words
-from docs.hooks.models import field_table, markdown
+from docs.hooks.models import field_table
+from judging.field_text import markdown
 from judging.tasks.base import TASKS
 from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 

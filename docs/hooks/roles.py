@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import griffe
 
-ROLE = re.compile(r":\w+:`~?([^`]+)`")
+from judging.field_text import ROLE
 
 
 class RolesAsCode(griffe.Extension):

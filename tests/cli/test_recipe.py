@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ def test_the_list_says_what_each_recipe_is_for() -> None:
     assert set(recipe_names()) <= set(by_name)
     assert "hieval_stage1" in by_name["embedded/demo"]
     assert "make demo" in by_name["embedded/demo"]
-    assert "accelerate launch -m train.SCRIPT --config RECIPE" in lines[-1]
+    assert "custos train RECIPE --train TABLE" in lines[-1]
 
 
 def test_a_recipe_is_shown_as_it_is() -> None:
@@ -30,7 +31,7 @@ def test_a_recipe_is_copied_and_never_over_another_file(tmp_path: Path) -> None:
     arguments = ["recipe", "copy", "hieval_stage1", str(target)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
-    assert f"accelerate launch -m train.hieval_stage1 --config {target}" in result.stdout
+    assert f"custos train {target} --train TABLE" in result.stdout
     assert target.read_bytes() == (RECIPES / "hieval_stage1.yaml").read_bytes()
     target.write_text("mine", encoding="utf-8")
     result = CliRunner().invoke(app, arguments)
@@ -52,3 +53,29 @@ def test_a_misspelt_name_brings_the_nearest(verb: str, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "embedded/deno: no such recipe; the nearest is 'embedded/demo'" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_key_of_a_recipe_is_explained_on_eighty_columns() -> None:
+    result = CliRunner().invoke(app, ["recipe", "keys"])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "`" not in result.stdout
+    assert lines.count("optim:") == 1
+    assert any(line.startswith("  optim.lr: number, > 0; required") for line in lines)
+    parsed = json.loads(CliRunner().invoke(app, ["recipe", "keys", "--json"]).stdout)
+    assert all(key["meaning"] and key["value"] and key["default"] for key in parsed)
+    assert {"loss.gamma", "loss.margin", "replay.rho"} <= {key["name"] for key in parsed}
+
+
+def test_keys_of_one_recipe_and_single_keys() -> None:
+    result = CliRunner().invoke(app, ["recipe", "keys", "embedded/mine", "loss", "--json"])
+    names = {key["name"] for key in json.loads(result.stdout)}
+    assert "loss.gamma" in names
+    assert "loss.margin" not in names
+    result = CliRunner().invoke(app, ["recipe", "keys", "optim.lr"])
+    assert "Highest learning rate" in result.stdout
+    assert "optim.epochs" not in result.stdout
+    result = CliRunner().invoke(app, ["recipe", "keys", "optim.lrr"])
+    assert result.exit_code != 0
+    assert "optim.lrr: no such key; the nearest is 'optim.lr'" in result.stderr

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from docs.hooks.commands import commands, option_names
-from docs.hooks.recipe_keys import recipe_models
 from experiments.__main__ import main, programs
 from judging.tasks import get_task
 from judging.types import JudgeRequest
@@ -22,6 +21,7 @@ from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.commands_in_text import commands_in, commands_of
 from tests.docs.markdown_pages import CURRENT_PAGES, ROOT, blocks, name_of, spans
 from train.setup.recipe_files import recipe_names
+from train.setup.recipe_keys import recipe_models
 
 COMMANDS = dict(commands())
 ROOMS = sorted(
