@@ -19,7 +19,9 @@ MAX_SMOKE_TOKENS = 24
 def backbone(
     name: Annotated[
         str,
-        typer.Argument(help="Backbone: embedded, a folder, or the hub id of a Qwen-VL checkpoint."),
+        typer.Argument(
+            help="embedded, a folder, or the name of a Qwen-VL model on the Hugging Face hub."
+        ),
     ] = "embedded",
     smoke: Annotated[
         bool, typer.Option("--smoke", help="Have the backbone answer one question.")
@@ -27,8 +29,8 @@ def backbone(
 ) -> None:
     """Fetch a backbone if it is missing, load it, and print what it is.
 
-    The embedded backbone is fetched and converted once. After that it is loaded from the cache
-    folder.
+    A backbone is the model that judges are trained on. The embedded one is fetched and converted
+    once, into the folder that the variable CUSTOS_CACHE names, or else into ~/.cache/custos.
 
     Example: custos backbone --smoke
     """

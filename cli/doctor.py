@@ -63,14 +63,14 @@ def doctor(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Check only this model. May be repeated. Default: all models of the service, and "
-            "all that benchmark scripts may ask for."
+            help="Check only this model, such as custos/qa or custos/qa@embedded-qs. May be "
+            "repeated. Default: all models of the service, and all that scripts may ask for."
         ),
     ] = None,
 ) -> None:
-    """Send every benchmark script's payload to a service and print what came back.
+    """Check that a service answers benchmark scripts, each under its own model name.
 
-    Each payload is sent twice, with a right and with a wrong response to a question of our own. The
+    For every script a prompt in its form is sent twice, with a right and with a wrong response. The
     outcome is 'ok' if both verdicts were right and in a form that the script can read, 'wrong' if
     one was not, 'refused' if an error came back, and 'not served' if no judge there takes the task.
 
@@ -84,7 +84,8 @@ def doctor(
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with httpx.Client(base_url=server.base_url, headers=headers, timeout=DEADLINE_S) as http:
         served = served_models(http, server)
-        names = model or sorted(served.keys() | contract_models())
+        names = model or model_names(served)
+        _check_names(names, served)
         checks = [check_model(http, name, served) for name in names]
     wide_console(markup=False).print(_table(checks))
     outcomes = {check.reply.outcome for check in checks}
@@ -113,6 +114,16 @@ def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
         raise CustosError(f"--url '{server.base_url}': no list of models ({error})") from None
 
 
+def model_names(served: Mapping[str, str]) -> list[str]:
+    """Return the names to check: aliases and names of scripts, and judges that need their name.
+
+    ``custos/qa@qs`` is left out if ``custos/qa`` asks the same judge.
+    """
+    by_shorter_names = {root for name, root in served.items() if name != root}
+    names = {name for name in served if name not in by_shorter_names}
+    return sorted(names | contract_models())
+
+
 def contract_models() -> set[str]:
     """Return the names of the models that benchmark scripts may ask for."""
     from serve.chat.contract import CHAT_CONTRACTS
@@ -135,6 +146,18 @@ def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Mod
             break
     milliseconds = 1000 * (time.perf_counter() - start) / num_calls
     return ModelCheck(name, contract.harness if contract else "free text", reply, milliseconds)
+
+
+def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
+    """Raise ``CustosError`` if a model is neither served nor that of a script."""
+    from serve.chat.models import nearest_model
+
+    known = served.keys() | contract_models()
+    for name in names:
+        if name not in known:
+            near = nearest_model(name, known)
+            hint = f"did you mean {near}" if near else f"there are {', '.join(sorted(known))}"
+            raise CustosError(f"--model '{name}': no such model; {hint}")
 
 
 def _replies(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[ChatReply]:

@@ -42,9 +42,10 @@ def load(
     ] = 5.0,
     seconds: Annotated[float, typer.Option(min=1.0, help="Seconds that the flood lasts.")] = 30.0,
 ) -> None:
-    """Measure a judge alone, behind the service, in a flood of requests, and behind a plain app.
+    """Measure how many rows a second a judge grades alone and behind custos serve.
 
-    Everything runs on this machine, one after another, over real sockets.
+    The rows are graded by the judge alone, behind the service, behind the service in a flood of
+    requests, and behind an app that grades one request at a time. Everything runs on this machine.
 
     Example: custos load --in data/evouna/test.jsonl --json runs/load.json
     """

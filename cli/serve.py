@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ import typer
 
 from cli.shared.command_line import read_assignments
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
+from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from judging import Judge
 
@@ -22,8 +23,8 @@ Judges = Annotated[
     list[str] | None,
     typer.Option(
         "--judge",
-        help="NAME=RUN, or RUN under its own name. RUN is a run folder, a shipped judge or a "
-        "backbone. May be repeated. Default: every shipped judge.",
+        help="Serve this judge: a run folder, a shipped judge, or a backbone for an untrained one. "
+        "NAME=RUN gives it another name. May be repeated. Default: every shipped judge.",
     ),
 ]
 KeyFile = Annotated[
@@ -45,8 +46,8 @@ Aliases = Annotated[
     list[str] | None,
     typer.Option(
         "--alias",
-        help="NAME=MODEL: answer chat clients that ask for NAME as MODEL, as in "
-        "gpt-4o=custos/qa. May be repeated. Default: none.",
+        help="NAME=MODEL: let scripts that can ask only for the model NAME get MODEL, as in "
+        "gpt-4o=custos/qa. custos doctor lists the models. May be repeated. Default: none.",
     ),
 ]
 
@@ -63,7 +64,10 @@ def serve(
     ] = False,
     image_hosts: ImageHosts = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Keep verdicts in this folder. Default: none are kept.")
+        Path | None,
+        typer.Option(
+            callback=in_known_folder, help="Keep verdicts in this folder. Default: none are kept."
+        ),
     ] = None,
     cache_mb: Annotated[
         int, typer.Option(min=1, help="Keep at most this many megabytes of verdicts.")
@@ -71,11 +75,14 @@ def serve(
     queue: Annotated[
         int,
         typer.Option(
-            min=1, help="Let at most this many requests wait; further ones are answered 429."
+            min=1, help="Let at most this many requests wait; answer others with an error (429)."
         ),
     ] = 512,
     deadline: Annotated[
-        float, typer.Option(min=0.1, help="Answer 504 to a request that took this many seconds.")
+        float,
+        typer.Option(
+            min=0.1, help="Answer with an error (504) what took longer than this many seconds."
+        ),
     ] = 120.0,
     aliases: Aliases = None,
     log_contents: Annotated[
@@ -86,12 +93,15 @@ def serve(
     key_env: KeyEnv = None,
     concurrency: Concurrency = 64,
 ) -> None:
-    """Answer POST /judge with verdicts. GET /judges lists the judges, GET /tasks their tasks.
+    """Serve judges over HTTP, with a page to try them in a browser.
+
+    Programs send requests to POST /judge and get verdicts. Scripts that ask a chat model can ask
+    POST /v1/chat/completions instead. The address and a call to try are printed once the judges are
+    loaded.
 
     Example: custos serve --judge qs=runs/qs --port 8000
     """
     from serve.app import create_app
-    from serve.examples import warm_up
     from serve.limits import Limits
     from serve.queue.service import Service
     from serve.queue.verdict_cache import VerdictCache
@@ -101,39 +111,46 @@ def serve(
     sources = named_sources(judges or default_judges(), engine)
     models = read_assignments(aliases, "--alias", "NAME=MODEL, every name once", once=True)
     keys = read_keys(api_key_file)
+    load = _loader(engine, base_url, api_key(key_env), concurrency, deadline)
     _start_log()
-    limits = Limits(queue_requests=queue, deadline_s=deadline)
-    service = Service(
-        limits=limits,
-        cache=VerdictCache(cache, cache_mb * 1_000_000) if cache else None,
-    )
-    remote_images = RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None
-
-    def load(source: str) -> Judge:
-        # Two tries and the wait between them fit into the time that a client waits.
-        wait = deadline / 3
-        settings = (engine, source, base_url, api_key(key_env), concurrency, wait)
-        judge = load_judge(*settings, tries=2, longest_wait=wait)
-        if engine == "tree":
-            warm_up(judge)
-        return judge
-
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
-        address = url(listener)
-        logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
+        limits = Limits(queue_requests=queue, deadline_s=deadline)
+        kept = VerdictCache(cache, cache_mb * 1_000_000) if cache else None
+        service = Service(limits=limits, cache=kept)
         app = create_app(
             service,
             keys=keys,
             aliases=models,
             only_local=not allow_open,
-            remote_images=remote_images,
+            remote_images=RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None,
             log_contents=log_contents,
         )
+        address = url(listener)
+        logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         run(
             *(app, service, listener),
             lambda: load_named_judges(sources, models, load),
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
         )
+
+
+def _loader(
+    engine: str, base_url: str | None, key: str, concurrency: int, deadline: float
+) -> Callable[[str], Judge]:
+    """Return a function that loads a judge and has it grade once, if its model runs here."""
+    from serve.examples import warm_up
+
+    # Two tries and the wait between them fit into the time that a client waits.
+    wait = deadline / 3
+
+    def load(source: str) -> Judge:
+        settings = (engine, source, base_url, key, concurrency, wait)
+        judge = load_judge(*settings, tries=2, longest_wait=wait)
+        if engine == "tree":
+            warm_up(judge)
+        return judge
+
+    return load
 
 
 def _start_log() -> None:

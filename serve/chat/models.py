@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from judging import CustosError, Judge
 from judging.best_judge import Familiarity, familiarity
@@ -46,7 +47,8 @@ class ModelNames:
         """
         model = _find(self._service.judges, self._aliases.get(name, name))
         if model is None:
-            raise ApiError(404, f"no model '{name[:200]}' here; see GET /v1/models", "model")
+            message = f"no model '{name[:200]}' here{self._hint(name)}; see GET /v1/models"
+            raise ApiError(404, message, "model")
         return model
 
     def items(self) -> Iterator[tuple[str, ChatModel]]:
@@ -54,6 +56,23 @@ class ModelNames:
         yield from _all_models(self._service.judges)
         for alias in self._aliases:
             yield alias, self.get(alias)
+
+    def _hint(self, name: str) -> str:
+        """Return which model a client may have meant."""
+        judge = name.removeprefix(PREFIX)
+        if judge in self._service.judges:
+            models = (each for each, model in self.items() if model.judge == judge)
+            model = next(models, "")
+            return f"; '{judge}' is a judge, and the model {model} asks it" if model else ""
+        near = nearest_model(name, [each for each, _ in self.items()])
+        return f"; did you mean '{near}'" if near else ""
+
+
+def nearest_model(name: str, known: Collection[str]) -> str | None:
+    """Return the known model that a name most likely stands for; ``None`` if it is like none."""
+    if PREFIX + name in known:
+        return PREFIX + name
+    return next(iter(get_close_matches(name, known, n=1)), None)
 
 
 def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> None:

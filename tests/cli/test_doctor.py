@@ -101,6 +101,13 @@ def test_another_judge_is_told_apart_by_its_verdicts_and_its_name() -> None:
         assert row(examine(address), "custos/qa")[2::3] == ["refused", "429 busy"]
 
 
+def test_an_unknown_model_names_the_nearest() -> None:
+    with serving_judges({"knowing": KnowingJudge()}) as address:
+        result = examine(address, "--model", "qa")
+        assert result.exit_code != 0
+        assert "--model 'qa': no such model; did you mean custos/qa" in result.stderr
+
+
 def test_nobody_there() -> None:
     result = examine("http://127.0.0.1:9")
     assert result.exit_code == 2

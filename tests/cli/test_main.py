@@ -96,3 +96,21 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert (process.returncode, errors) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "suggestion"),
+    [
+        ("gradee", "grade"),
+        ("task", "tasks"),
+        ("prep evona", "evouna"),
+        ("bench tabel", "table"),
+        ("serve --prot 80", "--port"),
+        ("grade --judeg x", "--judge"),
+        ("tasks --jsn", "--json"),
+    ],
+)
+def test_what_is_misspelt_suggests_the_nearest(command: str, suggestion: str) -> None:
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code != 0
+    assert suggestion in result.stderr.partition("Error")[2]

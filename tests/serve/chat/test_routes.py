@@ -200,9 +200,15 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
     with serving_judges(judges) as address, httpx.Client(base_url=address, timeout=20) as http:
         assert ask(http, qa("x"))["model"] == "custos/qa@one"
         assert ask(http, {**qa("x"), "model": "custos/qa@two"})["model"] == "custos/qa@two"
-        for name in ("custos/qa@pairs", "custos/charthal", "one", "custos/nothing", "qa"):
+        hints = {
+            "one": "'one' is a judge, and the model custos/compass-verifier asks it",
+            "qa": "did you mean 'custos/qa'",
+            "custos/qa@tow": "did you mean 'custos/qa@two'",
+        }
+        for name in (*hints, "custos/qa@pairs", "custos/charthal", "custos/nothing"):
             error = refused(http, {**qa("x"), "model": name}, 404)
             assert error["code"] == "model_not_found"
+            assert hints.get(name, "GET /v1/models") in error["message"]
         names = {item["id"] for item in http.get("/v1/models").json()["data"]}
         assert {"custos/qa", "custos/qa@one", "custos/qa@two", "custos/truthful-pair"} <= names
 

@@ -1,0 +1,80 @@
+"""Model names of benchmark scripts: page, contracts, service and doctor agree on them."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cli.doctor import contract_models, model_names
+from cli.tasks import describe
+from judging.card import SHIPPED, JudgeCard
+from judging.tasks import TASKS, task_names
+from serve.chat.contract import CHAT_CONTRACTS
+from serve.chat.models import ModelNames
+from serve.queue.service import Service
+from tests.serve.made_up import FakeJudge
+
+PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
+MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
+JUDGES = ("embedded-ea", "embedded-pair", "embedded-qs")
+
+
+def models_of(judges: dict[str, FakeJudge]) -> dict[str, str]:
+    """Return the names of GET /v1/models with the model that answers."""
+    return {name: model.name for name, model in ModelNames(Service(judges), {}).items()}
+
+
+def shipped() -> dict[str, FakeJudge]:
+    judges = {}
+    for name in JUDGES:
+        card = JudgeCard.model_validate_json((SHIPPED / name / "judge.json").read_bytes())
+        judges[name] = FakeJudge(name, tuple(card.tasks))
+        judges[name].card = card
+        calibration = json.loads((SHIPPED / name / "calibration.json").read_bytes())
+        known: Any = SimpleNamespace(rubrics=calibration["rubrics"])
+        judges[name].calibration = known
+    return judges
+
+
+def test_the_table_names_the_model_of_every_script() -> None:
+    table = [line for line in PAGE.splitlines() if line.startswith("| ")]
+    assert {name for line in table for name in MODEL.findall(line)} == set(CHAT_CONTRACTS.names())
+    assert contract_models() == {f"custos/{name}" for name in CHAT_CONTRACTS.names()}
+
+
+def test_every_contract_is_of_a_task_that_custos_tasks_shows() -> None:
+    shown = {describe(task).name for task in TASKS}
+    assert shown == set(task_names()) >= {contract.task for contract in CHAT_CONTRACTS}
+
+
+def test_an_untrained_model_answers_every_name_and_its_own() -> None:
+    names = set(models_of({"embedded": FakeJudge("embedded", task_names())}))
+    assert names == contract_models() | {"embedded"}
+
+
+def test_what_works_without_training_is_what_the_shipped_judges_answer() -> None:
+    _, _, section = PAGE.partition("### What works without training")
+    section = section.partition("\n### ")[0]
+    listed, _, others = section.partition("The other names")
+    models = models_of(shipped())
+    for item in listed.split("\n- ")[1:]:
+        judge = re.findall(r"`(embedded-[a-z]+)`", item)[0]
+        for name in MODEL.findall(item):
+            assert models[f"custos/{name}"] == f"custos/{name}@{judge}", item
+    answered = {name for name in models if "@" not in name}
+    assert answered == {f"custos/{name}" for name in MODEL.findall(listed)}
+    named = set(re.findall(r"`([a-z-]+)`", others))
+    unanswered = {contract.name for contract in CHAT_CONTRACTS} - {
+        name.removeprefix("custos/") for name in answered
+    }
+    assert unanswered - {"chartom"} <= named  # it is named by its task
+
+
+def test_the_doctor_asks_each_judge_once_under_each_name() -> None:
+    models = models_of(shipped())
+    names = model_names(models)
+    assert set(names) >= contract_models()
+    assert "custos/qa@embedded-ea" in names
+    assert "custos/qa@embedded-qs" not in names  # custos/qa asks it
+    assert {models[name] for name in names if name in models} == set(models.values())
