@@ -55,7 +55,6 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
         FieldError: If no judge takes the request, or there is no such task or variant.
     """
     task = get_task(request.task)
-    task.check(request)
     levels: dict[str, Familiarity] = {}
     refusals: list[CustosError] = []
     for name, judge in judges.items():

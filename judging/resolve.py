@@ -34,19 +34,37 @@ def resolve(
             message says what to change.
     """
     task = get_task(request.task)
-    task.check(request)
     if task.name not in tasks:
         raise FieldError(
             "task",
             f"judge '{judge}' was trained for {', '.join(tasks)}, not '{task.name}'; name a task "
             "that it knows, or another judge ('custos judges' lists them)",
         )
+    if request.variant not in task.variants:
+        known = ", ".join(_variants(task, card.tasks[task.name] if card else None))
+        hint = (
+            f"; the rubric '{request.variant}' follows from the other fields, see 'custos tasks "
+            f"{task.name}'"
+            if request.variant in task.rows_by_rubric()
+            else ""
+        )
+        raise FieldError("variant", f"'{request.variant}' is not one of {known}{hint}")
+    task.check(request)
     if card and task.rubric(request) not in card.tasks[task.name]:
         request = _under_known_rubric(request, task, judge, card.tasks[task.name])
     if request.mode:
         return request
     mode = card.trained_modes(task, task.rubric(request))[0] if card else "score"
     return request.model_copy(update={"mode": mode})
+
+
+def _variants(task: JudgeTask, rubrics: Sequence[str] | None) -> list[str]:
+    """Return the variants of a task that lead to one of some rubrics; ``None``: to any."""
+    rows = [
+        row for rubric, row in task.rows_by_rubric().items() if rubrics is None or rubric in rubrics
+    ]
+    taken = {JudgeRequest.model_validate(row).variant for row in rows}
+    return [variant for variant in task.variants if variant in taken]
 
 
 def _under_known_rubric(

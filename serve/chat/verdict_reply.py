@@ -92,11 +92,11 @@ def read_prompt(
         mode="critique" if _shows_critique(contract, wants_json=chat.wants_json) else None,
         seed=chat.seed or 0,
     )
-    (request,) = checked_requests([request], [""], service.limits, remote_images)
     try:
         request = service.judges[judge].resolve(request)
     except CustosError as error:
         raise refusal(error) from None
+    (request,) = checked_requests([request], [""], service.limits, remote_images)
     return ScriptPrompt(contract, layout, request, chat.wants_json, chat.text)
 
 

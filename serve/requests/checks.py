@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from judging import CustosError, JudgeRequest
 from judging.errors import FieldError
-from judging.tasks import get_task
 from serve.errors import ApiError
 from serve.limits import MAX_SEED, Limits
 from serve.requests.images import num_pixels
@@ -52,7 +51,7 @@ def checked_requests(
     limits: Limits,
     remote_images: RemoteImages | None,
 ) -> tuple[JudgeRequest, ...]:
-    """Check that requests suit their tasks, and that their texts and pictures are within limits.
+    """Check that the texts and pictures of requests are within limits.
 
     Args:
         requests: The requests of one call.
@@ -68,10 +67,6 @@ def checked_requests(
         ApiError: 422 naming the field.
     """
     for request, prefix in zip(requests, prefixes, strict=True):
-        try:
-            get_task(request.task).check(request)
-        except CustosError as error:
-            raise refusal(error, prefix) from None
         _check_texts(request, prefix, limits)
         if not 0 <= request.seed <= MAX_SEED:
             raise ApiError(422, f"expected 0 to {MAX_SEED}", f"{prefix}seed")

@@ -116,15 +116,14 @@ def _parse_rows(
         if judge and name and name != judge:
             message = f"'{name}' is named here and '{judge}' beside 'requests'; name one of them"
             raise ApiError(422, message, f"{prefix}judge")
-    requests = checked_requests(
-        [parse_request(row, prefix) for row, prefix in zip(rows, prefixes, strict=True)],
-        *(prefixes, service.limits, remote_images),
-    )
     resolved = [
-        _with_judge(request, name or judge, service, prefix)
-        for request, name, prefix in zip(requests, names, prefixes, strict=True)
+        _with_judge(parse_request(row, prefix), name or judge, service, prefix)
+        for row, name, prefix in zip(rows, names, prefixes, strict=True)
     ]
-    return tuple(request for request, _ in resolved), tuple(name for _, name in resolved)
+    requests = checked_requests(
+        [request for request, _ in resolved], prefixes, service.limits, remote_images
+    )
+    return requests, tuple(name for _, name in resolved)
 
 
 def _with_judge(

@@ -12,6 +12,7 @@ from judging.resolve import resolve
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Mode
 
+PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
 ANY, ALL = ("plain/any",), ("plain/all",)
 
 
@@ -77,6 +78,15 @@ def test_a_rubric_that_the_judge_was_not_trained_for(
     assert "\n" not in message
 
 
+def test_an_unknown_variant_lists_those_that_the_judge_takes() -> None:
+    with pytest.raises(FieldError, match="field 'variant': 'strict' is not one of plain$"):
+        taken(card(hieval_qs=ANY), variant="strict")
+    with pytest.raises(FieldError, match="'strict' is not one of plain, tolerance$"):
+        taken(None, variant="strict")
+    with pytest.raises(FieldError, match="not one of plain; the rubric 'reference' follows from"):
+        taken(card(truthful_pair=("plain", "reference")), **PAIR, variant="reference")
+
+
 def test_the_references_may_be_what_to_change() -> None:
     pair = {"task": "truthful-pair", "responses": ("a", "b")}
     with pytest.raises(FieldError, match="field 'references'.*give a reference"):
@@ -90,7 +100,6 @@ def test_a_task_that_the_judge_does_not_know() -> None:
         taken(card(hieval_qs=ANY), task="hieval-ea")
 
 
-PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
 TRAINED: dict[str, tuple[Mode, ...]] = {"truthful-pair/reference": ("score", "critique")}
 
 

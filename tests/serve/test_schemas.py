@@ -15,7 +15,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from judging.tasks import task_names
+from judging.card import SHIPPED, read_card, shipped_judges
+from judging.tasks import get_task, task_names
 from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -144,3 +145,39 @@ def test_tasks_come_with_a_schema_and_an_example_that_is_accepted() -> None:
             answer = client.post("/judge", json=task["example"])
             assert answer.status_code == 200, answer.text
             assert answer.json()["status"] == "scored"
+
+
+class Carded(FakeJudge):
+    """A judge that knows what a shipped judge knows."""
+
+    def __init__(self, name: str) -> None:
+        card = read_card(SHIPPED / name)
+        super().__init__(name, tuple(card.tasks))
+        self.card = card
+
+
+@pytest.mark.parametrize("untrained", [False, True])
+def test_listed_variants_and_rubrics_are_those_that_are_accepted(untrained: bool) -> None:
+    judges: dict[str, FakeJudge] = {name: Carded(name) for name in shipped_judges()}
+    if untrained:
+        judges["embedded"] = FakeJudge(tasks=task_names())
+    with TestClient(create_app(Service(judges))) as client:
+        entries = {entry["name"]: entry for entry in client.get("/tasks").json()["tasks"]}
+        for name, entry in entries.items():
+            task = get_task(name)
+            accepted = {
+                rubric: row
+                for rubric, row in task.rows_by_rubric().items()
+                if client.post("/judge", json=row).status_code == 200
+            }
+            # One reference serves both modes: what is not listed may be taken under another rubric.
+            assert set(entry["rubrics"]) <= set(accepted), name
+            variants = {row.get("variant", "plain") for row in accepted.values()}
+            assert variants == set(entry["variants"]) <= set(task.variants), name
+            assert entry["schema"]["properties"]["variant"]["enum"] == entry["variants"]
+            assert client.post("/judge", json=entry["example"]).status_code == 200, name
+            if untrained:
+                assert entry["variants"] == list(task.variants), "an untrained judge takes all"
+    assert set(entries) == (
+        set(task_names()) if untrained else {"hieval-ea", "hieval-qs", "truthful-pair"}
+    )
