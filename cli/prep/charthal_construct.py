@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.shared.bad_rows import show_skipped
+from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
+from cli.shared.mapping_options import AllowDropped
 from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import job_bar
 from cli.shared.server_options import (
@@ -24,7 +25,6 @@ from cli.shared.server_options import (
     api_key,
     prices,
 )
-from cli.shared.splits import Strict
 from cli.shared.tables import count_table
 from judging.errors import CustosError
 
@@ -67,7 +67,7 @@ def generate(
     ] = 4096,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,
-    strict: Strict = False,
+    allow_dropped: AllowDropped = False,
 ) -> None:
     """Sample charts and have a model write a question for every cell.
 
@@ -89,8 +89,8 @@ def generate(
         base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
     )
     bad_rows: list[str] = []
-    pool = load_charts(charts, None if strict else bad_rows)
-    show_skipped(bad_rows)
+    pool = load_charts(charts, bad_rows)
+    check_skipped(charts, bad_rows, allow_dropped=allow_dropped)
     price = prices(prompt_price, completion_price)
     with job_bar(price) as show:
         writer = ModelWriter(

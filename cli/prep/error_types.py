@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.bad_rows import show_skipped
+from cli.shared.bad_rows import check_skipped
+from cli.shared.mapping_options import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,
     Seed,
     SourceFile,
-    Strict,
     Val,
     held_out_shares,
     write_splits,
@@ -57,7 +57,7 @@ def error_types(
     seed: Seed = 0,
     val: Val = 0.05,
     cal: Cal = 0.07,
-    strict: Strict = False,
+    allow_dropped: AllowDropped = False,
 ) -> None:
     """Balance error types for training, and test on hard and new cases 60 to 40 of every type.
 
@@ -69,8 +69,8 @@ def error_types(
     --seen data/qs/train.jsonl --seen data/qs/val.jsonl --seen data/qs/cal.jsonl --out data/ea
     """
     bad_rows: list[str] = []
-    examples = load_generic(source, None if strict else bad_rows)
-    show_skipped(bad_rows)
+    examples = load_generic(source, bad_rows)
+    check_skipped(source, bad_rows, allow_dropped=allow_dropped)
     hard_rows = load_generic(hard)
     seen_rows = [row for path in seen or () for row in load_generic(path)]
     test, others = hard_and_new_test(examples, hard_rows, seen_rows, test_per_type, seed)

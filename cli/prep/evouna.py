@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from cli.shared.mapping_options import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,
     Seed,
     SourceFile,
-    Strict,
     Test,
     Val,
     held_out_shares,
@@ -24,13 +24,15 @@ def evouna(
     val: Val = 0.05,
     cal: Cal = 0.07,
     test: Test = 0.12,
-    strict: Strict = False,
+    allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare EVOUNA: answers of five systems to open questions, judged right or wrong by people.
 
     Example: custos prep evouna --source NQ.json --out data/evouna
     """
     bad_rows: list[str] = []
-    examples = load_evouna(source, None if strict else bad_rows)
+    examples = load_evouna(source, bad_rows)
     held_out = held_out_shares(val, cal, test)
-    split_and_write(examples, out, describe_file(source), held_out, seed, bad_rows)
+    split_and_write(
+        examples, out, describe_file(source), held_out, seed, bad_rows, allow_dropped=allow_dropped
+    )

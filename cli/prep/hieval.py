@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cli.shared.command_line import read_assignments
 from cli.shared.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
+from cli.shared.mapping_options import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,
     Seed,
-    Strict,
     Test,
     Val,
     held_out_shares,
     split_and_write,
 )
 from data_prep.sources.hieval import Columns, load_hieval
-from data_prep.sources.hub import HubOptions, is_hub_id
+from data_prep.sources.hub import HubOptions, is_hub_id, split_files
 from data_prep.splits.manifest import describe_file
+from judging.records import ROW_SUFFIXES
 from judging.types import parse_record
 
 
@@ -30,7 +31,8 @@ def hieval(
     source: Annotated[
         str,
         typer.Option(
-            help="Read this JSONL, JSON or Parquet file, or this hub data set (owner/name)."
+            help="Read this CSV, TSV, JSONL, JSON or Parquet file, this folder of a hub data set, "
+            "or this hub data set (owner/name)."
         ),
     ],
     out: Out,
@@ -76,7 +78,7 @@ def hieval(
     val: Val = 0.05,
     cal: Cal = 0.07,
     test: Test = 0.12,
-    strict: Strict = False,
+    allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare responses labelled Correct, Partial or Wrong, from a file or the Hugging Face hub.
 
@@ -90,13 +92,15 @@ def hieval(
         variant=variant,
         hub=HubOptions(hub_split, hub_config, hub_revision),
         image_folder=out / "images",
-        bad_rows=None if strict else bad_rows,
+        bad_rows=bad_rows,
     )
     on_hub = {"name": source, "split": hub_split, "config": hub_config, "revision": hub_revision}
-    described = on_hub if is_hub_id(source) else describe_file(Path(source))
+    described = on_hub if is_hub_id(source) else _describe(Path(source), hub_split)
     kept = filter_examples(examples, min_words, verdicts, disagreeing, models)
     held_out, num_filtered = held_out_shares(val, cal, test), len(examples) - len(kept)
-    split_and_write(kept, out, described, held_out, seed, bad_rows, num_filtered)
+    split_and_write(
+        kept, out, described, held_out, seed, bad_rows, num_filtered, allow_dropped=allow_dropped
+    )
 
 
 def _columns(
@@ -113,3 +117,11 @@ def _columns(
         "separator": separator,
     }
     return parse_record(Columns, fields, "--field, --label")
+
+
+def _describe(source: Path, split: str) -> dict[str, Any]:
+    """Return name and content hashes of a file or of the files of a split in a folder."""
+    if source.is_file():
+        return dict(describe_file(source))
+    files = split_files(source, split, ROW_SUFFIXES)
+    return {"name": source.name, "split": split, "files": [describe_file(path) for path in files]}

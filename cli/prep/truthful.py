@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.mapping_options import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,
     Seed,
     SourceFile,
-    Strict,
     Test,
     Val,
     held_out_shares,
@@ -36,7 +36,7 @@ def truthful(
     val: Val = 0.05,
     cal: Cal = 0.07,
     test: Test = 0.12,
-    strict: Strict = False,
+    allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare judged pairs in the public format: chat messages with image marks, and images.
 
@@ -52,8 +52,8 @@ def truthful(
     }
     headings = parse_record(Headings, texts, "headings")
     bad_rows: list[str] = []
-    examples = load_conversations(
-        source, headings, image_folder=out / "images", bad_rows=None if strict else bad_rows
-    )
+    examples = load_conversations(source, headings, image_folder=out / "images", bad_rows=bad_rows)
     held_out = held_out_shares(val, cal, test)
-    split_and_write(examples, out, describe_file(source), held_out, seed, bad_rows)
+    split_and_write(
+        examples, out, describe_file(source), held_out, seed, bad_rows, allow_dropped=allow_dropped
+    )

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from data_prep.tables.reader import BadRow
+from judging.errors import CustosError
 from judging.records import atomic_write
 
 MAX_BAD_ROWS_SHOWN = 10
@@ -29,6 +30,20 @@ def show_skipped(messages: Sequence[str]) -> None:
         typer.echo(f"skipped: {message}", err=True)
     if len(messages) > MAX_BAD_ROWS_SHOWN:
         typer.echo(f"skipped: {len(messages) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
+
+
+def check_skipped(source: Path | str, messages: Sequence[str], *, allow_dropped: bool) -> None:
+    """Print why rows were skipped.
+
+    Raises:
+        CustosError: If there are such rows and this is not allowed.
+    """
+    if messages and not allow_dropped:
+        raise CustosError(
+            f"{source}: {len(messages)} rows cannot be used (the first: {messages[0]}); "
+            "--allow-dropped leaves them out"
+        )
+    show_skipped(messages)
 
 
 def show_dropped(bad_rows: Mapping[int, BadRow]) -> None:

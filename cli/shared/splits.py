@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.shared.bad_rows import show_skipped
+from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
 from cli.shared.output_folders import in_known_folder
 from data_prep.splits.manifest import write_prepared
@@ -38,7 +38,6 @@ Cal = Annotated[
 Test = Annotated[
     float, typer.Option(help="Size of the test split: a share below 1, or so many examples.")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad row.")]
 
 
 def held_out_shares(val: float, cal: float, test: float) -> HeldOut:
@@ -54,9 +53,11 @@ def split_and_write(
     seed: int,
     bad_rows: Sequence[str],
     num_filtered: int = 0,
+    *,
+    allow_dropped: bool,
 ) -> None:
-    """Report bad rows, then split the examples and write them."""
-    show_skipped(bad_rows)
+    """Split the examples and write them; stop at bad rows unless they may be left out."""
+    check_skipped(source["name"], bad_rows, allow_dropped=allow_dropped)
     left_out = {"bad_rows": len(bad_rows), "filtered": num_filtered}
     write_splits(split_examples(examples, held_out, seed), out, source, held_out, seed, left_out)
 

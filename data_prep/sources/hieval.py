@@ -7,17 +7,18 @@ type of error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
+from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from data_prep.sources.images import image_names
+from judging.csv_rows import row_location
 from judging.errors import CustosError, FieldError
-from judging.records import read_rows
+from judging.records import ROW_SUFFIXES, read_rows
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, parse_record
@@ -77,10 +78,11 @@ def load_hieval(
     """Read labelled responses from a local file or a data set on the Hugging Face hub.
 
     Args:
-        source: JSONL, JSON or Parquet file, or a hub id (``owner/name``). A local file wins.
+        source: CSV, TSV, JSONL, JSON or Parquet file; a folder of a hub data set; or a hub id
+            (``owner/name``). What is here wins over the hub.
         columns: Which column holds which field.
         variant: Variant of the task that the labels follow (the tolerance for numbers).
-        hub: Part of the data set to load; only used for a hub id.
+        hub: Part of the data set to load; of a folder only the split counts.
         image_folder: Where to save images that come as bytes.
         bad_rows: List that errors of rows are added to; ``None`` raises the first error.
 
@@ -93,18 +95,14 @@ def load_hieval(
             bad row when ``bad_rows`` is ``None``, naming source, row and field.
     """
     columns = columns or Columns()
-    if is_hub_id(source):
-        folder, rows = Path.cwd(), hub_rows(str(source), hub or HubOptions())
-    else:
-        folder, rows = Path(source).parent, read_rows(Path(source))
+    folder, rows = _located_rows(source, hub or HubOptions())
     reader = _RowReader(columns, folder, image_folder)
     name = Path(source).stem
     examples: list[LabelledExample] = []
     filled_columns: set[str] = set()
-    for number, row in rows:
-        location = f"{source} row {number}"
+    for row_id, location, row in rows:
         try:
-            defaults = {"id": f"{name}-{number}", "variant": variant, "source": name}
+            defaults = {"id": row_id, "variant": variant, "source": name}
             fields = defaults | reader.fields(row, location)
             examples.append(parse_record(LabelledExample, fields, location))
             filled_columns |= row.keys()
@@ -116,6 +114,23 @@ def load_hieval(
     if examples and empty_columns:
         raise CustosError(f"{source}: column '{empty_columns[0]}' is missing or empty in every row")
     return examples
+
+
+def _located_rows(
+    source: Path | str, hub: HubOptions
+) -> tuple[Path, Iterator[tuple[str, str, Any]]]:
+    """Return the folder that pictures are relative to, and each row with an id and its place."""
+    path = Path(source)
+    if is_hub_id(source):
+        rows = hub_rows(str(source), hub)
+        return Path.cwd(), ((f"{path.stem}-{n}", f"{source} row {n}", row) for n, row in rows)
+    files = split_files(path, hub.split, ROW_SUFFIXES) if path.is_dir() else [path]
+    located = (
+        (f"{file.stem}-{n}", row_location(file, n), row)
+        for file in files
+        for n, row in read_rows(file)
+    )
+    return path if path.is_dir() else path.parent, located
 
 
 @dataclass(frozen=True)

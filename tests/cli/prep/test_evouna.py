@@ -29,9 +29,9 @@ def test_evouna(tmp_path: Path) -> None:
     rows[50]["judge_fid"] = "yes"
     source = tmp_path / "nq.json"
     source.write_text(json.dumps(rows), encoding="utf-8")
-    result = run("evouna", "--source", source, "--out", tmp_path / "out")
+    result = run("evouna", "--source", source, "--out", tmp_path / "out", "--allow-dropped")
     assert "nq.json row 51: field 'judge_fid'" in result.stderr
-    assert re.search(r"test\s.*60\s.*75\.0%\s.*25\.0%", result.stdout)
+    assert re.search(r"test\s.*60\s.*75\.0%\)\s.*25\.0%\)", result.stdout)
     assert {split: len(read(tmp_path / "out", split)) for split in SPLITS} == {
         "train": 375,
         "val": 25,
@@ -41,9 +41,9 @@ def test_evouna(tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["source"]["name"] == "nq.json"
     assert manifest["left_out"]["bad_rows"] == 1
-    with pytest.raises(CustosError, match="row 51: field 'judge_fid'"):
-        run("evouna", "--source", source, "--out", tmp_path / "strict", "--strict")
-    assert not (tmp_path / "strict").exists()
+    with pytest.raises(CustosError, match="1 rows cannot be used .*row 51: field 'judge_fid'"):
+        run("evouna", "--source", source, "--out", tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
 
 
 @needs_published("evouna/NQ.json")

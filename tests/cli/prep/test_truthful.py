@@ -28,7 +28,8 @@ def test_truthful(tmp_path: Path) -> None:
 
     source = tmp_path / "judge.json"
     source.write_text(json.dumps([*(row(i) for i in range(40)), row(40, "Ask:")]))
-    result = run("truthful", "--source", source, "--out", tmp_path / "out", "--test", 10)
+    options = ("--test", 10, "--allow-dropped")
+    result = run("truthful", "--source", source, "--out", tmp_path / "out", *options)
     assert result.exit_code == 0, result.output
     assert (
         "judge.json row 41: field 'messages': heading '[[Question]]' occurs 0 times"
@@ -43,7 +44,7 @@ def test_truthful(tmp_path: Path) -> None:
     assert (first[1].label, first[1].critique) == ("A", "A is right.")
 
     result = run(
-        *("truthful", "--source", source, "--out", tmp_path / "strict", "--strict"),
+        *("truthful", "--source", source, "--out", tmp_path / "refused"),
         *("--question", "Ask:"),
     )
     assert result.exit_code == 2
