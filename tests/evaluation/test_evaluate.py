@@ -1,0 +1,67 @@
+"""A judge that is measured on rows which it takes under another reference mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from evaluation.evaluate import evaluate_judge
+from judging import Judge, JudgeRequest, LabelledExample, Verdict
+from judging.card import JudgeCard
+from judging.errors import CustosError, FieldError
+
+
+class Alternatives(Judge):
+    """A judge that was trained for alternatives alone, and looks for the reference."""
+
+    def __init__(self) -> None:
+        self.name = "alternatives"
+        self.folder = self.calibration = None
+        self.card = JudgeCard(
+            backbone="b", backbone_version="b", tasks={"hieval-qs": ("plain/any",)}, instructions={}
+        )
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        for request in requests:
+            try:
+                mode = self.resolve(request).reference_mode
+            except FieldError as error:
+                yield Verdict.from_error(error, request)
+                continue
+            label = "Correct" if request.references[0] in request.response else "Wrong"
+            yield Verdict(id=request.id, status="scored", label=label, rubric=f"plain/{mode}")
+
+
+def example(number: int, response: str, label: str, *references: str) -> LabelledExample:
+    return LabelledExample(
+        id=str(number),
+        question=f"Question {number}?",
+        references=references or ("Rome",),
+        responses=(response,),
+        label=label,
+    )
+
+
+def test_one_reference_is_measured_under_the_rubric_that_the_judge_knows() -> None:
+    examples = [example(1, "Rome", "Correct"), example(2, "Oslo", "Wrong")]
+    report, verdicts = evaluate_judge(Alternatives(), examples, command="x", zero_shot=False)
+    assert [verdict.rubric for verdict in verdicts] == ["plain/any"] * 2
+    assert report["metrics"]["accuracy"]["value"] == 1
+    assert set(report["per_class"]) == {"Correct", "Wrong"}
+
+
+def test_a_label_that_this_rubric_does_not_have_is_refused() -> None:
+    examples = [example(1, "Rome", "Correct"), example(2, "Rome or Oslo", "Partial")]
+    with pytest.raises(CustosError, match="judge 'alternatives'.*Partial"):
+        evaluate_judge(Alternatives(), examples, command="x", zero_shot=False)
+
+
+def test_several_references_stay_an_answer_set() -> None:
+    examples = [example(1, "Rome", "Correct"), example(2, "Oslo", "Partial", "Oslo", "Rome")]
+    report, verdicts = evaluate_judge(Alternatives(), examples, command="x", zero_shot=False)
+    assert "judge 'alternatives' was trained for hieval-qs under plain/any" in str(
+        verdicts[1].message
+    )
+    assert report["coverage"] == 0.5
