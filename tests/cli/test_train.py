@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,8 +83,8 @@ def test_a_bad_label_is_named_by_its_row(folder: Path) -> None:
     rows = [*examples(16), example(16, label="Corect"), *examples(3, 17)]
     write_split(folder / "bad.jsonl", rows)
     error = _fails(folder, "tiny.yaml", "--train", "bad.jsonl")
-    assert "labels Corect (1) are none of hieval-qs" in error
-    assert "--labels Corect=" in error
+    assert error.startswith("error: bad.jsonl: 1 of 20 rows cannot be used; ")
+    assert "not Corect (1); add --labels 'Corect=" in error
     assert not (folder / "runs").exists()
 
 
@@ -91,6 +93,53 @@ def test_mistakes_before_training(folder: Path) -> None:
     assert "hieval-qs: training for a task needs rows; give --train" in _fails(folder, "hieval-qs")
     assert "--test needs --train" in _fails(folder, "tiny.yaml", "--test", "rows.jsonl")
     assert "no such recipe" in _fails(folder, "tinny", "--train", "rows.jsonl")
+
+
+def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
+    table = "gold,answer,question,label\n"
+    table += "".join(
+        f"green,{'green' if i % 3 else 'brown'},River {i}?,{i % 3}\n" for i in range(30)
+    )
+    (folder / "mine.csv").write_text(table, encoding="utf-8")
+    options = ("--map", "references=gold", "--map", "response=answer", "--reference-mode", "any")
+    words = ("--labels", "1=Correct,2=Correct,0=Wrong")
+    error = _fails(folder, "tiny.yaml", "--train", "mine.csv", *options, *words, "optim.lrr=1")
+    assert "field 'optim.lrr': no such key; the nearest is 'optim.lr'" in error
+    manifest = folder / "runs" / "tiny" / "data" / "manifest.json"
+    mapping = json.loads(manifest.read_text(encoding="utf-8"))["source"]["mapping"]
+    assert mapping["columns"] == {"references": "gold", "response": "answer"}
+    assert mapping["labels"]["0"] == "Wrong"
+
+
+def test_an_error_in_two_processes_is_one_line(folder: Path) -> None:
+    arguments = ("--train", "rows.jsonl", "--processes", "2", f"backbone={folder}/none")
+    done = _train(folder, "tiny.yaml", *arguments)
+    assert done.returncode == 1
+    assert done.stdout.count("\n") == 1, "how the rows divide"
+    assert done.stderr.startswith(f"error: backbone '{folder}/none' cannot be loaded")
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_ctrl_c_says_where_the_same_command_goes_on(folder: Path) -> None:
+    arguments = ("tiny.yaml", "--train", "rows.jsonl", "optim.epochs=10000", "run.save_every=5")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "train", *arguments],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not any((folder / "runs" / "tiny").glob("checkpoint-*")):
+        assert time.monotonic() < deadline, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=60)[1].strip()
+    assert process.returncode == 130
+    last = max(int(path.name[-6:]) for path in (folder / "runs" / "tiny").glob("checkpoint-*"))
+    assert error.startswith(f"stopped at step {last}; the same command goes on from there: custos")
+    assert "\n" not in error
 
 
 def test_rows_of_others_are_never_replaced(folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-from judging.errors import CustosError, errors_at
+from judging.errors import errors_at
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
@@ -176,26 +176,19 @@ class StepPlan:
     """The micro-batches of every optimizer step of a run.
 
     Rows are shuffled by seed and epoch alone, so the order survives a resume and is the same on
-    every process. Rows that do not fill a step at the end of an epoch are left out.
+    every process. Rows that do not fill a step at the end of an epoch are left out, unless the
+    whole epoch does not fill one: then it is one step.
 
     Args:
         rows: Training rows.
         optim: Epochs, batch sizes, and whether questions stay together.
         seed: Any integer.
-
-    Raises:
-        CustosError: If the rows do not fill one step.
     """
 
     def __init__(self, rows: Rows, optim: OptimSection, seed: int) -> None:
         self.rows, self.optim, self.seed = rows, optim, seed
         # Epochs of whole questions may differ by some steps: windows end where a question does.
         self._epoch_ends = list(accumulate(len(self.epoch(e)) for e in range(optim.epochs)))
-        if self._epoch_ends[-1] == 0:
-            raise CustosError(
-                f"{len(rows)} training rows do not fill one step of "
-                f"optim.batch_size={optim.batch_size}"
-            )
         self.total_steps = min(self._epoch_ends[-1], optim.max_steps or 10**12)
         self._cached: tuple[int, list[list[MicroBatch]]] = (-1, [])
 
@@ -220,6 +213,8 @@ class StepPlan:
                 micro_batches += [ordered[i : i + size] for i in range(0, len(ordered), size)]
         order.shuffle(micro_batches)
         per_step = self.optim.batch_size // size
+        if len(micro_batches) < per_step:
+            return [micro_batches]
         return [
             micro_batches[i : i + per_step]
             for i in range(0, len(micro_batches) - per_step + 1, per_step)

@@ -62,8 +62,7 @@ class Trainer:
         identity: What the result depends on; a folder that holds another run is not resumed.
 
     Raises:
-        CustosError: If the rows do not fill one step, or a step has fewer micro-batches than there
-            are processes.
+        CustosError: If a step has fewer micro-batches than there are processes.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Trainer:
         self.accelerator, self.identity = accelerator, identity
         self.progress = Progress()
         self.plan = StepPlan(rows.train, optim, run.seed)
-        _check_processes(recipe, accelerator.num_processes)
+        _check_processes(recipe, self.plan, accelerator.num_processes)
         if run.gradient_checkpointing:
             backbone.model.activation_checkpointing_enable()
             # With gradients of inputs, backpropagation would run through the frozen vision tower.
@@ -110,6 +109,7 @@ class Trainer:
             CustosError: If the folder holds another run, or the loss is not finite.
         """
         run, total_steps = self.recipe.run, self.plan.total_steps
+        eval_every, save_every = run.steps_between(total_steps)
         self.resume()
         with self.tracker.running(self.progress.step):
             self._describe_start()
@@ -123,9 +123,9 @@ class Trainer:
                 self.tracker.advance(step)
                 if step % run.log_every == 0 or last:
                     self._log_loss()
-                if step % run.eval_every == 0 or last:
+                if step % eval_every == 0 or last:
                     self.validate()
-                if step % run.save_every == 0 or last:
+                if step % save_every == 0 or last:
                     self.save()
         return self.progress
 
@@ -239,7 +239,7 @@ class Trainer:
         self.tracker.detail(self.objective.describe_target(row, tokenizer))
 
 
-def _check_processes(recipe: Recipe, processes: int) -> None:
+def _check_processes(recipe: Recipe, plan: StepPlan, processes: int) -> None:
     optim = recipe.optim
     per_step = optim.batch_size // optim.micro_batch_size
     if per_step < processes:  # an idle process would leave the others waiting
@@ -248,6 +248,10 @@ def _check_processes(recipe: Recipe, processes: int) -> None:
             f"{optim.batch_size} holds {per_step} micro-batches of "
             f"optim.micro_batch_size={optim.micro_batch_size}: "
             f"fewer than the {processes} processes",
+        )
+    if len(plan.micro_batches(0)) < processes:
+        raise CustosError(
+            f"{len(plan.rows)} training rows are too few for {processes} processes; use fewer"
         )
 
 

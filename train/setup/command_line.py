@@ -110,7 +110,7 @@ def known_error(error: Exception) -> str | None:
             "run.gradient_checkpointing=true"
         )
     if isinstance(error, SafetensorError):  # a full disk, a damaged file
-        return text
+        return f"{RUN_LOG.folder or 'run folder'}: {text}"
     return None
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from data_prep.tables.mapping import TableMapping
+from data_prep.tables.mapping import TableMapping, read_mapping
 from judging.errors import CustosError
 from judging.tasks import task_names
-from judging.types import Split
+from judging.types import Split, parse_record
 from train.setup.held_out import DATA_FOLDER, WrittenData, write_run_data
 from train.setup.processes import run_script
 from train.setup.recipe import OptimSection, Recipe, parse_recipe, read_values
@@ -92,13 +93,15 @@ class TrainingRun:
         wanted = HELD_OUT[:1] if script == REWARD_SCRIPT else HELD_OUT
         held_out = tuple(s for s in wanted if s not in files and s not in no_file)
         if files:
+            if mapping == TableMapping():
+                mapping = _recipe_mapping(path, values)
             used = [split for split in ("train", *HELD_OUT) if split in (*files, *held_out)]
             data = {split: str(output / DATA_FOLDER / f"{split}.jsonl") for split in used}
             given = [f"data={json.dumps(data)}", *given]
         return cls(
             script,
             path,
-            (*given, *keys),
+            (*given, *keys, *(["data.mapping=null"] if files else [])),
             output,
             files,
             mapping if name is None or mapping.task else _with_task(mapping, recipe),
@@ -171,6 +174,14 @@ def _find(recipe: str, of_task: str | None) -> Path:
             "'custos recipe list' and 'custos tasks' name all"
         )
     return find_recipe(of_task or recipe)
+
+
+def _recipe_mapping(path: Path, values: Mapping[str, Any]) -> TableMapping:
+    """Return the mapping that a recipe has under ``data.mapping``, or one that maps nothing."""
+    mapping = (values.get("data") or {}).get("mapping") or {}
+    if isinstance(mapping, str):
+        return read_mapping(Path(mapping))
+    return parse_record(TableMapping, mapping, f"{path}: data.mapping")
 
 
 def _with_task(mapping: TableMapping, task: str) -> TableMapping:

@@ -135,10 +135,15 @@ class RunSection(Section):
     """Most tokens of one response; longer ones lose their middle."""
     log_every: int = Field(default=10, gt=0)
     """Steps between two lines of loss and speed."""
-    eval_every: int = Field(default=100, gt=0)
-    """Steps between two validations."""
-    save_every: int = Field(default=100, gt=0)
-    """Steps between two checkpoints."""
+    eval_every: int | None = Field(default=None, gt=0)
+    """Steps between two validations. None: a tenth of the run, at most 100."""
+    save_every: int | None = Field(default=None, gt=0)
+    """Steps between two checkpoints. None: a tenth of the run, at most 100."""
+
+    def steps_between(self, total_steps: int) -> tuple[int, int]:
+        """Return the steps between two validations and those between two checkpoints."""
+        tenth = max(1, min(100, total_steps // 10))
+        return self.eval_every or tenth, self.save_every or tenth
 
     @property
     def dtype(self) -> Dtype:

@@ -68,6 +68,7 @@ class WarmupTrainer:
         history: list[dict[str, Any]] = state["history"] if state else []
         step = int(state["step"]) if state else 0
         losses: list[Tensor] = []
+        eval_every, save_every = run.steps_between(self.total_steps)
         tracker = Tracker(folder, self.total_steps, self.optim.batch_size, unit="pictures")
         with tracker.running(step):
             while step < self.total_steps:
@@ -79,11 +80,11 @@ class WarmupTrainer:
                     loss = torch.stack(losses).mean().item()
                     tracker.log_loss(step, loss, self.learning_rate(step - 1))
                     losses = []
-                if step % run.eval_every == 0 or last:
+                if step % eval_every == 0 or last:
                     with tracker.validating():
                         history.append({"step": step, **self.model.measure(self.held_out)})
                         self._report(tracker, history[-1])
-                if step % run.save_every == 0 or last:
+                if step % save_every == 0 or last:
                     progress = {"history": history}
                     save_checkpoint(
                         folder, step, self.model, self.optimizer, progress, self.identity
