@@ -116,6 +116,15 @@ def run_folder(source: str) -> Path | None:
     return None
 
 
+def shipped_judges_of(task: str) -> list[str]:
+    """Return the names of the shipped judges that were trained for a task."""
+    return [
+        name
+        for name in shipped_judges()
+        if task in json.loads((SHIPPED / name / CARD_FILE).read_text(encoding="utf-8"))["tasks"]
+    ]
+
+
 def shipped_judges() -> list[str]:
     """Return the names of the judges that come with custos, in alphabetical order."""
     return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))

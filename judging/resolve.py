@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from judging.card import JudgeCard
+from judging.card import JudgeCard, shipped_judges_of
 from judging.errors import FieldError
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, ReferenceMode
@@ -37,8 +37,9 @@ def resolve(
     if task.name not in tasks:
         raise FieldError(
             "task",
-            f"judge '{judge}' was trained for {', '.join(tasks)}, not '{task.name}'; name a task "
-            "that it knows, or another judge ('custos judges' lists them)",
+            f"judge '{judge}' was trained for {', '.join(tasks)}, not '{task.name}'; set task to "
+            f"'{tasks[0]}' (--task {tasks[0]}), or take a judge of '{task.name}' (--judge "
+            f"{' or '.join(shipped_judges_of(task.name)) or 'embedded, the untrained model'})",
         )
     if request.variant not in task.variants:
         known = ", ".join(_variants(task, card.tasks[task.name] if card else None))
@@ -76,24 +77,33 @@ def _under_known_rubric(
         FieldError: If it has no reference or several, or the judge does not know the rubric in
             either mode.
     """
-    if len(request.references) == 1:
-        for mode in REFERENCE_MODES:
-            in_mode = request.model_copy(update={"reference_mode": mode})
-            if task.rubric(in_mode) in rubrics:
-                return in_mode
+    if known := _in_known_mode(request, task, rubrics):
+        return known
     field, change = next(
         (
             (field, change)
             for field, change, changed in _changes(request, task)
-            if task.rubric(changed) in rubrics
+            if task.rubric(changed) in rubrics or _in_known_mode(changed, task, rubrics)
         ),
         ("variant", "change the variant"),
     )
     raise FieldError(
         field,
         f"judge '{judge}' was trained for {task.name} under {', '.join(rubrics)}, not "
-        f"{task.rubric(request)}; {change}, or name another judge ('custos judges' lists them)",
+        f"{task.rubric(request)}; {change}, or take another judge ('custos tasks {task.name}')",
     )
+
+
+def _in_known_mode(request: RequestT, task: JudgeTask, rubrics: Sequence[str]) -> RequestT | None:
+    """Return a request with one reference in the reference mode that leads to one of some rubrics.
+
+    Return ``None`` if neither does, or there is not just one reference.
+    """
+    for mode in REFERENCE_MODES if len(request.references) == 1 else ():
+        in_mode = request.model_copy(update={"reference_mode": mode})
+        if task.rubric(in_mode) in rubrics:
+            return in_mode
+    return None
 
 
 def _changes(request: JudgeRequest, task: JudgeTask) -> Iterator[tuple[str, str, JudgeRequest]]:

@@ -58,6 +58,7 @@ def test_an_omitted_reference_mode_works_with_one_reference() -> None:
     [
         (ANY, {"references": ("r", "s")}, "reference_mode", "set reference_mode to 'any' (--ref"),
         (ALL, {"variant": "tolerance"}, "variant", "set variant to 'plain', or"),
+        (ANY, {"variant": "tolerance"}, "variant", "set variant to 'plain', or"),
         (
             ANY,
             {"variant": "tolerance", "references": ("r", "s")},
@@ -96,8 +97,14 @@ def test_the_references_may_be_what_to_change() -> None:
 
 
 def test_a_task_that_the_judge_does_not_know() -> None:
-    with pytest.raises(FieldError, match="'mine' was trained for hieval-qs, not 'hieval-ea'"):
+    with pytest.raises(FieldError, match="'mine' was trained for hieval-qs, not 'hieval-ea'") as no:
         taken(card(hieval_qs=ANY), task="hieval-ea")
+    assert no.value.message.endswith(
+        "; set task to 'hieval-qs' (--task hieval-qs), or take a judge of 'hieval-ea' (--judge "
+        "embedded-ea)"
+    )
+    with pytest.raises(FieldError, match=r"\(--judge embedded, the untrained model\)$"):
+        taken(card(hieval_qs=ANY), task="charthal")
 
 
 TRAINED: dict[str, tuple[Mode, ...]] = {"truthful-pair/reference": ("score", "critique")}
