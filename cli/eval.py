@@ -87,19 +87,24 @@ def evaluate(
     from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
     from evaluation.report.report import write_report
     from evaluation.report.summary import summary_lines
+    from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
     in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
     examples = read_examples(data, in_table, allow_dropped, limit, seed)
     judge = load_judge(engine, run, base_url, api_key(key_env), concurrency, deadline)
-    report, verdicts = evaluate_judge(
-        judge,
-        examples,
-        command=command_line(),
-        zero_shot=zero_shot and engine == "tree",  # A server's weights may not be here.
-        dataset_sha256=file_sha256(data) if data.is_file() else None,
-        seed=seed,
-    )
+    try:
+        report, verdicts = evaluate_judge(
+            judge,
+            examples,
+            command=command_line(),
+            zero_shot=zero_shot and engine == "tree",  # A server's weights may not be here.
+            dataset_sha256=file_sha256(data) if data.is_file() else None,
+            seed=seed,
+        )
+    except NothingScored as error:
+        typer.echo(f"error: {data}: {error}", err=True)
+        raise typer.Exit(1) from None
     disagreements = find_disagreements(examples, verdicts)
     write_report(report, out)
     page = write_page(report, disagreements, data.name, out)

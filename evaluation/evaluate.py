@@ -41,7 +41,8 @@ def evaluate_judge(
 
     Raises:
         CustosError: If people gave labels that the judge's rubrics do not declare (``Partial`` to
-            an example with one reference, for a judge of alternatives), or if no row got a label.
+            an example with one reference, for a judge of alternatives).
+        NothingScored: If no row got a label.
     """
     examples = [_resolved(judge, example) for example in examples]
     check_labels(examples, f"judge '{judge.name}'")

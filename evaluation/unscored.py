@@ -14,6 +14,10 @@ MAX_REASONS = 10
 MAX_IDS = 5
 
 
+class NothingScored(CustosError):
+    """An evaluation in which no row got a label."""
+
+
 def unscored_reasons(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Count the verdicts without a label by their reason, the most frequent first.
 
@@ -42,10 +46,10 @@ def unscored_reasons(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
 
 
 def check_scored(verdicts: Sequence[Verdict]) -> None:
-    """Raise ``CustosError`` with all reasons if no verdict holds a label."""
+    """Raise ``NothingScored`` with all reasons if no verdict holds a label."""
     if verdicts and all(verdict.label is None for verdict in verdicts):
         reasons = unscored_reasons(verdicts)
-        raise CustosError(f"no row got a label: {'; '.join(map(describe_reason, reasons))}")
+        raise NothingScored(f"no row got a label: {'; '.join(map(describe_reason, reasons))}")
 
 
 def describe_reason(reason: Mapping[str, Any]) -> str:

@@ -50,10 +50,10 @@ def check_dropped(
     if not bad_rows or (allow_dropped and num_good):
         return
     parts = [f"{len(bad_rows)} of {len(bad_rows) + num_good} rows cannot be used"]
-    errors = [row.error for row in bad_rows.values()]
-    if unknown := [error for error in errors if isinstance(error, UnknownLabel)]:
+    unknown = {n: row.error for n, row in bad_rows.items() if isinstance(row.error, UnknownLabel)}
+    if unknown:
         parts.append(describe_unknown(unknown))
-    others = {n: row for n, row in bad_rows.items() if not isinstance(row.error, UnknownLabel)}
+    others = {n: row for n, row in bad_rows.items() if n not in unknown}
     if others:
         rows_by_reason: dict[str, list[int]] = {}
         for number, row in others.items():

@@ -84,22 +84,31 @@ def with_our_labels(
     return example.model_copy(update=changes)
 
 
-def describe_unknown(errors: Sequence[UnknownLabel]) -> str:
-    """Return the labels that tasks do not have, with counts, those they have, and the remedy."""
-    by_rubric: dict[str, list[UnknownLabel]] = {}
-    for error in errors:
-        by_rubric.setdefault(error.rubric, []).append(error)
-    clauses = [
-        f"{rubric} has {', '.join(of_rubric[0].labels)} and not "
-        + count_labels(Counter(_short(error.label) for error in of_rubric))
-        for rubric, of_rubric in by_rubric.items()
+def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
+    """Return the labels that tasks do not have, those they have, and the remedy.
+
+    Args:
+        errors: Row number to the error; every label is named with its count and its first row.
+    """
+    by_rubric: dict[str, dict[int, UnknownLabel]] = {}
+    for row, error in errors.items():
+        by_rubric.setdefault(error.rubric, {})[row] = error
+    clauses = []
+    for rubric, of_rubric in by_rubric.items():
+        names = {row: _short(error.label) for row, error in of_rubric.items()}
+        first_rows = {name: row for row, name in reversed(names.items())}
+        labels = next(iter(of_rubric.values())).labels
+        counts = count_labels(Counter(names.values()), first_rows)
+        clauses.append(f"{rubric} has {', '.join(labels)} and not {counts}")
+    return "; ".join([*clauses, _remedy(list(errors.values()))])
+
+
+def count_labels(counts: Counter[str], first_rows: Mapping[str, int] | None = None) -> str:
+    """Return labels with their counts and, if given, first rows as text, the most common first."""
+    shown = [
+        f"{name} ({count}{f', the first is row {first_rows[name]}' if first_rows else ''})"
+        for name, count in counts.most_common(_MAX_SHOWN)
     ]
-    return "; ".join([*clauses, _remedy(errors)])
-
-
-def count_labels(counts: Counter[str]) -> str:
-    """Return labels with their counts as text, the most common first."""
-    shown = [f"{name} ({count})" for name, count in counts.most_common(_MAX_SHOWN)]
     if len(counts) > _MAX_SHOWN:
         shown.append(f"and {len(counts) - _MAX_SHOWN} more")
     return ", ".join(shown)

@@ -207,8 +207,7 @@ def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loa
     result = run(data, tmp_path / "out", *limit)
     assert result.exit_code != 0
     assert result.stderr.count("\n") == 1
-    assert "right (2" in result.stderr
-    assert "false (1" in result.stderr
+    assert "right (2, the first is row 13), false (1, the first is row 14)" in result.stderr
     assert "Correct, Partial, Wrong" in result.stderr
     assert "--labels right=Correct,false=Wrong" in result.stderr
     assert loaded == []
@@ -239,8 +238,9 @@ def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_repor
     lines = [row(label="Correct", variant="tolerance"), row("", label="Wrong", variant="tolerance")]
     data.write_text("\n".join(map(json.dumps, lines)))
     result = run(data, tmp_path / "out")
-    assert result.exit_code != 0
-    assert result.stderr.splitlines()[-1].startswith("error: no row got a label: 2 rows: ")
+    assert result.exit_code == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"error: {data}: no row got a label: 2 rows: ")
     assert "was trained for" in result.stderr
     assert not (tmp_path / "out").exists()
     assert loaded == ["run"]  # Its backbone need not be measured beside nothing.

@@ -11,6 +11,7 @@ from rich.console import Console
 from evaluation.evaluate import evaluate_judge
 from evaluation.report.markdown import with_interval
 from evaluation.report.report import write_report
+from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample
 from train.setup.recipe import Recipe
@@ -30,12 +31,16 @@ def report_test(
         command: Command that was typed.
 
     Returns:
-        The report, or ``None`` without a test split.
+        The report, or ``None`` without a test split or a row of it that the judge can take.
     """
     if examples is None:
         return None
     judge = Judge.load(str(recipe.run.output))
-    report, _ = evaluate_judge(judge, examples, command=command, seed=recipe.run.seed)
+    try:
+        report, _ = evaluate_judge(judge, examples, command=command, seed=recipe.run.seed)
+    except NothingScored as error:  # The judge is finished all the same.
+        Console(stderr=True).print(f"test split: {error}", markup=False, soft_wrap=True)
+        return None
     write_report(report, recipe.run.output)
     return report
 

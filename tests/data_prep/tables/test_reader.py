@@ -189,7 +189,10 @@ def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
         examples(path, columns=MAP)
     text = str(error.value)
     assert "2 of 3 rows cannot be used; hieval-qs/plain/all has Correct, Partial, Wrong" in text
-    assert "and not right (1), partly (1); add --labels right=Correct,partly=Partial" in text
+    assert (
+        "and not right (1, the first is row 1), partly (1, the first is row 2); "
+        "add --labels right=Correct,partly=Partial" in text
+    )
     with pytest.raises(CustosError, match="'Partial' is a label with --reference-mode all only"):
         examples(path, columns=MAP, labels={"right": "Correct"}, reference_mode="any")
 
