@@ -45,7 +45,10 @@ def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, An
         )
     except (OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
-        raise CustosError(f"{name}: cannot load split '{options.split}': {reason}") from None
+        raise CustosError(
+            f"{name}: no such file here, and split '{options.split}' of a hub data set of this "
+            f"name cannot be loaded: {reason}"
+        ) from None
     number = 0
     for batch in table.with_format("arrow").iter(batch_size=1000):
         for row in batch.to_pylist():

@@ -133,8 +133,9 @@ def test_bad_rows_are_named_before_anything_is_trained(
         path = tmp_path / f"{split}.jsonl"
         text = path.read_text(encoding="utf-8")
         write_split(path, [*examples(3), bad])
-        where = "split 'val'" if split == "val" else str(path)
-        assert f"error: {where}: row '7': field 'label': 'Partial' is" in _fails(capsys, recipe)
+        line = _fails(capsys, recipe)
+        assert f"error: {path}: 1 of 4 rows cannot be used; hieval-qs/plain/any has Correct" in line
+        assert "and not Partial (1, the first is row 4); add --labels" in line
         path.write_text(text, encoding="utf-8")
     assert not (tmp_path / "run").exists()
 
