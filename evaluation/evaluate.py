@@ -22,6 +22,7 @@ def evaluate_judge(
     *,
     command: str,
     zero_shot: bool = True,
+    references: Mapping[str, Sequence[Verdict]] | None = None,
     dataset_sha256: str | None = None,
     seed: int = 0,
 ) -> tuple[dict[str, Any], list[Verdict]]:
@@ -32,6 +33,7 @@ def evaluate_judge(
         examples: Human-labelled examples.
         command: The command as typed, for the report.
         zero_shot: Whether to grade with the judge's untrained backbone too.
+        references: Other judges' verdicts on the same examples, by name, to set beside its own.
         dataset_sha256: Hash of the file that the examples came from.
         seed: Seed of the intervals.
 
@@ -56,15 +58,15 @@ def evaluate_judge(
             before_calibration(example.request(), verdict)
             for example, verdict in zip(examples, verdicts, strict=True)
         ]
-    references = {}
+    beside = dict(references or {})
     if zero_shot and judge.card is not None:
-        references["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
+        beside["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
     report = build_report(
         examples,
         verdicts,
         seconds=seconds,
         command=command,
-        references=references,
+        references=beside,
         uncalibrated=uncalibrated,
         dataset_sha256=dataset_sha256,
         seen=seen_data(judge.folder, dataset_sha256, examples),

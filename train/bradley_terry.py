@@ -15,7 +15,9 @@ from pydantic import field_validator
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
+from train.finish.model_card import write_model_card
 from train.finish.report import announce
+from train.finish.result import RunResult
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.batches import encode_splits
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train a reward judge."""
     recipe = load_recipe(BradleyTerryRecipe, SCRIPT, argv)
     splits = read_splits(recipe.data)
-    check_overlaps(splits, recipe.data)
+    overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
 
@@ -77,7 +79,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if accelerator.is_main_process:
         write_judge(recipe, backbone, rows, progress, hashes)
-        announce(recipe.run.output, None, progress.best)
+        result = RunResult(recipe, splits, hashes, overlaps, progress)
+        write_model_card(result, SCRIPT.name, rows.watched)
+        announce(result)
 
 
 if __name__ == "__main__":

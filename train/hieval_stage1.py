@@ -13,6 +13,8 @@ from judging.scoring.prompts import Encoder
 from train.finish.calibrate import calibrate
 from train.finish.model_card import write_model_card
 from train.finish.report import announce, report_test
+from train.finish.result import RunResult
+from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.batches import LabelSupervision, encode_splits
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train a quick-score judge, calibrate it, and report on its test split."""
     recipe = load_recipe(Stage1Recipe, SCRIPT, argv)
     splits = read_splits(recipe.data)
-    check_overlaps(splits, recipe.data)
+    overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     check_graded_splits(splits, recipe.data)
     hashes = hash_files(recipe.files)
@@ -63,11 +65,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if accelerator.is_main_process:
         write_judge(recipe, backbone, rows, progress, hashes)
+        start = grade_start(trainer, splits.test)
         trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
         calibrate(recipe.run.output, splits.cal)
-        report = report_test(recipe, splits.test, launch_command(SCRIPT, argv))
-        write_model_card(recipe, report, SCRIPT.name, progress, rows.watched)
-        announce(recipe.run.output, report, progress.best)
+        report = report_test(recipe, splits.test, start, launch_command(SCRIPT, argv))
+        result = RunResult(recipe, splits, hashes, overlaps, progress, report)
+        write_model_card(result, SCRIPT.name, rows.watched)
+        announce(result)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The model card of a run, ``README.md``: what was measured, nothing else."""
+"""The model card of a run, ``README.md``: what went in, and what was measured; nothing else."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,31 +13,26 @@ from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
 from judging.records import atomic_write
+from judging.types import LabelledExample
+from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
 from train.loop.batches import Rows
 from train.loop.trainer import Progress
 from train.setup.recipe import Recipe
 
 METRICS = ("accuracy", "kappa", "ece")
+FEW_ROWS = 20
+"""A label with fewer training rows is named among what the judge has hardly seen."""
 
 
-def write_model_card(
-    recipe: Recipe,
-    report: Mapping[str, Any] | None,
-    script: str,
-    progress: Progress,
-    watched: Mapping[str, Rows],
-) -> None:
-    """Write the run folder's ``README.md``, if there is a report.
+def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]) -> None:
+    """Write the run folder's ``README.md``.
 
     Args:
-        recipe: Recipe of the run.
-        report: Report on the test split; ``None`` if the recipe has none.
+        result: The finished run.
         script: File name of the training script.
-        progress: Progress of the finished run.
         watched: Rows of every earlier stage, by name.
     """
-    if report is None:
-        return
+    recipe = result.recipe
     folder = recipe.run.output
     resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
@@ -48,22 +44,47 @@ def write_model_card(
         + ", ".join(f"{task} ({', '.join(names)})" for task, names in card["tasks"].items())
         + ".",
         "",
-        f"Measured on {report['n']} held-out items, 95 % intervals clustered by question:",
+        *_measured(result),
+        "## Data",
         "",
-        _metrics_table(report),
+        *_data(result),
+        "## Selection",
         "",
-        *watched_table(progress, watched),
+        *(f"- {line}" for line in selection_lines(result)),
+        "",
+        *watched_table(result.progress, watched),
+        "## Limits",
+        "",
+        *(f"- {line}" for line in _limits(result.splits.train, card["tasks"])),
+        "",
+        "## Repeat",
+        "",
         "```",
         f"accelerate launch train/{script} --config {folder}/recipe.yaml",
         "```",
         "",
-        f"Seed {recipe.run.seed}; hashes of its files and versions in `recipe.yaml`: "
+        f"Seed {recipe.run.seed}; versions: "
         + ", ".join(f"{name} {version}" for name, version in packages.items())
         + ".",
         "",
     ]
     with atomic_write(folder / "README.md") as file:
         file.write("\n".join(lines))
+
+
+def _measured(result: RunResult) -> list[str]:
+    """Return the figures on the test split; rows count as held out only if no split knows them."""
+    report, lines = result.report, []
+    if report:
+        overlaps = overlap_lines(result)
+        items = f"{report['n']} {'items' if overlaps else 'held-out items'}"
+        lines += [f"Measured on {items}, 95 % intervals clustered by question:", ""]
+        lines += [_metrics_table(report), ""]
+    else:
+        lines += ["Not measured on a test split.", ""]
+    if result.learned:
+        lines += [f"Against the start: {learned_line(result.learned)}.", ""]
+    return lines
 
 
 def _metrics_table(report: Mapping[str, Any]) -> str:
@@ -75,8 +96,59 @@ def _metrics_table(report: Mapping[str, Any]) -> str:
     return table(("judge", "accuracy", "kappa", "ECE"), rows)
 
 
+def _data(result: RunResult) -> list[str]:
+    recipe, splits = result.recipe, result.splits
+    data = recipe.data
+    files = {"train": data.train, "val": (data.val,), "cal": (data.cal,), "test": (data.test,)}
+    rows_of = {"train": splits.train, "val": splits.val, "cal": splits.cal, "test": splits.test}
+    rows = [
+        (
+            name,
+            ", ".join(f"{path} ({result.hashes[str(path)][:12]})" for path in files[name] if path),
+            len(examples),
+            len({row.group or row.question for row in examples}),
+            ", ".join(f"{label} {n}" for label, n in _label_counts(examples)),
+        )
+        for name, examples in rows_of.items()
+        if examples
+    ]
+    overlaps = overlap_lines(result)
+    return [
+        table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows),
+        "",
+        *_mapping(recipe),
+        *(
+            [f"- overlap: {line}" for line in overlaps]
+            or ["No two splits share a row, a question or a near-duplicate of one."]
+        ),
+        "",
+    ]
+
+
+def _mapping(recipe: Recipe) -> list[str]:
+    mapping = recipe.data.model_dump(mode="json", exclude_none=True).get("mapping")
+    if not mapping:
+        return []
+    return [f"Columns and labels were mapped: `{json.dumps(mapping, ensure_ascii=False)}`.", ""]
+
+
+def _limits(train: Sequence[LabelledExample], tasks: Mapping[str, Sequence[str]]) -> list[str]:
+    rubrics = [f"{task} ({', '.join(names)})" for task, names in tasks.items()]
+    lines = [f"It was trained for {', '.join(rubrics)} and for nothing else."]
+    few = [f"{label} {n}" for label, n in _label_counts(train) if n < FEW_ROWS]
+    if few:
+        lines.append(f"Labels with fewer than {FEW_ROWS} training rows: {', '.join(few)}.")
+    if not any(row.images for row in train):
+        lines.append("It has seen no pictures in this training.")
+    return lines
+
+
+def _label_counts(examples: Sequence[LabelledExample]) -> list[tuple[str, int]]:
+    return Counter(example.label for example in examples).most_common()
+
+
 def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:
-    """Tabulate accuracy on the rows of earlier stages, before training and with the best adapter.
+    """Tabulate accuracy on the rows of earlier stages, before training and with the chosen adapter.
 
     Args:
         progress: Progress of the finished run.
@@ -92,7 +164,7 @@ def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:
 
     start = next(entry for entry in progress.history if "val_nll" in entry)
     rows = [
-        (name, len(rows), cell(name, start), cell(name, progress.best))
+        (name, len(rows), cell(name, start), cell(name, progress.chosen))
         for name, rows in watched.items()
     ]
     if not rows:

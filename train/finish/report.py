@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +12,14 @@ from evaluation.report.markdown import with_interval
 from evaluation.report.report import write_report
 from evaluation.unscored import NothingScored
 from judging.judge import Judge
-from judging.types import LabelledExample
+from judging.types import LabelledExample, Verdict
+from train.finish.result import (
+    RunResult,
+    against_start,
+    learned_line,
+    overlap_lines,
+    selection_lines,
+)
 from train.setup.recipe import Recipe
 from train.setup.run_log import RUN_LOG
 
@@ -21,38 +27,58 @@ MAIN_METRICS = ("accuracy", "kappa", "score_accuracy", "type_accuracy")
 
 
 def report_test(
-    recipe: Recipe, examples: Sequence[LabelledExample] | None, command: str
+    recipe: Recipe,
+    examples: Sequence[LabelledExample] | None,
+    start: Mapping[int, Verdict],
+    command: str,
 ) -> dict[str, Any] | None:
     """Grade the test split with the finished judge and write its report.
 
     Args:
         recipe: Recipe of the run.
         examples: Test split; ``None`` if the recipe has none.
+        start: Verdicts of the start (:func:`~train.finish.start.grade_start`).
         command: Command that was typed.
 
     Returns:
-        The report, or ``None`` without a test split or a row of it that the judge can take.
+        The report, with ``against_start`` if there are verdicts of the start; ``None`` without a
+        test split or a row of it that the judge can take.
     """
     if examples is None:
         return None
     judge = Judge.load(str(recipe.run.output))
+    name = "start" if recipe.adapter.init else "zero_shot"
+    beside = {name: list(start.values())} if len(start) == len(examples) else {}
     try:
-        report, _ = evaluate_judge(judge, examples, command=command, seed=recipe.run.seed)
+        report, verdicts = evaluate_judge(
+            judge,
+            examples,
+            command=command,
+            zero_shot=False,
+            references=beside,
+            seed=recipe.run.seed,
+        )
     except NothingScored as error:  # The judge is finished all the same.
         Console(stderr=True).print(f"test split: {error}", markup=False, soft_wrap=True)
         return None
+    if start:
+        report["against_start"] = against_start(
+            [examples[index] for index in start],
+            [verdicts[index] for index in start],
+            list(start.values()),
+            recipe,
+        )
     write_report(report, recipe.run.output)
     return report
 
 
-def announce(folder: Path, report: Mapping[str, Any] | None, best: Mapping[str, float]) -> None:
-    """Show where the judge is, its main figures, and the command that uses it.
-
-    Args:
-        folder: Run folder.
-        report: Report on the test split; ``None`` if the recipe has none.
-        best: Scores of the validation that chose the adapter.
-    """
+def announce(result: RunResult) -> None:
+    """Show what was learned, where the judge is, and the commands that use it."""
+    folder, report = result.recipe.run.output, result.report
+    lines = [f"warning: {line}" for line in overlap_lines(result)]
+    lines += selection_lines(result)
+    if result.learned:
+        lines.append(learned_line(result.learned))
     if report:
         metrics = report["metrics"]
         figures = ", ".join(
@@ -62,13 +88,12 @@ def announce(folder: Path, report: Mapping[str, Any] | None, best: Mapping[str, 
         )
         figures += f" on {report['n']:,} test rows (95 % intervals), see {folder / 'report.md'}"
     else:
-        figures = ", ".join(
-            f"validation {name.removeprefix('val_')} {value:.3f}"
-            for name, value in best.items()
-            if name.startswith("val_")
-        )
-        figures += " (no test split)"
-    use = f"custos grade --judge {folder} --in FILE.jsonl --out verdicts.jsonl"
-    for line in (f"judge: {folder}: {figures}", f"next: {use}"):
+        figures = f"no test split, see {folder / 'README.md'}"
+    lines += [
+        f"judge: {folder}: {figures}",
+        f"next: custos grade --judge {folder} --in FILE.jsonl --out verdicts.jsonl",
+        f"or:   custos serve --judge {folder.name}={folder}",
+    ]
+    for line in lines:
         Console().print(line, markup=False, highlight=False, soft_wrap=True)
         RUN_LOG.write(line)

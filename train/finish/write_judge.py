@@ -44,7 +44,7 @@ def write_judge(
         hashes: SHA-256 of every file when it was read, by the name the recipe gives it.
     """
     folder = recipe.run.output
-    best = best_folder(folder, int(progress.best["step"]))
+    best = best_folder(folder, int(progress.chosen["step"]))
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
     backbone.processor.image_processor.save_pretrained(folder)
     card = JudgeCard.for_rubrics(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -119,13 +120,31 @@ class ModelRunner:
         return sum(first for first, _ in pairs), sum(second for _, second in pairs)
 
 
-def label_scores(runner: ModelRunner, rows: Rows) -> dict[str, float]:
-    """Return accuracy and mean negative log-likelihood of the labels.
+@dataclass(frozen=True)
+class Measured:
+    """What a validation measures of rows."""
+
+    scores: dict[str, float]
+    """``nll`` and, if known, ``accuracy``."""
+    right: list[bool | None] | None = None
+    """Whether each row is judged as people did, ``None`` where they did not decide; ``None`` as a
+    whole if there is no accuracy."""
+
+
+def label_scores(runner: ModelRunner, rows: Rows) -> Measured:
+    """Measure accuracy and mean negative log-likelihood of the labels.
 
     The likelihood is that of the label among a row's labels.
     """
-    right, nll = [], []
+    right: list[bool | None] = []
+    nll = []
     for row, logprobs in zip(rows.rows, runner.label_logprobs(rows), strict=True):
         right.append(int(logprobs.argmax()) == row.target)
         nll.append(np.logaddexp.reduce(logprobs) - logprobs[row.target])
-    return {"accuracy": float(np.mean(right)), "nll": float(np.mean(nll))}
+    return Measured({"accuracy": share_right(right), "nll": float(np.mean(nll))}, right)
+
+
+def share_right(right: Sequence[bool | None]) -> float:
+    """Return the share of rows that are right, among those that people decided; nan if none."""
+    decided = [row for row in right if row is not None]
+    return float(np.mean(decided)) if decided else float("nan")

@@ -26,7 +26,7 @@ from train.loop.checkpoint import (
     trainable,
 )
 from train.loop.learning_rate import learning_rate
-from train.loop.model_runner import ModelRunner
+from train.loop.model_runner import Measured, ModelRunner
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
 from train.setup.recipe import Recipe
@@ -38,8 +38,12 @@ class Progress:
 
     step: int = 0
     """Optimizer steps done."""
-    best: dict[str, float] = field(default_factory=dict)
-    """Step and scores of the best validation."""
+    chosen: dict[str, float] = field(default_factory=dict)
+    """Step and scores of the validation whose adapter becomes the judge, as ``run.select`` says."""
+    right: list[bool | None] | None = None
+    """Which validation rows the chosen adapter judges as people did."""
+    right_at_start: list[bool | None] | None = None
+    """Which validation rows the adapter judged so before the first step."""
     history: list[dict[str, float]] = field(default_factory=list)
     """Step with training loss, or step with the scores of a validation."""
     losses: list[float] = field(default_factory=list)
@@ -47,7 +51,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains an adapter on rows with an objective, and keeps the adapter that validates best.
+    """Trains an adapter on rows with an objective, and keeps the adapter that is to be the judge.
 
     In each step, losses are summed over all micro-batches of all processes and divided by their
     total denominator. The gradient is that of the quotient. So two processes take the same step as
@@ -183,26 +187,33 @@ class Trainer:
         return learning_rate(self.recipe.optim, step, self.plan.total_steps)
 
     def validate(self) -> None:
-        """Score validation and watched rows; keep the adapter if it is the best so far."""
+        """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
         with self.tracker.validating():
-            scores = self._measure()
+            measured = self._measure()
+            scores = {
+                f"{name}_{metric}": value
+                for name, of_rows in measured.items()
+                for metric, value in of_rows.scores.items()
+            }
             self.progress.history.append({"step": self.progress.step, **scores})
-            best = self.progress.best
-            if not best or selection_key(scores) > selection_key(best):
-                self.progress.best = {"step": self.progress.step, **scores}
+            if self.progress.step == 0:
+                self.progress.right_at_start = measured["val"].right
+            if self._is_chosen(scores):
+                self.progress.chosen = {"step": self.progress.step, **scores}
+                self.progress.right = measured["val"].right
                 if self.accelerator.is_main_process:
                     adapted = self.runner.unwrapped.backbone
                     save_best(self.recipe.run.output, self.progress.step, adapted)
             self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
 
     def save(self) -> None:
-        """Write a checkpoint, then delete every best adapter but the one that it names."""
+        """Write a checkpoint, then delete every kept adapter but the one that it names."""
         if self.accelerator.is_main_process:
             folder = self.recipe.run.output
             state = asdict(self.progress)
             model, optimizer = self.runner.unwrapped, self.optimizer.optimizer
             save_checkpoint(folder, state.pop("step"), model, optimizer, state, self.identity)
-            keep_best(folder, int(self.progress.best["step"]))
+            keep_best(folder, int(self.progress.chosen["step"]))
         self.accelerator.wait_for_everyone()
 
     def free_memory(self) -> None:
@@ -214,13 +225,15 @@ class Trainer:
         gc.collect()
         torch.cuda.empty_cache()
 
-    def _measure(self) -> dict[str, float]:
+    def _is_chosen(self, scores: Mapping[str, float]) -> bool:
+        chosen = self.progress.chosen
+        if not chosen or self.recipe.run.select == "last":
+            return True
+        return selection_key(scores) > selection_key(chosen)
+
+    def _measure(self) -> dict[str, Measured]:
         sets = {"val": self.rows.val, **self.rows.watched}
-        return {
-            f"{name}_{metric}": value
-            for name, rows in sets.items()
-            for metric, value in self.objective.measure(self.runner, rows).items()
-        }
+        return {name: self.objective.measure(self.runner, rows) for name, rows in sets.items()}
 
     def _log_loss(self) -> None:
         step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()

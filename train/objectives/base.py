@@ -10,7 +10,7 @@ from torch import Tensor
 
 from judging.scoring.tree_batch import TreeModel
 from train.loop.batches import Row, Rows
-from train.loop.model_runner import ModelRunner, label_scores
+from train.loop.model_runner import Measured, ModelRunner, label_scores
 
 
 class Objective(ABC):
@@ -42,8 +42,8 @@ class Objective(ABC):
             step: Optimizer steps done before this one.
         """
 
-    def measure(self, runner: ModelRunner, rows: Rows) -> dict[str, float]:
-        """Return what a validation reports of rows: ``nll`` and, if known, ``accuracy``."""
+    def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
+        """Return what a validation reports of rows."""
         return label_scores(runner, rows)
 
     def describe_target(self, row: Row, tokenizer: Any) -> str:

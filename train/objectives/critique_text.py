@@ -22,7 +22,7 @@ from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import projected_token_logprobs
 from train.loop.batches import Row, Rows
-from train.loop.model_runner import ModelRunner
+from train.loop.model_runner import Measured, ModelRunner
 from train.objectives.base import Objective
 
 
@@ -130,7 +130,7 @@ class TextObjective(Objective):
         return -(outputs * counted.to(outputs.device, non_blocking=True)).sum()
 
     @torch.inference_mode()
-    def measure(self, runner: ModelRunner, rows: Rows) -> dict[str, float]:
+    def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the mean negative log-likelihood per token of held-out answers.
 
         Whether their labels are right would need generation.
@@ -143,4 +143,4 @@ class TextObjective(Objective):
             outputs = runner.outputs(rows, batch, inputs, runner.unwrapped)
             sums.append((self.loss_sum(outputs, batch, 0).item(), self.denominator(batch)))
         loss, weight = runner.total(sums)
-        return {"nll": loss / weight}
+        return Measured({"nll": loss / weight})

@@ -18,7 +18,7 @@ from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import BradleyTerryLoss
 from train.loop.batches import Row, Rows
-from train.loop.model_runner import ModelRunner
+from train.loop.model_runner import Measured, ModelRunner, share_right
 from train.objectives.base import Objective
 from train.setup.recipe import Section
 
@@ -101,7 +101,7 @@ class RewardObjective(Objective):
         weights = torch.tensor([row.example.weight for row in rows], device=outputs.device)
         return (pair_losses(self.loss, first, second, rows) * weights).sum()
 
-    def measure(self, runner: ModelRunner, rows: Rows) -> dict[str, float]:
+    def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the accuracy over decided pairs, and the mean pairwise loss without a margin.
 
         A pair is right where the preferred response has the higher reward.
@@ -110,13 +110,12 @@ class RewardObjective(Objective):
         first, second = (scores[..., 0] - scores[..., 1]).unbind(1)
         right = [
             (a > b) == (row.example.label == FIRST)
-            for row, a, b in zip(rows.rows, first.tolist(), second.tolist(), strict=True)
             if row.example.label in (FIRST, SECOND)
+            else None
+            for row, a, b in zip(rows.rows, first.tolist(), second.tolist(), strict=True)
         ]
-        return {
-            "accuracy": float(np.mean(right)) if right else float("nan"),
-            "nll": pair_losses(BradleyTerryLoss(), first, second, rows.rows).mean().item(),
-        }
+        nll = pair_losses(BradleyTerryLoss(), first, second, rows.rows).mean().item()
+        return Measured({"accuracy": share_right(right), "nll": nll}, right)
 
     def describe_target(self, row: Row, tokenizer: Any) -> str:
         """Return which response people preferred; no token is supervised."""

@@ -139,6 +139,9 @@ class RunSection(Section):
     """Steps between two validations. None: a tenth of the run, at most 100."""
     save_every: int | None = Field(default=None, gt=0)
     """Steps between two checkpoints. None: a tenth of the run, at most 100."""
+    select: Literal["best", "last"] = "best"
+    """Step whose adapter becomes the judge: the one with the highest validation accuracy (of equal
+    ones, the one with the lowest nll), or the last."""
 
     def steps_between(self, total_steps: int) -> tuple[int, int]:
         """Return the steps between two validations and those between two checkpoints."""

@@ -59,13 +59,13 @@ def test_resuming_is_exact(
 
     assert whole.progress.step == resumed.progress.step == 12
     assert whole.progress.history == resumed.progress.history
-    assert whole.progress.best == resumed.progress.best
+    assert whole.progress.chosen == resumed.progress.chosen
     for file in ("adapter.safetensors", "optimizer.safetensors"):
         expected = load_file(tmp_path / "whole" / "checkpoint-000012" / file)
         resumed_tensors = load_file(tmp_path / "broken" / "checkpoint-000012" / file)
         assert expected.keys() == resumed_tensors.keys()
         assert all(torch.equal(expected[name], resumed_tensors[name]) for name in expected)
-    step = int(whole.progress.best["step"])
+    step = int(whole.progress.chosen["step"])
     best = [load_file(best_folder(tmp_path / run, step) / "adapter_model.safetensors")
             for run in ("whole", "broken")]  # fmt: skip
     assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])

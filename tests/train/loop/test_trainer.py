@@ -38,10 +38,10 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
     validated = [entry for entry in progress.history if "val_nll" in entry]
     assert [entry["step"] for entry in validated] == [0, 9, 18]
     assert validated[0]["val_accuracy"] < 0.9
-    assert progress.best["val_accuracy"] == 1.0
+    assert progress.chosen["val_accuracy"] == 1.0
     assert validated[-1]["val_nll"] < 0.1
     best = max(validated, key=lambda entry: (entry["val_accuracy"], -entry["val_nll"]))
-    assert progress.best == best
+    assert progress.chosen == best
     [folder] = tmp_path.glob("best-*")
     assert folder == best_folder(tmp_path, int(best["step"]))
     assert (folder / "adapter_model.safetensors").is_file()

@@ -1,0 +1,104 @@
+"""What the judge of a run started from, graded on the same rows as the finished judge.
+
+The model of the run is still loaded when training ends, so the start costs no second loading: the
+adapter is put back to what it was, or switched off where it began as nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from peft import set_peft_model_state_dict
+from safetensors.torch import load_file
+
+from evaluation.evaluate import grade_examples
+from judging.calibration import CalibrationSet
+from judging.card import JudgeCard
+from judging.judge import CALIBRATION_FILE, Judge
+from judging.models.adapters import ADAPTER_FILE
+from judging.scoring.tree_engine import TreeEngine
+from judging.tasks import get_task
+from judging.types import LabelledExample, Verdict
+from train.loop.trainer import Trainer
+
+MOST_SCORED = 2000
+"""Most rows that the start is graded on ..."""
+MOST_CRITIQUES = 200
+"""... and most where it writes a critique of each."""
+
+
+def grade_start(trainer: Trainer, examples: Sequence[LabelledExample] | None) -> dict[int, Verdict]:
+    """Grade test rows with the judge that the run started from, on the process that calls it.
+
+    Afterwards the trainer's adapter is that of the start. A rubric that the start was not trained
+    for is graded like the others: that is where training began.
+
+    Args:
+        trainer: Trainer after its last step, whose chosen adapter is on disk.
+        examples: Test split; ``None`` if the recipe has none.
+
+    Returns:
+        Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None
+        without a test split, or if the run chose its start.
+    """
+    if examples is None or trainer.progress.chosen["step"] == 0:
+        return {}
+    recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
+    tree_model = trainer.runner.unwrapped.eval()
+    backbone = trainer.rows.train.encoder.backbone
+    engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
+    card = JudgeCard.for_rubrics(backbone, _rubrics(examples), recipe.run.response_budget)
+    judge = Judge("start", backbone, engine, card)
+    if folder and (folder / CALIBRATION_FILE).is_file():
+        content = (folder / CALIBRATION_FILE).read_bytes()
+        judge.calibration = CalibrationSet.model_validate_json(content)
+    indices = affordable_rows(examples, recipe.run.seed)
+    with _adapter_of_start(trainer, tree_model.backbone), trainer.accelerator.autocast():
+        verdicts = grade_examples(judge, [examples[index] for index in indices])
+    return dict(zip(indices, verdicts, strict=True))
+
+
+def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]:
+    """Return the indices of the rows to grade with the start, in order.
+
+    These are all rows, or as many whole questions, drawn by the seed, as fit under the limit.
+    """
+    limit = MOST_CRITIQUES if any(map(_takes_critique, examples)) else MOST_SCORED
+    if len(examples) <= limit:
+        return list(range(len(examples)))
+    questions: dict[str, list[int]] = {}
+    for index, example in enumerate(examples):
+        questions.setdefault(example.group or example.question, []).append(index)
+    drawn: list[int] = []
+    for question in random.Random(f"start/{seed}").sample(list(questions), len(questions)):
+        if len(drawn) + len(questions[question]) <= limit:
+            drawn += questions[question]
+    return sorted(drawn)
+
+
+@contextmanager
+def _adapter_of_start(trainer: Trainer, adapted: Any) -> Iterator[None]:
+    folder = trainer.recipe.adapter.init_folder
+    if folder is None:
+        with adapted.disable_adapter():
+            yield
+        return
+    with torch.no_grad():
+        set_peft_model_state_dict(adapted, load_file(folder / ADAPTER_FILE))
+    yield
+
+
+def _takes_critique(example: LabelledExample) -> bool:
+    return get_task(example.task).critique is not None and example.mode != "score"
+
+
+def _rubrics(examples: Sequence[LabelledExample]) -> dict[str, tuple[str, ...]]:
+    rubrics: dict[str, set[str]] = {}
+    for example in examples:
+        task = get_task(example.task)
+        rubrics.setdefault(task.name, set()).add(task.rubric(example))
+    return {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()}
