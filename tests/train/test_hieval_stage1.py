@@ -58,7 +58,12 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
     assert report["n"] == 9
     assert 0 <= report["metrics"]["accuracy"]["value"] <= 1
     card = (run / "README.md").read_text(encoding="utf-8")
-    assert "9 held-out items" in card
+    assert "Measured on 9 items" in card, "its questions are those of the training"
+    assert "- overlap: of 9 test rows, 9 are rows of train too" in card
+    assert f"test.jsonl ({hashes[str(tmp_path / 'test.jsonl')][:12]}) | 9 | 4 |" in card
+    assert "Wrong 16, Correct 8 |" in card
+    assert "Labels with fewer than 20 training rows: Wrong 16, Correct 8." in card
+    assert (run / "question_hashes.bin").stat().st_size == 4 * 8
     assert "hieval-qs (plain/any)" in card
 
     judge = Judge.load(str(run), device="cpu")

@@ -12,7 +12,7 @@ import numpy as np
 from data_prep.splits.overlap import Overlap
 from evaluation.correction.intervals import labels_alone
 from evaluation.intervals import Z_95, number_clusters, wilson_interval
-from evaluation.outcomes import gather, label_set
+from evaluation.outcomes import full_label
 from evaluation.paired import paired_accuracies
 from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
@@ -140,13 +140,15 @@ def against_start(
     """Compare the finished judge with its start on test rows; a row without a label is not right.
 
     Returns:
-        What :func:`~evaluation.paired.paired_accuracies` returns, and ``split``, ``start``, ``chosen_on``.
+        The figures of :func:`~evaluation.paired.paired_accuracies`, with ``split``, ``start`` and
+        ``chosen_on``, whether the rows also chose the step.
     """
-    labels = label_set(examples, verdicts, start)
-    judge, before = gather(examples, verdicts, labels), gather(examples, start, labels)
-    paired = paired_accuracies(
-        judge.right.tolist(), before.right.tolist(), judge.clusters, recipe.run.seed
+    right, before = (
+        [full_label(verdict) == full_label(row) for row, verdict in zip(examples, of, strict=True)]
+        for of in (verdicts, start)
     )
+    clusters = number_clusters([row.group or row.question for row in examples])
+    paired = paired_accuracies(right, before, clusters, recipe.run.seed)
     return {"split": "test", "start": start_name(recipe), "chosen_on": False, **paired}
 
 
@@ -164,9 +166,10 @@ def validation_against_start(
     if not pairs:
         return None
     now, before, rows = zip(*pairs, strict=True)
+    chosen_on = recipe.run.select == "best"
     clusters = number_clusters([row.group or row.question for row in rows])
     paired = paired_accuracies(now, before, clusters, recipe.run.seed)
-    return {"split": "validation", "start": start_name(recipe), "chosen_on": True, **paired}
+    return {"split": "validation", "start": start_name(recipe), "chosen_on": chosen_on, **paired}
 
 
 def learned_line(learned: Mapping[str, Any]) -> str:

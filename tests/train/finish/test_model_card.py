@@ -12,7 +12,7 @@ def test_what_is_kept_of_an_earlier_stage(small: str) -> None:
     before = {"step": 0, "val_accuracy": 0.1, "val_nll": 1.0, "stage1_accuracy": 0.9}
     best = {"step": 20, "val_accuracy": 0.9, "val_nll": 0.5, "stage1_accuracy": 0.6}
     last = {"step": 30, "val_accuracy": 0.8, "val_nll": 0.5, "stage1_accuracy": 0.2}
-    progress = Progress(30, best, [{"step": 0, "train_loss": 2.0}, before, best, last])
+    progress = Progress(30, best, history=[{"step": 0, "train_loss": 2.0}, before, best, last])
     page = "\n".join(watched_table(progress, {"stage1": rows}))
     assert "| stage1 | 10 | 0.900 [0.596, 0.982] | 0.600 [0.313, 0.832] |" in page
     assert watched_table(progress, {}) == []

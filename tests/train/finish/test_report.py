@@ -1,28 +1,100 @@
+"""The last lines of a run."""
+
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.train.made_up import examples, recipe
 from train.finish.report import announce
+from train.finish.result import RunResult
+from train.loop.trainer import Progress
+from train.setup.data import Splits
+
+FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94}
 
 
-def test_the_last_lines_name_judge_figures_and_next_command(
+def result(chosen: int, report: dict[str, Any] | None = None, **run: Any) -> RunResult:
+    """A run of 30 steps with three validations on eight rows, right at first on 4 of them."""
+    start = [True, False] * 4
+    validations = [
+        {"step": 0, "val_accuracy": 0.5, "val_nll": 1.0},
+        {"step": 15, "val_accuracy": 0.875, "val_nll": 0.5},
+        {"step": 30, "val_accuracy": 0.75, "val_nll": 0.6},
+    ]
+    right: dict[int, list[bool]] = {
+        0: [True, False] * 4,
+        15: [True] * 7 + [False],
+        30: [True] * 6 + [False] * 2,
+    }
+    scores = next(entry for entry in validations if entry["step"] == chosen)
+    progress = Progress(30, scores, [*right[chosen]], [*start], validations)
+    settings = recipe(Path("runs/x"), **{f"run__{key}": value for key, value in run.items()})
+    rows = [row.model_copy(update={"group": row.id}) for row in examples(8)]
+    return RunResult(settings, Splits(rows, rows), {}, [], progress, report)
+
+
+def lines(result: RunResult, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    announce(result)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_last_lines_name_what_was_learned_and_the_next_commands(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    accuracy = {"value": 0.9, "low": 0.85, "high": 0.94}
-    kappa = {"value": 0.8, "low": None, "high": None}
-    report = {"n": 1400, "metrics": {"accuracy": accuracy, "kappa": kappa, "ece": accuracy}}
-    announce(Path("runs/x"), report, {"step": 4, "val_accuracy": 0.95})
-    judge, following = capsys.readouterr().out.splitlines()
+    against = {
+        "split": "test",
+        "start": "embedded-qs",
+        "chosen_on": False,
+        "first": {"value": 0.86, "low": 0.8, "high": 0.91},
+        "second": {"value": 0.25, "low": 0.2, "high": 0.3},
+        "difference": {"value": 0.61, "low": 0.5, "high": 0.7},
+        "n": 1400,
+        "clusters": 120,
+    }
+    metrics = {"accuracy": FIGURE, "kappa": FIGURE | {"low": None, "high": None}, "ece": FIGURE}
+    report = {"n": 1400, "metrics": metrics, "against_start": against}
+    chosen, warning, learned, judge, *following = lines(result(15, report), capsys)
+    assert chosen.startswith("step 15 of 30, the best of 3 validations (validation: accuracy 0.875")
+    assert warning.startswith("warning: 8 validation rows are too few to choose a step by")
+    assert learned == (
+        "test: accuracy 0.860 [0.800, 0.910] against 0.250 [0.200, 0.300] at the start "
+        "(embedded-qs): +0.610 [+0.500, +0.700]; 1,400 rows on 120 questions, 95 % intervals"
+    )
     assert judge == (
-        "judge: runs/x: accuracy 0.900 [0.850, 0.940], kappa 0.800 on 1,400 test rows "
+        "judge: runs/x: accuracy 0.900 [0.850, 0.940], kappa 0.900 on 1,400 test rows "
         "(95 % intervals), see runs/x/report.md"
     )
-    assert following == ("next: custos grade --judge runs/x --in FILE.jsonl --out verdicts.jsonl")
+    assert following == [
+        "next: custos grade --judge runs/x --in FILE.jsonl --out verdicts.jsonl",
+        "or:   custos serve --judge x=runs/x",
+    ]
 
 
-def test_without_a_test_split_the_validation_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    announce(Path("runs/x"), None, {"step": 4, "val_accuracy": 0.95, "stage1_accuracy": 0.5})
-    judge, _ = capsys.readouterr().out.splitlines()
-    assert judge == "judge: runs/x: validation accuracy 0.950 (no test split)"
+def test_without_a_test_split_the_validation_is_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    learned, judge = lines(result(15), capsys)[2:4]
+    assert learned.startswith("validation: accuracy 0.875 [")
+    assert "against 0.500 [" in learned
+    assert "at the start (unused, untrained): +0.375 [" in learned
+    assert "8 questions, on which the step was chosen, 95 % intervals" in learned
+    assert judge == "judge: runs/x: no test split, see runs/x/README.md"
+
+
+def test_a_run_that_learned_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = lines(result(0), capsys)
+    assert printed[0].startswith(
+        "no step beat the start: the judge in this folder is the one it started from (validation: "
+        "accuracy 0.500 ["
+    )
+    assert not any("against" in line for line in printed), "it would be compared with itself"
+
+
+def test_the_last_step_may_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen, following, *_ = lines(result(30, select="last"), capsys)
+    assert chosen.startswith("step 30, the last one (run.select=last); step 15 validated best (")
+    assert following.startswith("validation: accuracy 0.750"), "nothing was chosen by these rows"
+    assert "on which the step was chosen" not in following

@@ -47,6 +47,19 @@ def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
     assert (folder / "adapter_model.safetensors").is_file()
 
 
+def test_the_last_adapter_may_be_chosen(small: str, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, run__select="last", run__eval_every=2, optim__lr=1e-2)
+    progress = trainer(settings, small, examples(24)).fit()
+    validations = [entry for entry in progress.history if "val_nll" in entry]
+    assert progress.chosen == validations[-1]
+    assert progress.chosen["step"] == progress.step == 6
+    assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000006"]
+    assert progress.right is not None
+    assert np.mean([bool(row) for row in progress.right]) == validations[-1]["val_accuracy"]
+    assert progress.right_at_start is not None
+    assert np.mean([bool(r) for r in progress.right_at_start]) == validations[0]["val_accuracy"]
+
+
 def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path, optim__epochs=1), small, examples(16))
     before = {name: p.detach().clone() for name, p in learner.runner.unwrapped.named_parameters()}
