@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from data_prep.splits.manifest import MANIFEST_NAME
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
@@ -117,6 +119,7 @@ def _data(result: RunResult) -> list[str]:
         table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows),
         "",
         *_mapping(recipe),
+        *_origin(path for paths in files.values() for path in paths if path),
         *(
             [f"- overlap: {line}" for line in overlaps]
             or ["No two splits share a row, a question or a near-duplicate of one."]
@@ -130,6 +133,30 @@ def _mapping(recipe: Recipe) -> list[str]:
     if not mapping:
         return []
     return [f"Columns and labels were mapped: `{json.dumps(mapping, ensure_ascii=False)}`.", ""]
+
+
+def _origin(files: Iterable[Path]) -> list[str]:
+    """Return the commands that made the files, and from what, as their manifests say."""
+    lines = []
+    for folder in dict.fromkeys(path.parent for path in files):
+        try:
+            manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
+            sources = ", ".join(f"{name} ({sha[:12]})" for name, sha in _hashed(manifest["source"]))
+            lines += [
+                f"`{folder}` was made by `{manifest['command']}` from {sources or 'nothing'}."
+            ]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # no manifest, or another program's
+    return [*lines, ""] if lines else []
+
+
+def _hashed(source: Any) -> Iterator[tuple[str, str]]:
+    """Yield name and SHA-256 of every file that a manifest's source names, at any depth."""
+    if isinstance(source, dict) and {"name", "sha256"} <= source.keys():
+        yield str(source["name"]), str(source["sha256"])
+    elif isinstance(source, dict | list):
+        for part in source.values() if isinstance(source, dict) else source:
+            yield from _hashed(part)
 
 
 def _limits(train: Sequence[LabelledExample], tasks: Mapping[str, Sequence[str]]) -> list[str]:

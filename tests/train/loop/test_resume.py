@@ -14,6 +14,7 @@ from tests.train.made_up import example, examples, recipe, trainer
 from train.loop import batches
 from train.loop.batches import Row
 from train.loop.checkpoint import best_folder, load_checkpoint
+from train.loop.model_runner import Measured
 from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective
 
@@ -115,7 +116,9 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
             return 1.0
 
         monkeypatch.setattr(learner, "train_step", step)
-        monkeypatch.setattr(FocalObjective, "measure", lambda self, runner, rows: {"nll": 1.0})
+        monkeypatch.setattr(
+            FocalObjective, "measure", lambda self, runner, rows: Measured({"nll": 1.0})
+        )
         if killed_at is None:
             learner.fit()
             plan = [step for epoch in range(5) for step in learner.plan.epoch(epoch)]
@@ -146,7 +149,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
 
     likelihoods = count(0, -1)
     monkeypatch.setattr(
-        FocalObjective, "measure", lambda self, runner, rows: {"nll": next(likelihoods)}
+        FocalObjective, "measure", lambda self, runner, rows: Measured({"nll": next(likelihoods)})
     )
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
         patch.setattr(Trainer, "validate", validate_and_die)
