@@ -159,7 +159,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
         tmp_path, resumed.runner.unwrapped, resumed.optimizer.optimizer, resumed.identity
     )
     assert state is not None
-    assert (state["step"], state["best"]["step"]) == (4, 3)
+    assert (state["step"], state["chosen"]["step"]) == (4, 3)
     at_three, at_six = (load_file(best_folder(tmp_path, step) / "adapter_model.safetensors")
                         for step in (3, 6))  # fmt: skip
     assert any(not torch.equal(at_three[name], at_six[name]) for name in at_three)
