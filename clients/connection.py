@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from judging.errors import CustosError
+from judging.errors import CustosError, InvalidRequest
 
 PASSING_STATUSES = (408, 409, 429)
 SHOWN_CHARS = 200
@@ -29,7 +29,7 @@ class ServerRefusal(CustosError):
     """The server would refuse every request alike: a wrong key, model or address."""
 
 
-class RequestRefused(CustosError):
+class RequestRefused(InvalidRequest):
     """The server refuses this request; it may well take others."""
 
 

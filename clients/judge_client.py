@@ -99,7 +99,7 @@ class AsyncJudgeClient:
         Pictures may be files; they are sent as data URLs.
 
         Yields:
-            One verdict per request. Its status is ``judge_error`` if the service refuses the
+            One verdict per request. Its status is ``invalid`` if the service refuses the
             request.
 
         Raises:

@@ -44,8 +44,11 @@ class KeptVerdict(KeptLine):
 
     @property
     def failed(self) -> bool:
-        """Return whether the row could not be judged, and may be another time."""
-        return self.verdict.status == "judge_error"
+        """Return whether the row could not be judged, and may be another time.
+
+        It may be when the row is mended, the server is up again or takes longer prompts.
+        """
+        return self.verdict.status in ("invalid", "judge_error")
 
 
 def partial_file(out: Path) -> KeptFile[KeptVerdict]:

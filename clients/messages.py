@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from judging.errors import CustosError
+from judging.errors import FieldError
 from judging.fingerprint import picture_sha256
 from judging.messages import Message
 
@@ -44,7 +44,7 @@ def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
     """Make the JSON body of ``POST /chat/completions``.
 
     Raises:
-        CustosError: If a picture cannot be read.
+        FieldError: If a picture cannot be read.
     """
     settings = decoding.model_dump(exclude_none=True)
     if "max_tokens" in settings and _TAKES_COMPLETION_LIMIT.match(model):
@@ -70,7 +70,7 @@ def picture_url(source: str) -> str:
     """Return a picture as a URL that a server can read: files become data URLs.
 
     Raises:
-        CustosError: If the file is not a readable picture.
+        FieldError: If the file is not a readable picture.
     """
     if _is_url(source):
         return source
@@ -81,7 +81,7 @@ def picture_url(source: str) -> str:
         with Image.open(io.BytesIO(content)) as picture:
             mime_type = Image.MIME[picture.format or ""]
     except (OSError, ValueError, KeyError, Image.DecompressionBombError):
-        raise CustosError(f"'{source}' is not a readable picture") from None
+        raise FieldError("images", f"'{source}' is not a readable picture") from None
     return f"data:{mime_type};base64,{base64.b64encode(content).decode()}"
 
 
@@ -89,7 +89,7 @@ def encode_message(message: Message) -> dict[str, Any]:
     """Return a turn as the chat API spells it: text alone, or pictures and text.
 
     Raises:
-        CustosError: If a picture cannot be read.
+        FieldError: If a picture cannot be read.
     """
     if not message.images:
         return {"role": message.role, "content": message.text}

@@ -51,6 +51,10 @@ class FieldError(CustosError):
         return FieldError(self.field, self.message, location)
 
 
+class InvalidRequest(CustosError):
+    """A request that its receiver refuses, however often it is sent."""
+
+
 class Missing(CustosError):
     """A thing that must be fetched or made first and is not there: a backbone, a split."""
 

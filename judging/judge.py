@@ -222,7 +222,7 @@ class Judge:
             on_text: Called with each new piece of a critique.
 
         Yields:
-            One verdict per request. A request this judge cannot take gives status ``judge_error``.
+            One verdict per request. A request this judge cannot take gives status ``invalid``.
 
         Raises:
             CustosError: If the engine fails as a whole.

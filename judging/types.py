@@ -17,11 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from judging.errors import CustosError, FieldError, Unparsed
+from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed
 
 ReferenceMode = Literal["all", "any"]
 Mode = Literal["score", "critique"]
-Status = Literal["scored", "unparsed", "truncated", "judge_error", "not_judgeable", "abstain"]
+Status = Literal[
+    "scored", "truncated", "not_judgeable", "abstain", "unparsed", "invalid", "judge_error"
+]
+FAILURES: frozenset[Status] = frozenset({"unparsed", "invalid", "judge_error"})
+"""Statuses of requests that were not judged. The others are answers of a judge."""
 Split = Literal["train", "val", "cal", "test"]
 
 R = TypeVar("R", bound=BaseModel)
@@ -223,12 +227,12 @@ class Verdict(_Record):
             request: The request.
             signature: Who refuses it. What is not given stays out of files.
         """
-        verdict = cls(
-            id=request.id,
-            status="unparsed" if isinstance(error, Unparsed) else "judge_error",
-            message=str(error),
-            **signature,
-        )
+        status: Status = "judge_error"
+        if isinstance(error, Unparsed):
+            status = "unparsed"
+        elif isinstance(error, FieldError | InvalidRequest):
+            status = "invalid"
+        verdict = cls(id=request.id, status=status, message=str(error), **signature)
         if isinstance(error, FieldError):
             verdict._field_error = (error.field, error.message)
         return verdict

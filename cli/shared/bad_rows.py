@@ -12,6 +12,7 @@ import typer
 from data_prep.tables.reader import BadRow
 from judging.errors import CustosError
 from judging.records import atomic_write
+from judging.types import FAILURES
 
 MAX_BAD_ROWS_SHOWN = 10
 
@@ -63,6 +64,6 @@ def write_problems(path: Path, problems: Mapping[int, str]) -> None:
 
 def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:
     """Exit with status 1 if none of these statuses of rows stands for a verdict."""
-    if set(statuses) <= {"judge_error", "unparsed"}:
+    if set(statuses) <= FAILURES:
         typer.echo(f"error: {source}: no row got a verdict", err=True)
         raise typer.Exit(1)

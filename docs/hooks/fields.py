@@ -31,7 +31,8 @@ STATUSES = """\
 | `truncated` | the critique reached its budget and was closed; the label was read after it | yes |
 | `not_judgeable` | there is nothing to judge, such as an empty response in a pair | no |
 | `unparsed` | a chat model answered with words that are no label | no |
-| `judge_error` | the row could not be judged; `message` says why | no |
+| `invalid` | the row is no request that the judge can take; `message` names the field | no |
+| `judge_error` | the judge failed on the row; asking again may help | no |
 | `abstain` | the judge declined to decide | no |
 """
 

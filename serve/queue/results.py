@@ -37,7 +37,7 @@ def verdict_of(job: ModelJob) -> Verdict:
         )
     result: Verdict = job.future.result()
     verdict = result.model_copy(update={"judge_name": job.judge})
-    if verdict.status != "judge_error" or verdict.field_error:
+    if verdict.status not in ("invalid", "judge_error") or verdict.field_error:
         return verdict
     logger.warning("request %s: %s", job.request_id, verdict.message)
     message = f"the judge could not grade this; {_log_entry(job)}"

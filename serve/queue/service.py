@@ -108,8 +108,8 @@ class Service:
             timing: Filled in.
 
         Returns:
-            One verdict per request, in order. A request that breaks its judge has status
-            ``judge_error``; the others are graded all the same.
+            One verdict per request, in order. A request that the judge cannot take has status
+            ``invalid``, one that breaks it ``judge_error``; the others are graded all the same.
 
         Raises:
             ApiError: 429 when the queue is full, 503 when starting or draining or when a model's
@@ -301,7 +301,7 @@ class Service:
                 except ApiError as error:
                     fault = error
                     continue
-                if key and verdict.status != "judge_error":
+                if key and verdict.status not in ("invalid", "judge_error"):
                     new[key] = verdict
             else:
                 assert key

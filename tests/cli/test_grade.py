@@ -102,7 +102,7 @@ def test_bad_rows_are_reported_by_number_and_listed(run: Run, tmp_path: Path) ->
     verdicts = read(tmp_path / "out.jsonl")
     assert [(v["id"], v["status"]) for v in verdicts] == [
         ("1", "scored"),
-        ("3", "judge_error"),
+        ("3", "invalid"),
         ("5", "scored"),
     ]
     run([row()])
@@ -168,7 +168,7 @@ def test_parquet_out(run: Run, tmp_path: Path) -> None:
     assert set(table.column_names) == set(Verdict.model_fields)
     first, second = table.to_pylist(maps_as_pydicts="strict")
     assert first["probabilities"] == pytest.approx({"Correct": 0.898, "Wrong": 0.102})
-    assert (first["id"], second["status"], second["label"]) == ("a", "judge_error", None)
+    assert (first["id"], second["status"], second["label"]) == ("a", "invalid", None)
     one_pass = Pass(
         order="swapped",
         posterior={"a": 1.0},
@@ -248,7 +248,7 @@ def test_no_other_run_begins_while_the_verdicts_are_written(
 def test_an_input_that_grows_meanwhile_is_noticed(
     run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.grade.check_rows", lambda source, mapping, strict: (4, {}))
+    monkeypatch.setattr("cli.grade.check_rows", lambda *_: (4, {}))
     result = run(many(5))
     assert result.exit_code == 2
     assert "5 verdicts on 4 rows" in result.stderr

@@ -64,7 +64,7 @@ def test_pictures_go_as_data_urls_before_the_text(fake: FakeServer, tmp_path: Pa
 def test_an_unreadable_picture_names_item_and_file(fake: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "text.png"
     path.write_text("no picture")
-    with pytest.raises(CustosError, match=r"item 'q1': '.*text\.png' is not a readable picture"):
+    with pytest.raises(CustosError, match=r"'q1': field 'images': '.*text\.png' is not a readable"):
         ask(server(fake), item(images=(str(path),)))
     assert fake.seen == []
 

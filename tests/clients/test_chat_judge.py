@@ -78,14 +78,20 @@ def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(body=cut_off) if "Rome" in seen.text else say("Well.")
     grader = judge(fake)
     found = list(grader.grade([score("Paris"), score("Rome"), score("x", variant="nope")]))
-    assert [v.status for v in found] == ["unparsed", "truncated", "judge_error"]
+    assert [v.status for v in found] == ["unparsed", "truncated", "invalid"]
     assert all(v.label is None for v in found)
     assert found[0].message == "no label in the answer: Well."
     assert grader.usage.prompt_tokens == 200
 
 
-def test_a_server_that_fails_is_a_judge_error(fake: FakeServer) -> None:
+def test_what_the_server_refuses_is_invalid_and_its_fault_is_not(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(400, "bad")
+    [found] = judge(fake).grade([score("Paris")])
+    assert found.status == "invalid"
+    fake.answer = lambda seen: Say(500, "ill")
+    [found] = judge(fake).grade([score("Paris")])
+    assert found.status == "judge_error"
+    fake.answer = lambda seen: Say(500, "ill")
     [found] = judge(fake).grade([score("Paris")])
     assert found.status == "judge_error"
     fake.answer = lambda seen: Say(401, "no")

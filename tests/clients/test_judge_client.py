@@ -60,7 +60,7 @@ def test_what_is_refused_fails_alone(tmp_path: Path) -> None:
     ]
     with serving_judges({"fake": FakeJudge()}, limits=Limits(image_pixels=5000)) as url:
         verdicts = list(JudgeClient(url).grade([request(1), *bad, request(9)]))
-    assert [verdict.status for verdict in verdicts] == ["scored", *["judge_error"] * 4, "scored"]
+    assert [verdict.status for verdict in verdicts] == ["scored", *["invalid"] * 4, "scored"]
     assert [verdict.id for verdict in verdicts] == ["1", "3", "5", "6", "8", "9"]
     messages = [verdict.message or "" for verdict in verdicts[1:5]]
     for message, said in zip(

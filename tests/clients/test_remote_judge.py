@@ -75,7 +75,7 @@ def test_only_the_refused_row_fails(fake: FakeServer, backbone: Backbone, here: 
     [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
     fake.answer.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
     refused, scored = there.grade(requests)
-    assert (refused.status, refused.label) == ("judge_error", None)
+    assert (refused.status, refused.label) == ("invalid", None)
     assert "the server answered 400" in str(refused.message)
     [expected] = here.grade([requests[1]])
     assert_same(scored, expected)
@@ -87,7 +87,7 @@ def test_a_prompt_that_the_server_renders_otherwise_is_refused(
     fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake), backbone.name)
     [verdict] = there.grade([pair(images=(picture,), response_a="green<|im_end|>")])
-    assert verdict.status == "judge_error"
+    assert verdict.status == "invalid"
     assert "holds control tokens" in str(verdict.message)
 
 
@@ -141,7 +141,7 @@ def test_a_failed_row_has_no_other_asked_again(
     model.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
     fake.seen.clear()
     found = list(there.grade(requests))
-    assert [one.status for one in found] == ["judge_error", "scored", "scored"]
+    assert [one.status for one in found] == ["invalid", "scored", "scored"]
     assert len(fake.seen) == 6  # both orders of each
     for one, other in zip(found[1:], here.grade(requests[1:]), strict=True):
         assert_same(one, other)
@@ -183,7 +183,7 @@ def test_a_row_that_fails_midway_is_dropped_there(
             requests, sampling=SHORT, on_text=lambda request, one, text: told.append(request.id)
         )
     )
-    assert (found[0].status, found[0].probabilities) == ("judge_error", {})
+    assert (found[0].status, found[0].probabilities) == ("invalid", {})
     assert_same(found[1], *here.grade(requests[1:], sampling=SHORT))
     # The other order of the lost pair goes no further than the stage that fails.
     last = STAGES.index(fails)

@@ -228,7 +228,7 @@ def test_no_requests_no_verdicts(judge: Judge) -> None:
 )
 def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: str) -> None:
     [verdict] = judge.grade([ask(id="x", **fields)])
-    assert (verdict.id, verdict.status, verdict.label) == ("x", "judge_error", None)
+    assert (verdict.id, verdict.status, verdict.label) == ("x", "invalid", None)
     assert message in str(verdict.message)
     assert verdict.probabilities == {}
 
@@ -241,7 +241,7 @@ def test_a_task_it_was_not_trained_for(judge: Judge, monkeypatch: pytest.MonkeyP
 
     judge_task(Other)
     [verdict] = judge.grade([ask(task="other")])
-    assert verdict.status == "judge_error"
+    assert verdict.status == "invalid"
     assert "'mine' was trained for hieval-qs, not 'other'" in str(verdict.message)
 
 
@@ -250,7 +250,7 @@ def test_a_rubric_it_was_not_trained_for(judge: Judge) -> None:
     narrow = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
     judge = Judge(judge.name, judge.backbone, judge.engine, narrow)
     [verdict] = judge.grade([ask(reference_mode="all", references=("19", "20"))])
-    assert verdict.status == "judge_error"
+    assert verdict.status == "invalid"
     assert str(verdict.message).startswith("field 'reference_mode': judge 'mine' was trained")
     assert "trained for hieval-qs under plain/any, not plain/all" in str(verdict.message)
     [one], [other] = (judge.grade([ask(reference_mode=mode)]) for mode in ("all", "any"))
@@ -285,7 +285,7 @@ def test_every_verdict_names_its_judge_and_its_rubric(judge: Judge) -> None:
         assert (verdict.judge_name, verdict.rubric) == (judge.name, "hieval-qs/plain/all")
         assert verdict.judge == judge.fingerprint(ask())
     assert before_calibration(ask(), scored).rubric == scored.rubric
-    assert (refused.status, refused.judge_name, refused.rubric) == ("judge_error", judge.name, "")
+    assert (refused.status, refused.judge_name, refused.rubric) == ("invalid", judge.name, "")
     written = scored.model_dump(exclude={"judge_name", "rubric"})
     assert Verdict.model_validate(written).judge_name == "", "old files have no name"
 

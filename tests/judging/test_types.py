@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judging.errors import CustosError, FieldError, Unparsed
+from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed
 from judging.types import MAX_TEXT_CHARS, JudgeRequest, LabelledExample, Verdict, parse_record
 
 
@@ -82,8 +82,9 @@ def test_a_verdict_decides_nothing_by_default() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "field"),
     [
-        (FieldError("images", "not readable"), "judge_error", "images"),
-        (FieldError("images", "not readable", "a.jsonl row 3"), "judge_error", "images"),
+        (FieldError("images", "not readable"), "invalid", "images"),
+        (FieldError("images", "not readable", "a.jsonl row 3"), "invalid", "images"),
+        (InvalidRequest("the server answered 400"), "invalid", None),
         (Unparsed("the reply is none of the labels"), "unparsed", None),
         (CustosError("field 'images': said a server"), "judge_error", None),
     ],

@@ -31,7 +31,7 @@ class Grader(FakeJudge):
             if task.name not in self.tasks:
                 raise CustosError("field 'task': not trained for it")
         except CustosError as error:
-            return Verdict(id=request.id, status="judge_error", message=str(error))
+            return Verdict(id=request.id, status="invalid", message=str(error))
         labels = task.labels(task.rubric(request))
         label = labels[0] if "right" in request.response else labels[-1]
         fingerprint = self.fingerprint(request)

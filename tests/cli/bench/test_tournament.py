@@ -38,7 +38,7 @@ def test_a_tournament_asks_again_only_for_what_failed(
     done = run(*play)
     assert (done.exit_code, len(fake.seen)) == (0, 18)
     assert f"2 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
-    assert read(tmp_path / "table.json")["statuses"] == {"scored": 7, "judge_error": 2}
+    assert read(tmp_path / "table.json")["statuses"] == {"scored": 7, "invalid": 2}
     fail_on("nothing", fake)
     assert run(*play).exit_code == 0
     assert fake.seen == []
@@ -62,8 +62,8 @@ def test_a_tournament_is_kept_until_it_is_ranked(
     fake: FakeServer, play: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_on("nothing", fake)
-    (tmp_path / "file").touch()
-    refused = run(*play, "--json", tmp_path / "file" / "table.json")
+    (tmp_path / "folder").mkdir()
+    refused = run(*play, "--json", tmp_path / "folder")
     assert refused.exit_code == 2
     assert len(fake.seen) == 18
     assert run(*play).exit_code == 0

@@ -193,7 +193,7 @@ def test_a_prompt_beyond_the_context_is_its_own_rows_error(tiny: Backbone) -> No
     judge = Judge("tiny", tiny, TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id))
     endless = "How many apples? " * tiny.context
     refused, fine = judge.grade([ask("19", question=endless), ask("19")])
-    assert (refused.status, fine.status) == ("judge_error", "scored")
+    assert (refused.status, fine.status) == ("invalid", "scored")
     assert "field 'question'" in (refused.message or "")
     assert f"reads {tiny.context:,}" in (refused.message or "")
 

@@ -230,7 +230,7 @@ def test_an_empty_response_cannot_be_compared(judge: Judge, task: str) -> None:
 def test_requests_a_task_cannot_take(judge: Judge) -> None:
     one = _only(judge, ask(task="truthful-pair"))
     assert (one.status, one.message) == (
-        "judge_error",
+        "invalid",
         "field 'responses': task 'truthful-pair' needs 2, got 1",
     )
     two = _only(judge, pair("hieval-qs", references=("a",)))
