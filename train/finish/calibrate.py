@@ -78,4 +78,4 @@ def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
 
 
 def _warn(text: str) -> None:
-    Console(stderr=True).print(text, markup=False, soft_wrap=True)
+    Console(stderr=True).print(f"warning: {text}", markup=False, soft_wrap=True)

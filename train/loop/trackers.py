@@ -86,13 +86,14 @@ class Tracker:
         now = time.monotonic()
         rate = (step - self._timed_from) * self.rows_per_step / (now - self._started)
         self._timed_from, self._started = step, now
-        minutes = (self.total_steps - step) * self.rows_per_step / rate / 60
+        seconds = (self.total_steps - step) * self.rows_per_step / rate
+        left = f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
         self._line(
             f"step {step:>6}/{self.total_steps}  loss {loss:.4f}  lr {lr:.2e}  "
-            f"{rate:.1f} {self.unit}/s  {minutes:.0f} min left"
+            f"{rate:.1f} {self.unit}/s  {left} left"
         )
         if self._bar:
-            self._bar.update(step, loss=f"{loss:.3f}", rate=f"{rate:.1f}", left=f"{minutes:.0f}")
+            self._bar.update(step, loss=f"{loss:.3f}", rate=f"{rate:.1f}", left=left)
         self._scalars(step, {"train_loss": loss, "lr": lr, f"{self.unit}_per_second": rate})
 
     def log_scores(self, step: int, scores: Mapping[str, float], count: int) -> None:
@@ -136,7 +137,7 @@ class _Bar:
             BarColumn(bar_width=8),  # all of it fits into 80 columns
             MofNCompleteColumn(),
             TextColumn(f"loss {{task.fields[loss]}}  {{task.fields[rate]}} {unit}/s"),
-            TextColumn("{task.fields[left]} min left  {task.fields[score]}"),
+            TextColumn("{task.fields[left]} left  {task.fields[score]}"),
             console=console,
         )
         self._fields: dict[str, Any] = {"loss": "-", "rate": "-", "left": "-", "score": ""}

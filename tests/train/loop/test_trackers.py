@@ -33,9 +33,7 @@ def test_lines_where_there_is_no_terminal(
     _report(tmp_path)
     first, loss, scores = capsys.readouterr().out.splitlines()
     assert first == f"log: {tmp_path / LOG_FILE}"
-    assert re.fullmatch(
-        r"step      4/4  loss 0\.2500  lr 1\.00e-03  [\d.]+ rows/s  0 min left", loss
-    )
+    assert re.fullmatch(r"step      4/4  loss 0\.2500  lr 1\.00e-03  [\d.]+ rows/s  0 s left", loss)
     assert scores == "step      4/4  val accuracy 0.7500  val nll 0.5000  (n=12)"
     assert _log(tmp_path).splitlines() == [first, "first row: 'Which river?'", loss, scores]
 
@@ -50,7 +48,7 @@ def test_one_bar_on_a_terminal(
     lines = [line.rstrip() for line in screen.splitlines() if line.strip()]
     assert lines[0] == f"log: {tmp_path / LOG_FILE}"
     assert all(line.startswith(("train ", "valid ")) for line in lines[1:])
-    for part in ("4/4", "loss 0.250", "rows/s", "0 min left", "val accuracy 0.750"):
+    for part in ("4/4", "loss 0.250", "rows/s", "0 s left", "val accuracy 0.750"):
         assert part in lines[-1], lines[-1]
     assert "(n=12)" in _log(tmp_path)
 
