@@ -178,11 +178,7 @@ def judge_pairs(
     if paradigm.order is None:
         requests = [_request(example, paradigm) for example in examples]
         return list(judge.grade(requests, progress=True, sampling=sampling))
-    singles = [
-        _request(example, paradigm).model_copy(update={"responses": (response,)})
-        for example in examples
-        for response in example.responses
-    ]
+    singles = [single for example in examples for single in _requests(example, paradigm)]
     graded = iter(list(judge.grade(singles, progress=True, sampling=sampling)))
     pairs = zip(examples, zip(graded, graded, strict=True), strict=True)
     return [ordered(example.id, *both, paradigm.order) for example, both in pairs]
@@ -239,6 +235,14 @@ def _request(example: LabelledExample, paradigm: Paradigm, **more: Any) -> Judge
     return example.request().model_copy(update=changed)
 
 
+def _requests(example: LabelledExample, paradigm: Paradigm) -> list[JudgeRequest]:
+    """Return what the judge is asked of a pair: the pair, or each response by itself."""
+    request = _request(example, paradigm)
+    if paradigm.order is None:
+        return [request]
+    return [request.model_copy(update={"responses": (response,)}) for response in example.responses]
+
+
 class JudgedPairs(KeptLine):
     """A line of the partial file of a cell: the verdicts on ``PAIRS_AT_ONCE`` pairs or fewer."""
 
@@ -262,7 +266,9 @@ def cell_key(
             "pairs": [example.model_dump(mode="json") for example in examples],
             "pictures": [picture_sha256(image) for row in examples for image in row.images],
             "mode": paradigm.mode,
-            "judge": sorted({judge.fingerprint(_request(row, paradigm)) for row in examples}),
+            "judge": sorted(
+                {judge.fingerprint(each) for row in examples for each in _requests(row, paradigm)}
+            ),
             **settings,
         }
     )
