@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.shared.bad_rows import fail_without_verdict, show_problems, write_problems
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_grader
 from cli.shared.mapping_options import (
@@ -24,9 +22,10 @@ from cli.shared.mapping_options import (
     table_mapping,
 )
 from cli.shared.output_folders import in_known_folder
-from cli.shared.request_rows import check_rows, read_requests
+from cli.shared.request_rows import read_requests, source_digest
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
-from cli.shared.verdict_files import check_verdict_file, write_verdicts
+from cli.shared.verdict_files import check_verdict_files, write_verdicts
+from cli.shared.verdict_summary import Summary, end_with
 from clients.kept_verdicts import partial_file
 from clients.kept_work import locked
 from judging import CustosError
@@ -37,7 +36,9 @@ def grade(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder, help="Write verdicts to this JSONL or Parquet file."
+            callback=in_known_folder,
+            help="Write a verdict for every row to this file. JSONL: whole verdicts; CSV, TSV or "
+            "Parquet: your own columns with the verdict beside them.",
         ),
     ],
     judge: Annotated[
@@ -54,12 +55,16 @@ def grade(
     reference_mode: ReferenceModeOption = None,
     task: Task = None,
     variant: Variant = None,
-    strict: Annotated[
-        bool,
+    table: Annotated[
+        Path | None,
         typer.Option(
-            "--strict",
-            help="Stop at the first bad row, and do not write OUT if a row cannot be judged.",
+            "--csv",
+            callback=in_known_folder,
+            help="Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.",
         ),
+    ] = None,
+    allow_failed: Annotated[
+        bool, typer.Option("--allow-failed", help="Exit with status 0 even if rows failed.")
     ] = False,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
@@ -71,36 +76,37 @@ def grade(
 ) -> None:
     """Grade every row of a file, one verdict per row in the same order.
 
+    A row that cannot be read or judged gets a verdict too: its status is invalid or judge_error,
+    and its message says why. Then the exit status is 1.
+
     Verdicts are kept in OUT.partial while the command runs. If it is stopped, the same command
-    continues where it stopped. Rows that cannot be judged are listed in OUT.errors.jsonl, and
-    OUT.partial stays as long as there are any: then --retry-failed grades them again. If no row got
-    a verdict, the exit status is 1.
+    continues where it stopped. OUT.partial stays as long as rows have failed: the same command
+    grades those that you have changed since, and with --retry-failed all of them.
+
+    Rows in our own format: custos grade --in answers.jsonl --out verdicts.jsonl
+
+    A running service: custos grade --judge http://127.0.0.1:8000 --in answers.jsonl
+    --out verdicts.jsonl (--key-env names the variable of its key; default CUSTOS_KEY)
+
+    A spreadsheet, saved as CSV:
 
     Example: custos grade --in answers.csv --map references=gold --map response=model_answer
-    --reference-mode any --out verdicts.jsonl
+    --reference-mode any --out verdicts.jsonl --csv graded.csv
     """
-    check_verdict_file(out, source)
+    check_verdict_files(source, out, table)
     in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
-    num_rows, refused = check_rows(source, in_table, strict)
-    show_problems(source, refused)
+    rows = functools.partial(read_requests, source, in_table)
+    num_rows = sum(1 for _ in rows())  # A file that cannot be read is no reason to load a model.
+    outputs = [out] if table is None else [out, table]
     partial = partial_file(out)
-    with locked(partial.path):  # This makes the folder too, before a model is loaded in vain.
+    with locked(partial.path):
+        before = source_digest(source)
         grader = load_grader(judge, engine, base_url, key_env, concurrency, deadline)
-        rows = functools.partial(read_requests, source, in_table)
         fill_showing(partial, grader, rows, num_rows, batch, retry_failed)
-        failed = {
-            line.row: line.verdict.message or "no verdict"
-            for line in partial.lines()
-            if line.failed
-        }
-        show_problems(source, failed)
-        write_problems(out.with_name(f"{out.name}.errors.jsonl"), refused | failed)
-        if strict and failed:
-            raise CustosError(f"{len(failed)} rows could not be judged; {out} was not written")
-        statuses = Counter(line.verdict.status for line in partial.lines())
-        write_verdicts(out, (line.verdict for line in partial.lines()))
+        if source_digest(source) != before:
+            raise CustosError(f"{source}: the file has changed while it was graded")
+        for output in outputs:
+            write_verdicts(output, source, partial)
+        summary = Summary(partial.lines())
         partial.remove_unless_failed()
-    counts = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
-    typer.echo(f"{num_rows} rows graded ({counts or 'none'}): {out}")
-    if num_rows or refused:
-        fail_without_verdict(source, statuses)
+    end_with(summary, source, outputs, allow_failed)

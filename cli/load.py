@@ -10,7 +10,7 @@ import typer
 
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests
-from judging import CustosError
+from judging import CustosError, JudgeRequest
 from judging.records import write_json
 
 
@@ -51,7 +51,8 @@ def load(
     """
     from experiments.cost.service_load import measure
 
-    requests = [request for _, request in itertools.islice(read_requests(source), rows)]
+    good = (request for _, request in read_requests(source) if isinstance(request, JudgeRequest))
+    requests = list(itertools.islice(good, rows))
     if len(requests) < rows_per_call:
         raise CustosError(f"{source}: holds {len(requests)} requests, fewer than a call")
     report = measure(

@@ -13,8 +13,8 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.fingerprint import picture_sha256
 from judging.tasks import get_task
 
-NumberedRequest = tuple[int, JudgeRequest]
-"""Number of a row, and the request that it holds."""
+NumberedRequest = tuple[int, JudgeRequest | Verdict]
+"""Number of a row, and the request that it holds or, if it holds none, the verdict on it."""
 
 
 class Grader(Protocol):
@@ -76,12 +76,16 @@ def fill_verdicts(
 
     def origin(numbered: NumberedRequest) -> Origin:
         row, request = numbered
+        if isinstance(request, Verdict):
+            return row, hashlib.sha256(request.model_dump_json().encode()).hexdigest()
         return row, request_key(judge, request)
 
     def grade(rows: Sequence[NumberedRequest]) -> Iterator[KeptVerdict]:
-        verdicts = judge.grade([request for _, request in rows])
-        for (row, request), verdict in zip(rows, verdicts, strict=True):
-            yield KeptVerdict(row=row, key=request_key(judge, request), verdict=verdict)
+        requests = [request for _, request in rows if isinstance(request, JudgeRequest)]
+        verdicts = iter(judge.grade(requests) if requests else ())
+        for row, request in rows:
+            verdict = request if isinstance(request, Verdict) else next(verdicts)
+            yield KeptVerdict(row=row, key=origin((row, request))[1], verdict=verdict)
 
     return file.fill(read, origin, grade, batch=batch, retry_failed=retry_failed)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -131,11 +132,13 @@ class KeptFile(Generic[Line]):
             origin: Returns the origin of an item's line.
             work: Returns one line per item of a batch, in order.
             batch: Items between two writes.
-            retry_failed: First do the failed lines again.
+            retry_failed: First do all failed lines again, not only those whose item has changed.
+
+        Raises:
+            CustosError: As :meth:`keep_batches`.
         """
         num_lines = self.keep_batches(map(origin, items()), batch)
-        if retry_failed:
-            self.redo_failed(items, work, batch)
+        self.redo_failed(items, origin, work, batch, retry_failed)
         yield num_lines
         for batch_items in in_batches(itertools.islice(items(), num_lines, None), batch):
             self.append(work(batch_items))
@@ -145,12 +148,15 @@ class KeptFile(Generic[Line]):
     def keep_batches(self, origins: Iterable[Origin], batch: int) -> int:
         """Cut the file after the last whole batch whose lines are of these origins.
 
-        The first line that is cut off, damaged or of another origin ends what is kept. If every
-        origin has its line and nothing follows, the whole file is kept, even if its last batch is
-        short.
+        The first line that is cut off or damaged ends what is kept. If every origin has its line
+        and nothing follows, the whole file is kept, even if its last batch is short. A failed line
+        may be of another origin than now: there is nothing to lose.
 
         Returns:
             Number of lines in the file.
+
+        Raises:
+            CustosError: If a line that did not fail is of another origin, or belongs to no origin.
         """
         number = num_kept = end = 0
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,12 +164,17 @@ class KeptFile(Generic[Line]):
             file.seek(0)
             for number, origin in enumerate(origins, 1):
                 line = self._parsed(file.readline())
-                if line is None or line.origin != origin:
+                if line is None:
                     break
+                if line.origin != origin and not line.failed:
+                    raise self._other_origin(number)
                 if number % batch == 0:
                     num_kept, end = number, file.tell()
             else:
-                if not file.readline():
+                rest = file.readline()
+                if self._parsed(rest) is not None:
+                    raise self._other_origin(number + 1)
+                if not rest:
                     num_kept, end = number, file.tell()
             file.truncate(end)
         return num_kept
@@ -171,20 +182,24 @@ class KeptFile(Generic[Line]):
     def redo_failed(
         self,
         items: Callable[[], Iterable[Item]],
+        origin: Callable[[Item], Origin],
         work: Callable[[Sequence[Item]], Iterable[Line]],
         batch: int,
+        retry_failed: bool,
     ) -> None:
-        """Do the work of the failed lines again, and replace these lines.
+        """Do the work of failed lines again, and replace these lines.
 
         Args:
             items: Returns the items of the file's lines, in order, and possibly more.
+            origin: Returns the origin of an item's line.
             work: Returns one line per item, in order.
             batch: Number of items that ``work`` is given at once.
+            retry_failed: Take all failed lines, not only those whose item has changed.
         """
         failed = (
             (number, item)
             for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
-            if line.failed
+            if line.failed and (retry_failed or line.origin != origin(item))
         )
         new_lines: dict[int, Line] = {}
         for numbered in in_batches(failed, batch):
@@ -200,6 +215,13 @@ class KeptFile(Generic[Line]):
         """Delete the file, unless it holds failed lines that can be done again."""
         if not any(line.failed for line in self.lines()):
             self.path.unlink(missing_ok=True)
+
+    def _other_origin(self, number: int) -> CustosError:
+        return CustosError(
+            f"{self.path}: line {number} is a result on something else: the input, the judge or "
+            "the version of a package has changed since. Name another output, or begin anew with: "
+            f"rm {shlex.quote(str(self.path))}"
+        )
 
     def _delete_torn_line(self) -> None:
         if not self.path.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,18 +12,19 @@ from judging.records import atomic_write
 BYTE_ORDER_MARK = "\ufeff"
 """Tells Excel that the text is UTF-8."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 
 
 def write_spreadsheet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Write a CSV file in UTF-8 with a byte order mark, atomically; return the number of rows.
+    """Write a CSV or TSV file in UTF-8 with a byte order mark, atomically; return how many rows.
 
-    A cell that a spreadsheet would take for a formula begins with an apostrophe. ``None`` is an
-    empty cell.
+    A text that a spreadsheet would take for a formula begins with an apostrophe, unless it is a
+    number. ``None`` is an empty cell.
     """
     count = 0
     with atomic_write(path) as file:
         file.write(BYTE_ORDER_MARK)
-        writer = csv.writer(file)
+        writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",")
         writer.writerow(map(_cell, columns))
         for row in rows:
             writer.writerow(map(_cell, row))
@@ -33,5 +35,5 @@ def write_spreadsheet(path: Path, columns: Sequence[str], rows: Iterable[Sequenc
 def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
-    text = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+    text = value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(text) else text

@@ -173,6 +173,8 @@ class Verdict(_Record):
 
     id: str = ""
     """``id`` of the request."""
+    row: int | None = Field(default=None, exclude_if=lambda row: row is None)
+    """Number of the row in the file that ``custos grade`` read; the service leaves it out."""
     status: Status
     """How the judging ended. With ``scored`` and ``truncated`` there is a label."""
     label: str | None = None

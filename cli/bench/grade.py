@@ -12,7 +12,7 @@ import typer
 from cli.shared.bad_rows import fail_without_verdict, show_problems
 from cli.shared.benchmark_options import Name
 from cli.shared.command_line import command_line
-from cli.shared.grading import Batch, RetryFailed, fill_showing
+from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
 from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import (
@@ -140,6 +140,7 @@ def _fill(
 
     started, was_stopped = time.perf_counter(), partial.path.exists()
     fill_showing(partial, grader, work.numbered_requests, work.num_requests, batch, retry_failed)
+    show_failed(partial)
     seconds = None if was_stopped else time.perf_counter() - started
     usage = getattr(grader, "usage", None)
     return {

@@ -13,7 +13,7 @@ from rich.table import Table
 from cli.shared.bad_rows import fail_without_verdict, show_problems
 from cli.shared.benchmark_options import Items, JsonOut
 from cli.shared.command_line import read_assignments
-from cli.shared.grading import Batch, RetryFailed, fill_showing
+from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
 from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import ChatModel, Concurrency, Deadline, KeyEnv
@@ -109,6 +109,7 @@ def tournament(
         grader = load_benchmark_grader(judge, model, key_env, concurrency, deadline)
         requests = [(number, match.request) for number, match in enumerate(matches, 1)]
         fill_showing(partial, grader, lambda: requests, len(matches), batch, retry_failed)
+        show_failed(partial)
         verdicts = [line.verdict for line in partial.lines()]
         _write_verdicts(out, verdicts)
         result = tournament_table(matches, verdicts)

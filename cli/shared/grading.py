@@ -31,7 +31,7 @@ def fill_showing(
     batch: int,
     retry_failed: bool,
 ) -> None:
-    """Fill a file of verdicts behind a progress bar, and say how many rows failed.
+    """Fill a file of verdicts behind a progress bar.
 
     Raises:
         CustosError: If there are other than ``total`` verdicts in the end.
@@ -47,6 +47,10 @@ def fill_showing(
             f"{file.path}: {num_verdicts} verdicts on {total} rows; "
             "has the input changed meanwhile?"
         )
+
+
+def show_failed(file: KeptFile[KeptVerdict]) -> None:
+    """Print how many rows failed and can be graded again."""
     if num_failed := sum(line.failed for line in file.lines()):
         typer.echo(
             f"{num_failed} failed, kept in {file.path}; --retry-failed grades them again", err=True

@@ -1,47 +1,41 @@
-"""Rows of a file as requests for a judge."""
+"""Rows of a table as requests for a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
-from judging import CustosError, JudgeRequest
+from judging import CustosError, JudgeRequest, Verdict
 from judging.csv_rows import row_location
+from judging.fingerprint import file_sha256
 from judging.tasks import get_task
 
 
-def check_rows(source: Path, mapping: TableMapping, strict: bool) -> tuple[int, dict[int, str]]:
-    """Read the whole file once, before a model is loaded.
+def read_requests(source: Path, mapping: TableMapping | None = None) -> Iterator[NumberedRequest]:
+    """Yield ``(row number, request)`` for every row; a row without an id gets its number as one.
 
-    Returns:
-        Number of rows that are requests, and what is wrong with each other row.
+    A row that is no valid request comes as the verdict on it, with status ``invalid``.
 
     Raises:
-        CustosError: With ``strict``, on the first row that is no request or that its task refuses.
+        CustosError: If the table cannot be read or lacks a column.
     """
-    num_requests = 0
-    problems = {}
     for row, parsed in parse_table(source, JudgeRequest, mapping):
         if isinstance(parsed, BadRow):
-            if strict:
-                raise parsed.error
-            problems[row] = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
+            message = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
+            yield row, Verdict(id=parsed.id or str(row), status="invalid", message=message)
             continue
-        num_requests += 1
-        if strict:
-            try:
-                get_task(parsed.task).check(parsed)
-            except CustosError as error:
-                raise CustosError(f"{source} row {row}: {error}") from None
-    return num_requests, problems
+        request = parsed if parsed.id else parsed.model_copy(update={"id": str(row)})
+        try:
+            get_task(request.task).check(request)
+        except CustosError as error:
+            yield row, Verdict.from_error(error, request)
+        else:
+            yield row, request
 
 
-def read_requests(
-    source: Path, mapping: TableMapping | None = None
-) -> Iterator[tuple[int, JudgeRequest]]:
-    """Yield ``(row number, request)`` for the good rows; a row without an id gets its number."""
-    for row, parsed in parse_table(source, JudgeRequest, mapping):
-        if isinstance(parsed, JudgeRequest):
-            yield row, parsed if parsed.id else parsed.model_copy(update={"id": str(row)})
+def source_digest(source: Path) -> str:
+    """Return the SHA-256 of a file; empty for a hub data set, whose revision does not change."""
+    return file_sha256(source) if source.is_file() else ""

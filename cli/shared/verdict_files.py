@@ -1,62 +1,81 @@
-"""Files of verdicts: JSONL and Parquet."""
+"""Files of verdicts: whole ones as JSONL, or the main fields beside the columns of a table."""
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from judging import CustosError, Verdict
+from cli.shared.verdict_tables import TABLE_SUFFIXES, GradedRow, GradedTable, write_table
+from clients.kept_verdicts import KeptVerdict
+from clients.kept_work import KeptFile
+from data_prep.tables.source import open_table
+from judging import CustosError
 from judging.records import write_records
-from judging.types import Pass
 
-OUT_SUFFIXES = (".jsonl", ".parquet")
-ROWS_AT_ONCE = 10_000
+OUT_SUFFIXES = (".jsonl", *TABLE_SUFFIXES)
 
 
-def check_verdict_file(out: Path, source: Path) -> None:
-    """Raise ``CustosError`` unless verdicts can be written to a file that is not the input."""
-    if out.suffix not in OUT_SUFFIXES:
-        raise CustosError(f"--out '{out}': expected a file ending in {' or '.join(OUT_SUFFIXES)}")
-    if out.resolve() == source.resolve():
-        raise CustosError(f"--out '{out}': that is the input file")
+def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
+    """Check the names of the files before anything is read.
+
+    Args:
+        source: File of ``--in``.
+        out: File of ``--out``.
+        table: File of ``--csv``.
+
+    Raises:
+        CustosError: If one is a pipe, cannot be written by its ending, or is another one of them.
+    """
+    for option, path in (("--in", source), ("--out", out)):
+        if str(path) in ("-", "/dev/stdin", "/dev/stdout"):
+            raise CustosError(
+                f"{option} '{path}': name a file; a run that is stopped goes on from its files, "
+                "so pipes are not used"
+            )
+    for option, output, suffixes, others in (
+        ("--out", out, OUT_SUFFIXES, [source]),
+        ("--csv", table, TABLE_SUFFIXES, [source, out]),
+    ):
+        if output is None:
+            continue
+        if output.suffix not in suffixes:
+            expected = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+            raise CustosError(f"{option} '{output}': expected a file ending in {expected}")
+        if output.resolve() in {other.resolve() for other in others}:
+            raise CustosError(f"{option} '{output}': that is another file of this command")
 
 
-def write_verdicts(out: Path, verdicts: Iterable[Verdict]) -> None:
-    """Write verdicts to a file that appears only when it is complete."""
-    if out.suffix == ".jsonl":
-        write_records(out, verdicts)
-        return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None:
+    """Write verdicts to a file that appears only when it is complete.
 
-    unfinished = out.with_name(f".{out.name}.unfinished")
+    Args:
+        out: JSONL file of whole verdicts, or a table (see ``verdict_tables``).
+        source: Table that was graded.
+        kept: One verdict for each of its rows.
+
+    Raises:
+        CustosError: If the rows of the source are not those of the verdicts any more.
+        OSError: If the file cannot be written; it names the file.
+    """
     try:
-        with pq.ParquetWriter(unfinished, _parquet_schema(pa)) as writer:
-            stream = iter(verdicts)
-            while rows := [
-                verdict.model_dump() for verdict in itertools.islice(stream, ROWS_AT_ONCE)
-            ]:
-                writer.write_table(pa.Table.from_pylist(rows, writer.schema))
-        os.replace(unfinished, out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        if out.suffix == ".jsonl":
+            verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
+            write_records(out, verdicts)
+        else:
+            write_table(out, GradedTable.of_source(source, _graded_rows(source, kept)))
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(out)) from None  # such as a full disk
 
 
-def _parquet_schema(pa: Any) -> Any:
-    """Return the columns of a verdict; posteriors are maps, because labels differ between tasks."""
-    text, number, flag = pa.string(), pa.float64(), pa.bool_()
-    posterior = pa.map_(text, number)
-    of_pass = {"posterior": posterior, "stated_confidence": number}
-    one_pass = pa.struct({name: of_pass.get(name, text) for name in Pass.model_fields})
-    special = {
-        **dict.fromkeys(("score", "confidence", "stated_confidence", "label_mass"), number),
-        **dict.fromkeys(("needs_review", "truncated_input"), flag),
-        "score_range": pa.list_(number),
-        "probabilities": posterior,
-        "marginals": pa.map_(text, posterior),
-        "passes": pa.list_(one_pass),
-    }
-    return pa.schema({name: special.get(name, text) for name in Verdict.model_fields})
+def _graded_rows(source: Path, kept: KeptFile[KeptVerdict]) -> Callable[[], Iterable[GradedRow]]:
+    def rows() -> Iterator[GradedRow]:
+        lines = kept.lines()
+        for number, row in open_table(source).rows():
+            line = next(lines, None)
+            if line is None or line.row != number:
+                raise CustosError(f"{source}: the rows have changed while they were graded")
+            yield (row if isinstance(row, dict) else {}), line.verdict
+
+    return rows

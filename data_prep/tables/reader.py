@@ -34,6 +34,8 @@ class BadRow:
     error: CustosError
     label: str
     """The label as the table has it; empty if the row has none."""
+    id: str
+    """The id as the table has it; empty if it cannot be read."""
 
 
 def parse_table(
@@ -67,7 +69,7 @@ def parse_table(
         try:
             yield number, reader.read(number, row)
         except CustosError as error:
-            yield number, BadRow(error, reader.their_label(row))
+            yield number, BadRow(error, reader.cell("label", row), reader.cell("id", row))
 
 
 def read_table(
@@ -125,10 +127,11 @@ class _RowReader(Generic[RequestT]):
         if columns := self.table.columns(self.plan.needed):
             self.plan.check(self.table.name, columns)
 
-    def their_label(self, row: Any) -> str:
-        """Return the label of a row as the table has it."""
-        label = row.get(self.plan.column("label")) if isinstance(row, Mapping) else None
-        return "" if label is None else str(as_text(label))
+    def cell(self, field: str, row: Any) -> str:
+        """Return what a row has for a field as the table has it; empty if that is no text."""
+        value = row.get(self.plan.column(field)) if isinstance(row, Mapping) else None
+        text = as_text(value)
+        return text if isinstance(text, str) else ""
 
     def read(self, number: int, row: Any) -> RequestT:
         """Return the record of a row.

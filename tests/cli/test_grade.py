@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -16,7 +15,6 @@ from cli.main import app
 from cli.shared.verdict_files import write_verdicts
 from clients.kept_work import locked
 from judging import Judge, JudgeRequest, Verdict
-from judging.types import Pass
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
 
@@ -88,68 +86,85 @@ def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
     assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"
 
 
-def test_bad_rows_are_reported_by_number_and_listed(run: Run, tmp_path: Path) -> None:
-    rows = [row(), '{"question": ', row(references=[]), row(nonsense=1), row("Rome")]
+def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path: Path) -> None:
+    rows = [row(), '{"question": ', row(references=[]), row(nonsense=1, id="n"), row("Rome")]
     result = run(rows)
-    assert result.exit_code == 0
-    assert "in.jsonl row 2: not valid JSON" in result.stderr
-    assert "in.jsonl row 4: field 'nonsense'" in result.stderr
-    assert "in.jsonl row 3: field 'references'" in result.stderr
-    errors = read(tmp_path / "out.jsonl.errors.jsonl")
-    assert [error["row"] for error in errors] == [2, 3, 4]
-    assert errors[1]["message"] == "field 'references': task 'hieval-qs' needs it"
-    assert errors[2]["message"].startswith("field 'nonsense':")
-    verdicts = read(tmp_path / "out.jsonl")
-    assert [(v["id"], v["status"]) for v in verdicts] == [
-        ("1", "scored"),
-        ("3", "invalid"),
-        ("5", "scored"),
-    ]
-    run([row()])
-    assert not (tmp_path / "out.jsonl.errors.jsonl").exists()
-
-
-@pytest.mark.parametrize("bad", ["{", row(references=[])], ids=["no request", "refused"])
-def test_a_file_without_a_single_verdict_fails(run: Run, tmp_path: Path, bad: Any) -> None:
-    result = run([bad, bad])
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1] == f"error: {tmp_path / 'in.jsonl'}: no row got a verdict"
-    assert len(read(tmp_path / "out.jsonl.errors.jsonl")) == 2
-    assert run([bad, row()]).exit_code == 0
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [(v["row"], v["id"], v["status"]) for v in verdicts] == [
+        (1, "1", "scored"),
+        (2, "2", "invalid"),
+        (3, "3", "invalid"),
+        (4, "n", "invalid"),
+        (5, "5", "scored"),
+    ]
+    assert verdicts[1]["message"].startswith("not valid JSON: ")
+    assert verdicts[2]["message"] == "field 'references': task 'hieval-qs' needs it"
+    assert verdicts[3]["message"].startswith("field 'nonsense':")
+    assert all(Verdict.model_validate(verdict) for verdict in verdicts)
+    assert [line for line in result.stderr.splitlines() if "row 2" in line] == [
+        f"error: {tmp_path / 'in.jsonl'}: 3 of 5 rows have no verdict: 3 invalid; the first: row 2:"
+        f" {verdicts[1]['message']}; mend the invalid rows, or the option that their message is "
+        "about, and give the same command again: it grades only these rows"
+    ]
+    assert "--retry-failed" not in result.stderr
+    assert result.stdout.splitlines()[0].startswith("5 rows graded (3 invalid, 2 scored): ")
+    assert run(None, "--allow-failed").exit_code == 0
 
 
-def test_only_the_first_bad_rows_are_shown(run: Run, tmp_path: Path) -> None:
-    result = run(["{"] * 25)
-    assert result.stderr.count("not valid JSON") == 10
-    assert "and 15 more bad rows" in result.stderr
-    assert len(read(tmp_path / "out.jsonl.errors.jsonl")) == 25
+def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    run([row(), '{"question": ', row("Rome")])
+    judge.batches.clear()
+    assert run([row(), row("in Paris"), row("Rome")]).exit_code == 0
+    assert judge.batches == [["2"]]
+    assert [v["label"] for v in read(tmp_path / "out.jsonl")] == ["Correct", "Correct", "Wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
-@pytest.mark.parametrize("bad", ["{", row(references=[]), row(nonsense=1)])
-def test_strict_stops_before_the_judge_works(
-    run: Run, judge: FakeJudge, tmp_path: Path, bad: Any
-) -> None:
-    result = run([row(), bad, row()], "--strict")
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: {tmp_path / 'in.jsonl'} row 2: ")
-    assert judge.batches == []
-    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
-def test_strict_refuses_what_only_the_judge_finds(
+def test_a_judge_that_fails_is_asked_again_with_an_option(
     run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
-    for _ in range(2):  # nor when its verdict comes from the partial file
-        result = run([row(), row("Rome")], "--strict", "--batch", "1")
-        assert result.exit_code == 2
-        assert "in.jsonl row 2: no such picture" in result.stderr
-        assert "error: 1 rows could not be judged" in result.stderr
-        assert not (tmp_path / "out.jsonl").exists()
-    assert judge.batches == [["1"], ["2"]]
+    result = run([row(), row("Rome")])
+    assert result.exit_code == 1
+    assert "1 of 2 rows have no verdict: 1 judge_error; the first: row 2: no such" in result.stderr
+    assert result.stderr.endswith("; --retry-failed asks again for the rows with judge_error\n")
 
 
-@pytest.mark.parametrize("out", ["out.csv", "in.jsonl"])
+def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) -> None:
+    def verdict(request: JudgeRequest, confidence: float) -> Verdict:
+        return Verdict(
+            status="scored",
+            label="A" if request.response == "Rome" else "B",
+            needs_review=request.response == "Rome",
+            judge_name="pairs",
+            rubric="truthful-pair/plain",
+        )
+
+    monkeypatch.setattr(FakeJudge, "verdict_on", staticmethod(verdict))
+    result = run([row(), row(), row("Rome")])
+    assert result.stdout.splitlines()[1:] == [
+        "pairs graded 3 under truthful-pair/plain: 2 B, 1 A; 1 need review"
+    ]
+
+
+def test_a_source_that_changes_meanwhile_is_noticed(
+    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = judge.verdict_on
+
+    def change(request: JudgeRequest, confidence: float) -> Verdict:
+        write(tmp_path / "in.jsonl", [row("Rome")])
+        return answer(request, confidence)
+
+    monkeypatch.setattr(judge, "verdict_on", change)
+    result = run([row()])
+    assert result.exit_code == 2
+    assert "the file has changed while it was graded" in result.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("out", ["out.xlsx", "in.jsonl"])
 def test_outputs_that_are_refused(run: Run, tmp_path: Path, out: str) -> None:
     result = run([row()], out=out)
     assert result.exit_code == 2
@@ -162,30 +177,13 @@ def test_an_empty_file(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl").read_text() == ""
 
 
-def test_parquet_out(run: Run, tmp_path: Path) -> None:
-    run([row(id="a"), row(references=[])], out="out.parquet")
-    table = pq.read_table(tmp_path / "out.parquet")
-    assert set(table.column_names) == set(Verdict.model_fields)
-    first, second = table.to_pylist(maps_as_pydicts="strict")
-    assert first["probabilities"] == pytest.approx({"Correct": 0.898, "Wrong": 0.102})
-    assert (first["id"], second["status"], second["label"]) == ("a", "invalid", None)
-    one_pass = Pass(
-        order="swapped",
-        posterior={"a": 1.0},
-        critique="Both say it.",
-        finish_reason="stop",
-        stated_confidence=0.75,
-    )
-    assert one_pass.model_fields_set == set(Pass.model_fields)  # so that none goes untried
-    full = Verdict(
-        status="scored",
-        score_range=(0, 1),
-        marginals={"score": {"1": 1.0}},
-        passes=(one_pass,),
-    )
-    write_verdicts(tmp_path / "full.parquet", [full])
-    [back] = pq.read_table(tmp_path / "full.parquet").to_pylist(maps_as_pydicts="strict")
-    assert Verdict.model_validate(back) == full
+@pytest.mark.parametrize(("option", "name"), [("--in", "-"), ("--out", "-")])
+def test_pipes_are_refused(option: str, name: str) -> None:
+    files = {"--in": "in.jsonl", "--out": "out.jsonl"} | {option: name}
+    arguments = [part for pair in files.items() for part in pair]
+    result = CliRunner().invoke(app, ["grade", *arguments])
+    assert result.exit_code == 2
+    assert f"error: {option} '-': name a file; " in result.stderr
 
 
 def interrupted(
@@ -234,25 +232,15 @@ def test_no_other_run_begins_while_the_verdicts_are_written(
 ) -> None:
     meanwhile: list[Any] = []
 
-    def slowly(out: Path, verdicts: Any) -> None:
+    def slowly(*arguments: Any) -> None:
         if not meanwhile:
             meanwhile.append(run(None))
-        write_verdicts(out, verdicts)
+        write_verdicts(*arguments)
 
     monkeypatch.setattr("cli.grade.write_verdicts", slowly)
     assert run(many(3)).exit_code == 0
     assert "another run is writing it" in meanwhile[0].stderr
     assert len(read(tmp_path / "out.jsonl")) == 3
-
-
-def test_an_input_that_grows_meanwhile_is_noticed(
-    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cli.grade.check_rows", lambda *_: (4, {}))
-    result = run(many(5))
-    assert result.exit_code == 2
-    assert "5 verdicts on 4 rows" in result.stderr
-    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
@@ -269,13 +257,14 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     write(tmp_path / "in.jsonl", [pair, row(), critique, pair])
     files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")]
     result = CliRunner().invoke(app, ["grade", *files], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     verdicts = read(tmp_path / "out.jsonl")
     assert [v.get("judge") for v in verdicts] == [
         *("pairs/truthful-pair", "quick/hieval-qs", None, "pairs/truthful-pair")
     ]
     assert verdicts[2]["message"] == "field 'task': no judge here takes 'hieval-ea'"
     assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
+    assert "1 of 4 rows have no verdict: 1 invalid; the first: row 3: field 'task'" in result.stderr
 
 
 def test_every_cut_of_the_partial_file_gives_the_same_result(
@@ -302,20 +291,22 @@ def test_garbage_in_the_partial_file_is_dropped(run: Run, judge: FakeJudge, tmp_
     assert (tmp_path / "out.jsonl").read_bytes() == whole
 
 
-def test_another_judge_starts_over(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    interrupted(run, judge, tmp_path, many(10), after=2)
-    judge.name = "retrained"
-    run(None, "--batch", "4")
-    assert len(judge.batches) == 3
-    assert {verdict["judge"] for verdict in read(tmp_path / "out.jsonl")} == {"retrained/hieval-qs"}
-
-
-def test_changed_rows_are_graded_again(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
+    run: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
     rows = many(10)
     interrupted(run, judge, tmp_path, rows, after=2)
-    rows[5] = row("Paris, surely")
-    run(rows, "--batch", "4")
-    assert judge.batches == [["5", "6", "7", "8"], ["9", "10"]]
+    partial = tmp_path / "out.jsonl.partial"
+    kept = partial.read_bytes()
+    changed = [*rows[:5], row("Paris, surely"), *rows[6:]]
+    for others, line in ((changed, 6), (rows[1:], 1), (rows[:7], 8)):
+        result = run(others, "--batch", "4")
+        assert result.exit_code == 2
+        assert f"line {line} is a result on something else" in result.stderr
+        assert f"rm {partial}" in result.stderr
+    judge.name = "retrained"
+    assert "line 1 is a result on something else" in run(rows, "--batch", "4").stderr
+    assert (partial.read_bytes(), judge.batches) == (kept, [])
 
 
 SLOW = """

@@ -13,24 +13,6 @@ from tests.serve.made_up import FakeJudge
 __all__ = ["judge", "run"]
 
 
-def test_failed_rows_are_tried_again_when_asked(
-    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = many(12)  # the first, fourth, seventh and tenth say Rome
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "verdict_on", failing_on_rome(judge))
-        assert run(rows, "--strict", "--batch", "4").exit_code == 2
-    judge.batches.clear()
-    assert run(None, "--strict", "--batch", "4").exit_code == 2
-    assert judge.batches == []
-    assert run(None, "--strict", "--batch", "4", "--retry-failed").exit_code == 0
-    assert judge.batches == [["1", "4", "7", "10"]]
-    verdicts = read(tmp_path / "out.jsonl")
-    assert [v["id"] for v in verdicts] == [str(number) for number in range(1, 13)]
-    assert [v["label"] for v in verdicts] == ["Wrong", "Correct", "Correct"] * 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
-
-
 def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
     run: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -38,11 +20,12 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judge, "verdict_on", failing_on_rome(judge))
         done = run(many(10), "--batch", "4")  # the last batch is short
-    assert done.exit_code == 0
-    assert f"4 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
+    assert done.exit_code == 1
+    assert "--retry-failed asks again for the rows with judge_error" in done.stderr
+    assert partial.exists()
     first = out.read_bytes()
     judge.batches.clear()
-    assert run(None, "--batch", "4").exit_code == 0
+    assert run(None, "--batch", "4").exit_code == 1
     assert (judge.batches, out.read_bytes()) == ([], first)
     done = run(None, "--batch", "4", "--retry-failed")
     assert judge.batches == [["1", "4", "7", "10"]]
@@ -51,17 +34,14 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("count", "again"), [(9, ["9"]), (11, ["9", "10", "11"])], ids=["shorter", "longer"]
-)
-def test_a_last_batch_of_other_rows_is_graded_again(
-    run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, count: int, again: list[str]
+def test_a_last_batch_that_has_grown_is_graded_again(
+    run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
     run(many(10), "--batch", "4")
     judge.batches.clear()
-    run(many(count), "--batch", "4")
-    assert judge.batches == [again]
+    run(many(11), "--batch", "4")
+    assert judge.batches == [["9", "10", "11"]]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line_before_a_judge_is_loaded(

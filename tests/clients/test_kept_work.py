@@ -128,17 +128,31 @@ def test_a_damaged_line_ends_what_is_kept(file: KeptFile[Square]) -> None:
     assert worker.batches == [[4, 5, 6, 7], [8, 9]]
 
 
-def test_a_changed_row_or_judge_is_done_again(file: KeptFile[Square]) -> None:
+def test_results_on_something_else_are_never_thrown_away(file: KeptFile[Square]) -> None:
     fill(file, Worker(), range(10))
+    before = file.path.read_bytes()
+    worker = Worker()
+    others: list[tuple[Sequence[int], Callable[[int], Origin], int]] = [
+        ([0, 1, 2, 3, 4, 50, 6, 7, 8, 9], origin, 6),
+        ([0, 2, 3, 4, 5, 6, 7, 8, 9], origin, 2),
+        (range(9), origin, 10),
+        (range(10), lambda number: (number, f"another judge on {number}"), 1),
+    ]
+    for numbers, key, line in others:
+        with pytest.raises(CustosError, match=f"line {line} is a result on something else"):
+            fill(file, worker, numbers, key)
+        assert (file.path.read_bytes(), worker.batches) == (before, [])
+
+
+def test_a_failed_line_is_done_again_when_its_row_has_changed(file: KeptFile[Square]) -> None:
+    fill(file, Worker(failing=(5, 7)), range(10))
     worker = Worker()
     fill(file, worker, [0, 1, 2, 3, 4, 50, 6, 7, 8, 9])
-    assert worker.batches == [[4, 50, 6, 7], [8, 9]]
-    worker = Worker()
-    fill(file, worker, range(10), key=lambda number: (number, f"another judge on {number}"))
-    assert worker.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert worker.batches == [[50]]
+    assert rows(file) == [0, 1, 2, 3, 4, 50, 6, 7, 8, 9]
 
 
-@pytest.mark.parametrize(("count", "again"), [(9, [8]), (11, [8, 9, 10]), (10, None)])
+@pytest.mark.parametrize(("count", "again"), [(11, [8, 9, 10]), (10, None)])
 def test_a_short_last_batch_is_kept_only_if_it_is_still_the_last(
     file: KeptFile[Square], count: int, again: list[int] | None
 ) -> None:

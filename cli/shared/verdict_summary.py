@@ -1,0 +1,87 @@
+"""What a run of grading ends with: who graded what, and which rows have no verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from clients.kept_verdicts import KeptVerdict
+from judging.types import FAILURES
+
+
+@dataclass
+class JudgeTally:
+    """What one judge answered under one rubric."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    """Number of rows by label; by status where there is no label."""
+    num_to_review: int = 0
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} {label}" for label, count in self.labels.most_common())
+        return f"{counts}; {self.num_to_review} need review" if self.num_to_review else counts
+
+
+class Summary:
+    """Counts of the verdicts on a file.
+
+    Args:
+        lines: The verdicts.
+    """
+
+    def __init__(self, lines: Iterable[KeptVerdict]) -> None:
+        self.statuses: Counter[str] = Counter()
+        self.tallies: dict[tuple[str, str], JudgeTally] = {}
+        self.first_failure: KeptVerdict | None = None
+        for line in lines:
+            verdict = line.verdict
+            self.statuses[verdict.status] += 1
+            if verdict.status in FAILURES:
+                self.first_failure = self.first_failure or line
+                continue
+            tally = self.tallies.setdefault((verdict.judge_name, verdict.rubric), JudgeTally())
+            tally.labels[verdict.label or verdict.status] += 1
+            tally.num_to_review += verdict.needs_review
+
+    def judge_lines(self) -> Iterator[str]:
+        """Yield one sentence for each judge and rubric."""
+        for (judge, rubric), tally in self.tallies.items():
+            under = f" under {rubric}" if rubric else ""
+            yield f"{judge or 'the judge'} graded {tally.labels.total()}{under}: {tally}"
+
+    def failure(self, source: Path) -> str | None:
+        """Return what failed and what to do about it on one line; ``None`` if nothing failed."""
+        if self.first_failure is None:
+            return None
+        counts = {status: self.statuses[status] for status in sorted(FAILURES)}
+        counted = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        first = " ".join((self.first_failure.verdict.message or "no message").split())
+        advice = []
+        if counts["invalid"]:
+            advice.append(
+                "mend the invalid rows, or the option that their message is about, and give the "
+                "same command again: it grades only these rows"
+            )
+        if counts["judge_error"]:
+            advice.append("--retry-failed asks again for the rows with judge_error")
+        failed = f"{sum(counts.values())} of {self.statuses.total()} rows have no verdict"
+        where = f"the first: row {self.first_failure.row}: {first}"
+        return "; ".join([f"{source}: {failed}: {counted}", where, *advice])
+
+
+def end_with(summary: Summary, source: Path, outputs: Iterable[Path], allow_failed: bool) -> None:
+    """Print the summary; exit with status 1 if rows failed, unless this is allowed."""
+    counts = ", ".join(f"{count} {status}" for status, count in summary.statuses.most_common())
+    files = " and ".join(map(str, outputs))
+    typer.echo(f"{summary.statuses.total()} rows graded ({counts or 'none'}): {files}")
+    for line in summary.judge_lines():
+        typer.echo(line)
+    if (failure := summary.failure(source)) is None:
+        return
+    typer.echo(failure if allow_failed else f"error: {failure}", err=True)
+    if not allow_failed:
+        raise typer.Exit(1)
