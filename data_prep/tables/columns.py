@@ -107,6 +107,8 @@ class ColumnPlan:
         others = [name for name in row if name not in fields]
         if not others:
             return
+        if "judge" in others:  # as in the body of POST /judge
+            raise FieldError("judge", "rows of files name no judge; name it with --judge")
         missing = [name for name in self._wanted(row) if name not in row]
         near = nearest_field(others[0], [name for name in fields if name not in row])
         options = self._map_options(missing, others) if missing else ""

@@ -113,3 +113,14 @@ def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: st
     assert errors == [f"error: {tmp_path / name}: File too large"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", f"{name}.partial"]
     assert len(read(tmp_path / f"{name}.partial")) == 20
+
+
+def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Path) -> None:
+    rows = [row(judge="fake"), row(task="hieval-ea"), row(task="hieval-qs"), row()]
+    assert run(rows, "--task", "hieval-qs").exit_code == 1
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [v["status"] for v in verdicts] == ["invalid", "invalid", "scored", "scored"]
+    assert [v["message"] for v in verdicts[:2]] == [
+        "field 'judge': rows of files name no judge; name it with --judge",
+        "field 'task': the row has 'hieval-ea', --task is 'hieval-qs'",
+    ]
