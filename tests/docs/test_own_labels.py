@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -14,11 +14,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-import yaml
 
-from tests.docs.markdown_pages import DOCS, Block, blocks
+from tests.docs.markdown_pages import DOCS, blocks
 from tests.docs.shell import environment, run
-from train.setup.recipe_files import find_recipe
 
 PAGE = DOCS / "own-labels.md"
 ROWS = 20
@@ -36,9 +34,11 @@ def test_every_command_of_the_page_on_a_tiny_model(small: str, tmp_path: Path) -
     """As it stands, but for the model and for the judge that the training starts from."""
 
     def shrink(text: str) -> str:
-        text = re.sub(r"^  init: embedded-qs.*\n", "", text, flags=re.M)
-        text = re.sub(r"^backbone: embedded\b.*$", f"backbone: {small}", text, flags=re.M)
-        return text.replace("custos eval embedded-qs", f"custos eval {small}")
+        fresh = f"custos train hieval-qs backbone={small} adapter.init=null"
+        text = text.replace("custos train hieval-qs", fresh)
+        return text.replace("--judge embedded-qs", f"--judge {small}").replace(
+            "custos eval embedded-qs", f"custos eval {small}"
+        )
 
     follow(tmp_path, shrink)
 
@@ -56,46 +56,29 @@ def follow(folder: Path, change: Callable[[str], str]) -> None:
                 wait_until_ready(services[-1], port)
             elif block.language == "sh":
                 output = run(text, folder)
-                if text.startswith("custos recipe copy"):
-                    recipe = folder / "mine.yaml"
-                    recipe.write_text(change(recipe.read_text(encoding="utf-8")), encoding="utf-8")
-                elif text.startswith("curl"):
+                if text.startswith("curl"):
                     (folder / "answer.json").write_text(output, encoding="utf-8")
     check(folder)
 
 
 def check(folder: Path) -> None:
-    manifest = json.loads((folder / "data/mine/manifest.json").read_text(encoding="utf-8"))
-    assert sum(count_lines(path) for path in (folder / "data/mine").glob("*.jsonl")) == ROWS
-    assert manifest["command"].startswith("custos prep table")
+    splits = folder / "runs" / "mine" / "data"
+    assert sum(count_lines(path) for path in splits.glob("*.jsonl")) == ROWS
     card = (folder / "runs/mine/README.md").read_text(encoding="utf-8")
-    assert "Measured on 4 held-out items" in card
-    assert (folder / "runs/mine-report/report.md").is_file()
+    assert "held-out" in card
+    assert (folder / "runs/before/report.html").is_file()
+    assert (folder / "runs/before/disagreements.csv").is_file()
     answer = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
     assert answer["status"] == "scored"
-    verdicts = (folder / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["status"] for line in verdicts] == ["scored"] * ROWS
+    for name in ("verdicts.csv", "served.csv"):
+        with (folder / name).open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["status"] for row in rows] == ["scored"] * ROWS
+        assert list(rows[0])[:5] == ["question", "gold", "model_answer", "model", "human_label"]
 
 
 def count_lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
-
-
-def test_the_table_of_splits_is_what_the_command_makes(tmp_path: Path) -> None:
-    """The page says how many rows each file gets."""
-    wanted: list[Block] = []
-    for block in blocks(PAGE):
-        wanted.append(block)
-        if "custos prep table" in block.text:
-            break
-    for block in wanted:
-        if block.title:
-            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
-        elif block.language == "sh":
-            run(block.text, tmp_path)
-    text = PAGE.read_text(encoding="utf-8")
-    for name, rows in re.findall(r"^\| `(\w+\.jsonl)` \| (\d+) \|", text, re.M):
-        assert count_lines(tmp_path / "data" / "mine" / name) == int(rows), name
 
 
 def start(text: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -134,8 +117,3 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
-
-
-def test_the_recipe_on_the_page_is_the_one_that_is_copied() -> None:
-    [shown] = [block for block in blocks(PAGE) if block.language == "yaml"]
-    assert yaml.safe_load(shown.text) == yaml.safe_load(find_recipe("embedded/mine").read_text())
