@@ -6,7 +6,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 from judging.errors import errors_at
@@ -17,7 +17,7 @@ from judging.types import JudgeRequest, LabelledExample, Mode
 from train.setup.data import Splits
 from train.setup.recipe import OptimSection
 
-# Rows are sorted by length within windows of this many micro-batches: little padding, much mixing.
+# Rows are sorted by length within windows of this many steps: little padding, much mixing.
 WINDOW = 32
 
 MicroBatch = list["Row"]
@@ -175,25 +175,30 @@ def encode_splits(splits: Splits, supervision: Supervision) -> EncodedSplits:
 class StepPlan:
     """The micro-batches of every optimizer step of a run.
 
-    Rows are shuffled by seed and epoch alone, so the order survives a resume and is the same on
-    every process. Rows that do not fill a step at the end of an epoch are left out, unless the
-    whole epoch does not fill one: then it is one step.
+    The rows of a step depend on seed and epoch alone. They are the same on every process, after a
+    resume, and for any number of processes and any ``micro_batch_size``: these only decide how a
+    step is cut. Rows of a step have one rubric and like lengths; where a rubric or a window ends,
+    a step has fewer of them.
 
     Args:
         rows: Training rows.
         optim: Epochs, batch sizes, and whether questions stay together.
         seed: Any integer.
+        processes: Number of processes that share each step.
     """
 
-    def __init__(self, rows: Rows, optim: OptimSection, seed: int) -> None:
-        self.rows, self.optim, self.seed = rows, optim, seed
+    def __init__(self, rows: Rows, optim: OptimSection, seed: int, processes: int = 1) -> None:
+        self.rows, self.optim, self.seed, self.processes = rows, optim, seed, processes
         # Epochs of whole questions may differ by some steps: windows end where a question does.
-        self._epoch_ends = list(accumulate(len(self.epoch(e)) for e in range(optim.epochs)))
+        self._epoch_ends = list(accumulate(len(self._steps(e)) for e in range(optim.epochs)))
         self.total_steps = min(self._epoch_ends[-1], optim.max_steps or 10**12)
         self._cached: tuple[int, list[list[MicroBatch]]] = (-1, [])
 
     def micro_batches(self, step: int) -> list[MicroBatch]:
-        """Return the micro-batches of a step, counted from 0 over all epochs."""
+        """Return the micro-batches of a step, counted from 0 over all epochs.
+
+        Process ``i`` of ``n`` takes every ``n``-th from the ``i``-th.
+        """
         epoch = bisect_right(self._epoch_ends, step)
         if self._cached[0] != epoch:
             self._cached = epoch, self.epoch(epoch)
@@ -201,24 +206,39 @@ class StepPlan:
 
     def epoch(self, number: int) -> list[list[MicroBatch]]:
         """Return the steps of one epoch, each a list of micro-batches of one rubric."""
-        size, order = self.optim.micro_batch_size, random.Random(f"{self.seed}/{number}")
+        size = self.optim.micro_batch_size
+        return [cut_step(step, self.processes, size) for step in self._steps(number)]
+
+    def _steps(self, epoch: int) -> list[list[Row]]:
+        """Return the rows of every step of an epoch."""
+        size, order = self.optim.batch_size, random.Random(f"{self.seed}/{epoch}")
         groups: dict[str, dict[object, list[Row]]] = {}
         for row in order.sample(self.rows.rows, len(self.rows)):
             group = _shared_text(row.example) if self.optim.whole_questions else id(row)
             groups.setdefault(row.rubric, {}).setdefault(group, []).append(row)
-        micro_batches = []
+        steps = []
         for questions in groups.values():
             for window in _windows(list(questions.values()), WINDOW * size):
                 ordered = [row for rows in sorted(window, key=_mean_length) for row in rows]
-                micro_batches += [ordered[i : i + size] for i in range(0, len(ordered), size)]
-        order.shuffle(micro_batches)
-        per_step = self.optim.batch_size // size
-        if len(micro_batches) < per_step:
-            return [micro_batches]
-        return [
-            micro_batches[i : i + per_step]
-            for i in range(0, len(micro_batches) - per_step + 1, per_step)
-        ]
+                steps += [ordered[i : i + size] for i in range(0, len(ordered), size)]
+        order.shuffle(steps)
+        return steps
+
+
+def cut_step(rows: Sequence[Row], processes: int, size: int) -> list[MicroBatch]:
+    """Cut the rows of a step into micro-batches of like size, equally many for each process.
+
+    If there are too few rows, some processes get one micro-batch less, or none.
+
+    Args:
+        rows: Rows of the step, at least one.
+        processes: Number of processes.
+        size: Most rows of a micro-batch.
+    """
+    per_process = -(-len(rows) // (processes * size))  # rounded up
+    count = min(len(rows), processes * per_process)
+    bounds = [len(rows) * i // count for i in range(count + 1)]
+    return [list(rows[start:end]) for start, end in pairwise(bounds)]
 
 
 def _windows(questions: list[list[Row]], size: int) -> Iterator[list[list[Row]]]:

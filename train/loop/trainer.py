@@ -14,7 +14,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from train.loop.accelerator import thread_hint
 from train.loop.batches import EncodedSplits, MicroBatch, StepPlan
@@ -54,8 +54,9 @@ class Trainer:
     """Trains an adapter on rows with an objective, and keeps the adapter that is to be the judge.
 
     In each step, losses are summed over all micro-batches of all processes and divided by their
-    total denominator. The gradient is that of the quotient. So two processes take the same step as
-    one process with twice as many micro-batches.
+    total denominator. The gradient is that of the quotient. So any number of processes takes the
+    same step. A process that has no micro-batch in a step runs a row of it that counts nothing,
+    because all processes must add up their gradients together.
 
     Args:
         recipe: Validated recipe.
@@ -64,9 +65,6 @@ class Trainer:
         objective: What to minimise and to measure.
         accelerator: Device, precision and processes.
         identity: What the result depends on; a folder that holds another run is not resumed.
-
-    Raises:
-        CustosError: If a step has fewer micro-batches than there are processes.
     """
 
     def __init__(
@@ -82,8 +80,7 @@ class Trainer:
         self.recipe, self.rows, self.objective = recipe, rows, objective
         self.accelerator, self.identity = accelerator, identity
         self.progress = Progress()
-        self.plan = StepPlan(rows.train, optim, run.seed)
-        _check_processes(recipe, self.plan, accelerator.num_processes)
+        self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes)
         if run.gradient_checkpointing:
             backbone.model.activation_checkpointing_enable()
             # With gradients of inputs, backpropagation would run through the frozen vision tower.
@@ -159,6 +156,8 @@ class Trainer:
         if denominator == 0:
             return 0.0
         mine = micro_batches[accelerator.process_index :: accelerator.num_processes]
+        factor = accelerator.num_processes if mine else 0
+        mine = mine or [micro_batches[0][:1]]
         total = torch.zeros((), device=accelerator.device)
         model = self.runner.model.train()
         for index, rows in enumerate(mine):
@@ -167,8 +166,8 @@ class Trainer:
                 outputs = self.runner.outputs(self.rows.train, rows, self.objective.inputs(rows))
                 loss = self.objective.loss_sum(outputs, rows, step) / denominator
                 # The wrapper of several processes averages gradients; the step needs their sum.
-                accelerator.backward(loss * accelerator.num_processes)
-            total += loss.detach()
+                accelerator.backward(loss * factor)
+            total += loss.detach() * bool(factor)
         mean: float = accelerator.reduce(total, "sum").item()
         norm = float(accelerator.clip_grad_norm_(self.parameters, self.recipe.optim.max_grad_norm))
         if not math.isfinite(mean + norm):
@@ -245,27 +244,17 @@ class Trainer:
         """Log one decoded row with its target, to see what is trained on."""
         if hint := thread_hint(self.accelerator):
             self.tracker.note(hint)
+        processes, batch_size = self.accelerator.num_processes, self.recipe.optim.batch_size
+        if batch_size < processes:
+            self.tracker.note(
+                f"a step of optim.batch_size={batch_size} rows keeps {batch_size} of {processes} "
+                f"processes busy; {batch_size} processes would be as fast"
+            )
         row, tokenizer = self.rows.train.rows[0], self.rows.train.encoder.backbone.tokenizer
         for prompt in self.rows.train.prompts([row]):
             text = tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)
             self.tracker.detail(f"first row: {text!r}")
         self.tracker.detail(self.objective.describe_target(row, tokenizer))
-
-
-def _check_processes(recipe: Recipe, plan: StepPlan, processes: int) -> None:
-    optim = recipe.optim
-    per_step = optim.batch_size // optim.micro_batch_size
-    if per_step < processes:  # an idle process would leave the others waiting
-        raise FieldError(
-            "optim.batch_size",
-            f"{optim.batch_size} holds {per_step} micro-batches of "
-            f"optim.micro_batch_size={optim.micro_batch_size}: "
-            f"fewer than the {processes} processes",
-        )
-    if len(plan.micro_batches(0)) < processes:
-        raise CustosError(
-            f"{len(plan.rows)} training rows are too few for {processes} processes; use fewer"
-        )
 
 
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from judging.tasks import task_names
 from judging.types import Split, parse_record
 from train.setup.held_out import DATA_FOLDER, WrittenData, write_run_data
 from train.setup.processes import run_script
-from train.setup.recipe import OptimSection, Recipe, parse_recipe, read_values
+from train.setup.recipe import Recipe, parse_recipe, read_values
 from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, script_of
 from train.setup.recipe_keys import recipe_model
 from train.setup.starting_adapter import with_shape_of_init
@@ -146,24 +146,12 @@ class TrainingRun:
         """Train; the process ends with an error line and status 1 if that fails."""
         run_script(
             self.script,
-            ["--config", str(self.recipe), *self.overrides, *self._batches(processes or 1)],
+            ["--config", str(self.recipe), *self.overrides],
             self.output,
             command=self.command,
             processes=processes,
             config_file=config_file,
         )
-
-    def _batches(self, processes: int) -> list[str]:
-        """Return the key that gives each process rows of every step, if the recipe does not."""
-        optim = read_values(self.recipe, self.overrides).get("optim") or {}
-        batch, micro = (
-            int(optim.get(key, OptimSection.model_fields[key].default))
-            for key in ("batch_size", "micro_batch_size")
-        )
-        if batch // micro >= processes or batch < processes:
-            return []
-        size = max(n for n in range(1, batch // processes + 1) if batch % n == 0)
-        return [f"optim.micro_batch_size={size}"]
 
 
 def _find(recipe: str, of_task: str | None) -> Path:

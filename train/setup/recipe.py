@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
@@ -104,19 +104,11 @@ class OptimSection(Section):
     batch_size: int = Field(default=16, gt=0)
     """Rows per optimizer step over all processes."""
     micro_batch_size: int = Field(default=16, gt=0)
-    """Rows per forward pass of one process; gradients of several passes are added up."""
+    """Most rows per forward pass of one process; gradients of several passes are added up. Memory
+    depends on it, the judge does not."""
     whole_questions: bool = False
     """Shuffle questions, not rows, so that a batch reads a question once for all its responses.
     Rows with pictures are kept together by their group instead."""
-
-    @model_validator(mode="after")
-    def _divisible(self) -> OptimSection:
-        if self.batch_size % self.micro_batch_size:
-            raise ValueError(
-                f"batch_size {self.batch_size} is not a multiple of "
-                f"micro_batch_size {self.micro_batch_size}"
-            )
-        return self
 
 
 class RunSection(Section):

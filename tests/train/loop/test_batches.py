@@ -14,7 +14,8 @@ from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
 from train.loop.batches import LabelSupervision, MicroBatch, Rows, StepPlan
-from train.setup.recipe import OptimSection
+from train.setup.recipe import OptimSection, read_values
+from train.setup.recipe_files import find_recipe, recipe_names
 
 
 @pytest.fixture(scope="module")
@@ -50,23 +51,42 @@ def test_the_order_is_a_function_of_seed_and_epoch(backbone: Backbone, rows: Row
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 5), st.integers(1, 8), st.integers(0, 99), st.booleans())
-def test_every_row_at_most_once_per_epoch(
-    rows: Rows, per_step: int, micro_batch_size: int, epoch: int, whole_questions: bool
+@given(st.integers(1, 20), st.integers(1, 8), st.integers(0, 99), st.booleans())
+def test_every_row_once_per_epoch(
+    rows: Rows, batch_size: int, micro_batch_size: int, epoch: int, whole_questions: bool
 ) -> None:
-    batch_size = per_step * micro_batch_size
     plan = _plan(rows, batch_size, micro_batch_size, whole_questions=whole_questions)
     steps = plan.epoch(epoch)
-    counts = Counter(row.example.id for step in steps for micro in step for row in micro)
-    assert set(counts.values()) <= {1}
-    left_out = len(rows) - sum(counts.values())
-    assert 0 <= left_out < per_step * micro_batch_size
+    ids = [row.example.id for step in steps for micro in step for row in micro]
+    assert sorted(ids) == sorted(row.example.id for row in rows.rows)
     for step in steps:
-        assert len(step) == per_step
+        assert 1 <= sum(map(len, step)) <= batch_size
+        assert len({row.rubric for micro in step for row in micro}) == 1
         for micro in step:
             assert 1 <= len(micro) <= micro_batch_size
-            assert len({row.rubric for row in micro}) == 1
             assert len({prompt.prefix_ids for prompt in rows.prompts(micro)}) == 1
+
+
+@pytest.mark.parametrize("name", [n for n in recipe_names() if n != "embedded/vision_warmup"])
+def test_shipped_recipes_take_the_same_steps_in_any_number_of_processes(
+    rows: Rows, name: str
+) -> None:
+    optim = OptimSection.model_validate(read_values(find_recipe(name))["optim"] | {"epochs": 1})
+    single = StepPlan(rows, optim, 0)
+    expected = [[id_ for micro in step for id_ in micro] for step in _ids(single.epoch(0))]
+    for processes in (1, 2, 4, 6, 8, 16):
+        plan = StepPlan(rows, optim, 0, processes)
+        steps = plan.epoch(0)
+        assert plan.total_steps == single.total_steps
+        assert [[i for micro in step for i in micro] for step in _ids(steps)] == expected
+        for step in steps:
+            sizes = [len(micro) for micro in step]
+            assert max(sizes) <= optim.micro_batch_size
+            assert max(sizes) - min(sizes) <= 1
+            assert len(step) >= min(sum(sizes), processes), "no process is idle without need"
+            shares = [len(step[i::processes]) for i in range(processes)]
+            assert max(shares) - min(shares) <= 1
+            assert max(shares) == -(-sum(sizes) // (processes * optim.micro_batch_size))
 
 
 def test_all_rows_take_part_over_the_epochs(rows: Rows) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 
 from judging.errors import CustosError
 from judging.types import LabelledExample
@@ -184,18 +183,6 @@ def test_rows_that_do_not_fill_a_step_are_one(small: str, tmp_path: Path) -> Non
     made = trainer(recipe(tmp_path / "run", optim__epochs=3), small, examples(4))
     assert made.plan.total_steps == 3
     assert sum(map(len, made.plan.micro_batches(2))) == 4
-
-
-def test_more_processes_than_micro_batches(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process without a micro-batch would leave the others waiting for its gradients."""
-    monkeypatch.setattr(Accelerator, "num_processes", 3)
-    with pytest.raises(
-        CustosError,
-        match="field 'optim.batch_size': 8 holds 2 micro-batches .* fewer than the 3 processes",
-    ):
-        trainer(recipe(tmp_path), small, examples(16))
 
 
 def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> None:

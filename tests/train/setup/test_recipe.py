@@ -85,7 +85,7 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
         ("optim.schedule=step", r"field 'optim\.schedule': "),
         ("adapter.modules=[x]", r"field 'adapter\.modules\.0': "),
         ("data.train=[]", r"field 'data\.train': .*at least 1 item"),
-        ("optim.micro_batch_size=5", "batch_size 16 is not a multiple of micro_batch_size 5"),
+        ("optim.micro_batch_size=0", r"field 'optim\.micro_batch_size': .*greater than 0"),
         ("optim.lr", r"'optim\.lr' is not of the form key\.path=value"),
         ("backbone.size=3", "override 'backbone.size=3': 'backbone' is not a section"),
         ("data.train=[", "not valid YAML"),

@@ -1,6 +1,6 @@
 """Run by ``torchrun``: a few steps on every process, parameters saved by the first.
 
-``python -m torch.distributed.run ... -m tests.train.loop.two_processes BACKBONE OUT``
+``torchrun ... -m tests.train.loop.several_processes BACKBONE OUT BATCH_SIZE MICRO_BATCH_SIZE``
 """
 
 from __future__ import annotations
@@ -13,21 +13,26 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from tests.tiny import save_picture
 from tests.train.made_up import example, recipe, trainer
 from train.loop.checkpoint import trainable
 
 STEPS = 3
 
 
-def run(backbone: str, out: Path) -> None:
+def run(backbone: str, out: Path, batch_size: int, micro_batch_size: int) -> None:
     """Three steps of plain gradient descent, which hides no scale as Adam would."""
-    rows = [example(i, weight=1.0 + i % 3) for i in range(STEPS * 8)]
+    picture = save_picture(out / "a.png", 60, 60)
+    rows = [
+        example(i, weight=1.0 + i % 3, **({"images": (picture,)} if i % 5 == 0 else {}))
+        for i in range(STEPS * batch_size)
+    ]
     settings = recipe(
         out,
         optim__lr=2e-3,
         optim__schedule="constant",
-        optim__batch_size=8,
-        optim__micro_batch_size=2,
+        optim__batch_size=batch_size,
+        optim__micro_batch_size=micro_batch_size,
         optim__epochs=1,
         optim__warmup_ratio=0.0,
         optim__max_grad_norm=1e9,  # clipping would hide a wrong scale
@@ -51,4 +56,4 @@ def run(backbone: str, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], Path(sys.argv[2]))
+    run(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
