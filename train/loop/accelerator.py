@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 
 from judging.models.device_dtype import computes_bfloat16
+from train.setup.engines import check_distributed_type
 from train.setup.recipe import RunSection
 
 _THREADS = "OMP_NUM_THREADS"
@@ -19,12 +20,17 @@ def make_accelerator(run: RunSection) -> Accelerator:
     """Return the accelerator of a run: its precision, on the CPU when there is no CUDA device.
 
     On the CPU, one process takes all cores unless the user asked for another number of threads.
+
+    Raises:
+        CustosError: If accelerate chose an engine that training does not support.
     """
     on_cpu = not torch.cuda.is_available()
     if on_cpu and launcher_set_threads():
         torch.set_num_threads(len(os.sched_getaffinity(0)))
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
-    return Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)
+    accelerator = Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)
+    check_distributed_type(accelerator.distributed_type.value)
+    return accelerator
 
 
 def uses_autocast(run: RunSection, device: torch.device) -> bool:

@@ -79,6 +79,11 @@ def save_checkpoint(
         shutil.rmtree(old)
 
 
+def newest_checkpoint(folder: Path) -> Path | None:
+    """Return the folder of a run's newest checkpoint; ``None`` if the run has none."""
+    return max(folder.glob("checkpoint-*"), default=None)
+
+
 def load_checkpoint(
     folder: Path,
     model: nn.Module,
@@ -102,10 +107,9 @@ def load_checkpoint(
         CustosError: If the folder holds a run of another identity (what differs is named), or
             parameters of another shape.
     """
-    checkpoints = sorted(folder.glob("checkpoint-*"))
-    if not checkpoints:
+    newest = newest_checkpoint(folder)
+    if newest is None:
         return None
-    newest = checkpoints[-1]
     state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
     _check_identity(folder, state.pop("identity", None), identity)
     _restore(newest, trainable(model), optimizer)

@@ -20,16 +20,17 @@ from train.loop.accelerator import thread_hint
 from train.loop.batches import EncodedSplits, MicroBatch, StepPlan
 from train.loop.checkpoint import (
     keep_best,
-    load_checkpoint,
     save_best,
     save_checkpoint,
     trainable,
 )
 from train.loop.learning_rate import learning_rate
 from train.loop.model_runner import Measured, ModelRunner
+from train.loop.resume import resume
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
 from train.setup.recipe import Recipe
+from train.setup.run_identity import describe_changes, free_settings
 
 
 @dataclass
@@ -131,14 +132,23 @@ class Trainer:
         return self.progress
 
     def resume(self) -> None:
-        """Restore the newest checkpoint, if the run folder has one.
+        """Restore the newest checkpoint of the first process's run folder, on every process.
 
         Raises:
             CustosError: If the folder holds another run.
         """
-        model, optimizer = self.runner.unwrapped, self.optimizer.optimizer
-        state = load_checkpoint(self.recipe.run.output, model, optimizer, self.identity)
+        state = resume(
+            self.accelerator,
+            self.recipe.run.output,
+            self.runner.unwrapped,
+            self.optimizer.optimizer,
+            self.identity,
+            self.tracker.note,
+        )
         if state:
+            changes = describe_changes(state.pop("settings", {}), free_settings(self.recipe))
+            if changes:
+                self.tracker.note(changes)
             self.progress = Progress(**state)
 
     def train_step(self, micro_batches: list[MicroBatch]) -> float:
@@ -209,7 +219,7 @@ class Trainer:
         """Write a checkpoint, then delete every kept adapter but the one that it names."""
         if self.accelerator.is_main_process:
             folder = self.recipe.run.output
-            state = asdict(self.progress)
+            state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
             model, optimizer = self.runner.unwrapped, self.optimizer.optimizer
             save_checkpoint(folder, state.pop("step"), model, optimizer, state, self.identity)
             keep_best(folder, int(self.progress.chosen["step"]))

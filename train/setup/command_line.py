@@ -17,6 +17,7 @@ from rich.console import Console
 from safetensors import SafetensorError
 
 from judging.errors import CustosError, Missing, error_text
+from train.setup.engines import check_engine
 from train.setup.processes import COMMAND_VARIABLE, stop_message
 from train.setup.recipe import R, parse_recipe
 from train.setup.recipe_files import find_recipe
@@ -37,9 +38,10 @@ def load_recipe(
         default: Name of the recipe without ``--config``; default the script's name.
 
     Raises:
-        CustosError: If there is no such recipe.
+        CustosError: If there is no such recipe, or the launcher's engine is not supported.
         FieldError: If a key is unknown, missing or out of range.
     """
+    check_engine(os.environ)
     launch = f"accelerate launch train/{script.name}"
     parser = argparse.ArgumentParser(
         prog=launch,

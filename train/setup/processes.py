@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
+from train.setup.engines import check_config_file
 
 COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
 """Environment variable with the command that the user typed, for reports."""
@@ -69,8 +70,7 @@ def _launcher(processes: int | None, count: int, config_file: Path | None) -> li
     if config_file is None:  # accelerate launch starts one process, whatever it is asked, on a CPU
         run = (sys.executable, "-m", "torch.distributed.run")
         return [*run, "--standalone", "--nproc-per-node", str(count)]
-    if not config_file.is_file():
-        raise CustosError(f"{config_file}: no such file of 'accelerate config'")
+    check_config_file(config_file)
     number = ["--num_processes", str(processes)] if processes else []
     launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
     return [*launch, "--config_file", str(config_file), *number]

@@ -14,6 +14,12 @@ _WITHOUT_EFFECT: Any = {
     "run": {"output", "log_every", "save_every"},
     "provenance": True,
 }
+FREE = {
+    "optim": {"micro_batch_size"},
+    "run": {"gradient_checkpointing", "eval_every", "save_every", "log_every"},
+}
+"""Keys that a resumed run may change: no step differs by more than rounding and the draw of
+dropout. With another ``eval_every``, the judge is chosen among other steps."""
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
@@ -34,8 +40,29 @@ def run_identity(
     Returns:
         One flat JSON object, ``section.key`` to value.
     """
-    values = recipe.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
+    excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
+    values = recipe.model_dump(mode="json", exclude=excluded)
     return dict(_flat({**values, "backbone_version": backbone_version, "sha256": dict(hashes)}))
+
+
+def free_settings(recipe: Section) -> dict[str, Any]:
+    """Return the keys of a recipe that a resumed run may change, with their values."""
+    return dict(_flat(recipe.model_dump(mode="json", include=FREE)))
+
+
+def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return a line on settings that differ from those of the checkpoint; ``None`` if none does.
+
+    Args:
+        before: Settings that the checkpoint was saved with (:func:`free_settings`).
+        now: Settings of this run.
+    """
+    changed = [key for key in now if key in before and before[key] != now[key]]
+    if not changed:
+        return None
+    values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
+    choice = "; the judge is chosen among other steps" if "run.eval_every" in changed else ""
+    return f"changed since the checkpoint: {values}; the steps stay the same up to rounding{choice}"
 
 
 def _flat(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:

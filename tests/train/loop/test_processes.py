@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,29 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from tests.train.loop import several_processes
+from tests.train.loop import own_folders, several_processes
+from train.loop.checkpoint import trainable
+from train.loop.trainer import Trainer
+
+
+def _torchrun(processes: int, module: str, *arguments: str) -> str:
+    """Run a module beside this one in several processes; return what it printed."""
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+        *("--nproc-per-node", str(processes), "-m", f"tests.train.loop.{module}", *arguments),
+    ]
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command,
+        env=environment,
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -29,22 +52,8 @@ def test_several_processes_take_the_steps_of_one(
     single.mkdir()
     pair.mkdir()
     several_processes.run(small, single, batch_size, batch_size)
-    command = [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-        *("--nproc-per-node", str(processes), "-m", "tests.train.loop.several_processes"),
-        *(small, str(pair), str(batch_size), str(micro_batch_size)),
-    ]
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command,
-        env=environment,
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    sizes = str(batch_size), str(micro_batch_size)
+    _torchrun(processes, "several_processes", small, str(pair), *sizes)
     with safe_open(pair / "after.safetensors", "pt") as file:
         assert file.metadata()["processes"] == str(processes)
     expected, parameters = (load_file(folder / "after.safetensors") for folder in (single, pair))
@@ -56,3 +65,36 @@ def test_several_processes_take_the_steps_of_one(
     moved = max(p.abs().max() for name, p in expected.items() if "lora_B" in name)
     assert moved > 1e-3, "lora_B starts at zero, so training must have moved it"
     torch.testing.assert_close(*scores, rtol=1e-3, atol=1e-2)  # log-probabilities of about 20
+
+
+class _KilledError(Exception):
+    pass
+
+
+def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after two of four steps; the second process has a run folder of its own, empty."""
+    whole = own_folders.learner(small, tmp_path / "whole")
+    whole.fit()
+    save = Trainer.save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        raise _KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(Trainer, "save", save_and_die)
+        own_folders.learner(small, tmp_path / "0").fit()
+    lines = _torchrun(2, "own_folders", small, str(tmp_path)).splitlines()
+    host = socket.gethostname()
+    assert [line for line in lines if line.startswith("process ")] == [
+        f"process 1 on {host} has no checkpoint in its {tmp_path / '0'}, the first process has "
+        "checkpoint-000002: every process goes on from the first one's"
+    ]
+    assert any("changed since the checkpoint: optim.micro_batch_size=2" in line for line in lines)
+    first, second = (load_file(tmp_path / f"{rank}.safetensors") for rank in range(2))
+    expected = trainable(whole.runner.unwrapped)
+    for name, parameter in expected.items():
+        assert torch.equal(first[name], second[name])
+        torch.testing.assert_close(first[name], parameter.detach(), rtol=1e-3, atol=1e-4)

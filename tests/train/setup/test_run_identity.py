@@ -23,12 +23,19 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
     def identity(**overrides: Any) -> dict[str, Any]:
         return run_identity(recipe(tmp_path, **overrides), "v1", {"a": "1"})
 
-    same: dict[str, Any] = {"run__output": "elsewhere", "run__log_every": 7, "run__save_every": 9}
+    same: dict[str, Any] = {
+        "run__output": "elsewhere",
+        "run__log_every": 7,
+        "run__save_every": 9,
+        "run__eval_every": 7,
+        "run__gradient_checkpointing": True,
+        "optim__micro_batch_size": 1,
+    }
     assert identity(**same) == identity()
     assert json.loads(json.dumps(identity())) == identity(), "it survives a file"
     signed = recipe(tmp_path).model_copy(update={"provenance": {"packages": {}}})
     assert run_identity(signed, "v1", {"a": "1"}) == identity()
-    for key, value in (("optim__lr", 1.0), ("run__seed", 1), ("run__eval_every", 7)):
+    for key, value in (("optim__lr", 1.0), ("run__seed", 1), ("optim__batch_size", 7)):
         assert identity(**{key: value}) != identity()
     for version, sha256 in (("v2", {"a": "1"}), ("v1", {"a": "2"}), ("v1", {"b": "1"})):
         assert run_identity(recipe(tmp_path), version, sha256) != identity()
@@ -50,6 +57,28 @@ def test_a_checkpoint_that_does_not_say_of_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "checkpoint-000001" / "state.json").write_text('{"step": 1}')
     with pytest.raises(CustosError, match=r"holds another run \(its checkpoints do not say"):
         load_checkpoint(tmp_path, model, optimizer, {"optim.lr": 1})
+
+
+def test_a_resumed_run_says_what_changed(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After an out-of-memory the user lowers what takes memory, and goes on."""
+    first = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1)
+    trainer(first, small, examples(16)).fit()
+    assert "changed since" not in capsys.readouterr().out
+    lowered = {"optim__micro_batch_size": 2, "run__gradient_checkpointing": True}
+    again = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1, **lowered)
+    trainer(again, small, examples(16)).fit()
+    assert (
+        "changed since the checkpoint: optim.micro_batch_size=2 (was 4), "
+        "run.gradient_checkpointing=True (was False); the steps stay the same up to rounding\n"
+    ) in capsys.readouterr().out
+    rarer = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=2)
+    trainer(rarer, small, examples(16)).fit()
+    assert (
+        "run.eval_every=2 (was 1); the steps stay the same up to rounding; "
+        "the judge is chosen among other steps\n"
+    ) in capsys.readouterr().out
 
 
 class _KilledError(Exception):
