@@ -66,7 +66,7 @@ def test_a_resumed_run_says_what_changed(
     first = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1)
     trainer(first, small, examples(16)).fit()
     assert "changed since" not in capsys.readouterr().out
-    lowered = {"optim__micro_batch_size": 2, "run__gradient_checkpointing": True}
+    lowered: dict[str, Any] = {"optim__micro_batch_size": 2, "run__gradient_checkpointing": True}
     again = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1, **lowered)
     trainer(again, small, examples(16)).fit()
     assert (
