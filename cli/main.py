@@ -17,6 +17,7 @@ from cli.eval import evaluate
 from cli.grade import grade
 from cli.judges import judges
 from cli.load import load
+from cli.plan import plan
 from cli.prep.app import app as prep_app
 from cli.serve import serve
 from cli.shared.error_line import Verbs
@@ -38,7 +39,7 @@ app.add_typer(
 )
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
-for verb in (train, compare, demo, grade, serve, judges, tasks, load, doctor, backbone):
+for verb in (train, plan, compare, demo, grade, serve, judges, tasks, load, doctor, backbone):
     app.command()(verb)
 
 

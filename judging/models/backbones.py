@@ -168,11 +168,10 @@ def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) ->
     import torch
     import transformers
 
+    if dtype is None:
+        return empty_model(config)
     _register_attention()
     model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
-    if dtype is None:
-        with torch.device("meta"):
-            return model_class(config)
     with _LOADING:
         model, report = model_class.from_pretrained(
             source,
@@ -188,6 +187,16 @@ def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) ->
             f"download the checkpoint again"
         )
     return model
+
+
+def empty_model(config: Any) -> Any:
+    """Return a model of a configuration without weights, on PyTorch's ``meta`` device."""
+    import torch
+    import transformers
+
+    _register_attention()
+    with torch.device("meta"):
+        return getattr(transformers, MODEL_CLASSES[config.model_type])(config)
 
 
 def _register_attention() -> None:

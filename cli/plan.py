@@ -1,0 +1,158 @@
+"""``custos plan``: what a training run needs, before anything is loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.shared.columns import in_columns
+
+if TYPE_CHECKING:
+    from train.plan.run_plan import RunPlan
+
+MEANINGS = {
+    "weights": "the frozen backbone",
+    "adapter": "what is trained, in float32",
+    "gradients": "one for each trained number",
+    "optimizer": "two numbers of AdamW for each trained one",
+    "activations": "kept from the forward pass",
+    "logits": "at supervised positions",
+    "pictures": "pixels and the vision tower",
+    "workspace": "intermediate results",
+    "buckets": "gradients on their way between GPUs",
+    "reserve": "the process and its libraries",
+}
+
+
+def plan(
+    recipe: Annotated[str, typer.Argument(help="A file, or a name in 'custos recipe list'.")],
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Set keys of the recipe, such as optim.micro_batch_size=2. Default: as in the "
+            "recipe.",
+        ),
+    ] = None,
+    gpus: Annotated[
+        int, typer.Option(min=0, help="GPUs, each with a copy of the model; 0: the CPU.")
+    ] = 1,
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, help="GiB of one GPU. Default: 80; with --gpus 0 that of this machine."
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="TOKENS_PER_S",
+            help="Tokens that one GPU trains on in a second, as a short run printed or you guess. "
+            "Default: no time is given.",
+        ),
+    ] = None,
+    tokens_per_row: Annotated[
+        int | None,
+        typer.Option(
+            min=8,
+            help="Plan without data, with rows of so many tokens. Default: the recipe's files.",
+        ),
+    ] = None,
+    pixels_per_row: Annotated[
+        int, typer.Option(min=0, help="Pixels of the picture of such a row.")
+    ] = 0,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Number of such rows. Default: unknown.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+) -> None:
+    """Say what a training run needs: memory by part, tokens, steps, time, and whether it fits.
+
+    Nothing is loaded or trained. One step runs on tensors without data, with the recipe's model,
+    adapter and longest rows, and what it would allocate is counted. This takes some seconds. Sizes
+    of Qwen2.5-VL and Qwen3-VL are built in; other backbones need their config.json. The exit status
+    is 0 whether the run fits or not.
+
+    Example: custos plan hieval_stage1 --gpus 8 --memory 80 --rate 20000 --tokens-per-row 600
+    --rows 50000
+
+    Example: custos plan embedded/mine --gpus 0 data.train=labelled.jsonl data.val=null
+    """
+    from train.plan.run_plan import plan_run
+
+    result = plan_run(
+        recipe,
+        keys or [],
+        gpus=gpus,
+        memory=memory,
+        rate=rate,
+        tokens_per_row=tokens_per_row,
+        pixels_per_row=pixels_per_row,
+        num_rows=rows,
+    )
+    typer.echo(json.dumps(_as_dict(result), indent=1) if as_json else _as_text(result))
+
+
+def _as_text(plan: RunPlan) -> str:
+    from train.plan.run_plan import in_gib
+
+    memory, row = plan.memory, plan.longest
+    counted = f"counted by {plan.counted}" if plan.rows else f"from {plan.counted}"
+    pictures = f", {row.patches:,} patches" if row.patches else ""
+    checkpointing = "on" if plan.checkpointing else "off"
+    steps = "unknown: give --rows" if plan.steps is None else f"{plan.steps:,}"
+    facts = [
+        ("backbone", plan.backbone),
+        ("parameters", f"{memory.parameters:,}; trained {memory.trained:,}"),
+        ("rows", f"{plan.rows or 'unknown'}; the longest {_tokens(plan):,} tokens{pictures}, "
+         f"{counted}"),
+        ("micro-batch", f"{plan.micro_batch} rows; gradient checkpointing {checkpointing}"),
+        ("tokens a step", f"{plan.tokens_per_step:,}"),
+        ("steps", steps),
+        *([("time", _duration(plan.seconds))] if plan.seconds else []),
+    ]  # fmt: skip
+    sizes = [
+        (f"  {part}", in_gib(size).rjust(10), MEANINGS[part])
+        for part, size in plan.parts().items()
+        if size
+    ]
+    device = "on each GPU" if plan.hardware.gpus else "on the CPU"
+    total = f"{in_gib(plan.total)} of {plan.hardware.memory:.3g} GiB"
+    verdict = "fits" if plan.fits else f"does not fit; {plan.advice}"
+    return "\n".join(
+        [*in_columns(facts), f"memory {device}:", *in_columns(sizes), f"{total}: {verdict}"]
+    )
+
+
+def _as_dict(plan: RunPlan) -> dict[str, Any]:
+    return {
+        "backbone": plan.backbone,
+        "parameters": plan.memory.parameters,
+        "trained": plan.memory.trained,
+        "rows": plan.rows or None,
+        "longest_row_tokens": _tokens(plan),
+        "counted_by": plan.counted,
+        "micro_batch": plan.micro_batch,
+        "gradient_checkpointing": plan.checkpointing,
+        "tokens_per_step": plan.tokens_per_step,
+        "steps": plan.steps,
+        "seconds": plan.seconds,
+        "bytes": plan.parts(),
+        "total_bytes": plan.total,
+        **asdict(plan.hardware),
+        "fits": plan.fits,
+        "advice": plan.advice,
+    }
+
+
+def _tokens(plan: RunPlan) -> int:
+    return plan.longest.instruction + plan.longest.length
+
+
+def _duration(seconds: float) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

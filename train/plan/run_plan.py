@@ -1,0 +1,302 @@
+"""The plan of a training run: what it trains, its memory and time, and what to change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from judging.errors import CustosError, FieldError, Missing
+from judging.models.backbones import load_backbone
+from judging.models.device_dtype import computes_bfloat16
+from judging.scoring.prompts import Encoder
+from train.plan.published import PUBLISHED, published_config
+from train.plan.row_sizes import (
+    CHARACTERS_PER_TOKEN,
+    TEXT_SCRIPT,
+    CharacterEncoder,
+    RowSize,
+    longest,
+    made_up_rows,
+    row_sizes,
+    steps_of_epoch,
+)
+from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.setup.recipe import Recipe, parse_recipe, read_values
+from train.setup.recipe_files import find_recipe, script_of
+from train.setup.recipe_keys import recipe_model
+from train.setup.starting_adapter import with_shape_of_init
+
+GIB = 2**30
+RESERVE = {True: GIB, False: GIB // 2}
+"""Bytes that a process takes beside its tensors, on a GPU (CUDA's context and libraries) and on a
+CPU (Python and its libraries)."""
+MEMORY_OF_GPU = 80.0
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a run is planned for."""
+
+    gpus: int
+    """Number of GPUs, each with a copy of the model; 0: one process on the CPU."""
+    memory: float
+    """GiB of one GPU, or of the machine."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run needs."""
+
+    backbone: str
+    script: str
+    hardware: Hardware
+    counted: str
+    """How the tokens of rows were counted."""
+    rows: int
+    longest: RowSize
+    micro_batch: int
+    """Rows of one forward pass of one process."""
+    checkpointing: bool
+    memory: StepMemory
+    reserve: int
+    buckets: int
+    """Bytes of gradients on their way between GPUs."""
+    tokens_per_step: int
+    steps: int | None
+    seconds: float | None
+    advice: str | None
+    """What to change if the run does not fit."""
+
+    @property
+    def total(self) -> int:
+        """Return the bytes that one process needs."""
+        return self.memory.total + self.reserve + self.buckets
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the memory is enough."""
+        return self.total <= self.hardware.memory * GIB
+
+    def parts(self) -> dict[str, int]:
+        """Return the bytes of each part."""
+        memory = self.memory
+        names = (
+            *("weights", "adapter", "gradients", "optimizer"),
+            *("activations", "logits", "pictures", "workspace"),
+        )
+        parts = {name: int(getattr(memory, name)) for name in names}
+        return {**parts, "buckets": self.buckets, "reserve": self.reserve}
+
+
+def plan_run(
+    recipe: str,
+    keys: Sequence[str],
+    *,
+    gpus: int,
+    memory: float | None,
+    rate: float | None,
+    tokens_per_row: int | None = None,
+    pixels_per_row: int = 0,
+    num_rows: int | None = None,
+) -> RunPlan:
+    """Plan a run.
+
+    Args:
+        recipe: File or name of a recipe.
+        keys: ``key.path=value`` of the recipe.
+        gpus: Number of GPUs; 0: the CPU.
+        memory: GiB of one GPU, or of the machine; default 80, or this machine's.
+        rate: Tokens that one GPU trains on in a second.
+        tokens_per_row: Tokens of a row; default those of the recipe's files.
+        pixels_per_row: Pixels of the pictures of a row, beside ``tokens_per_row``.
+        num_rows: Number of training rows, beside ``tokens_per_row``.
+
+    Raises:
+        CustosError: If the recipe, its backbone or its data cannot be read.
+    """
+    path = find_recipe(recipe)
+    script = script_of(path, read_values(path, keys))
+    parsed = parse_recipe(recipe_model(script), path, keys)
+    if not isinstance(parsed, Recipe):
+        raise CustosError(f"{recipe}: only recipes that train an adapter can be planned")
+    parsed = with_shape_of_init_if_there(parsed)
+    config, encoder = _backbone(parsed)
+    if tokens_per_row is None:
+        rows = _rows_of_files(parsed, script, config, encoder)
+        is_exact = not isinstance(encoder, CharacterEncoder)
+        counted = "tokenizer" if is_exact else f"{CHARACTERS_PER_TOKEN} characters a token"
+        count: int | None = len(rows)
+    else:
+        rows = made_up_rows(script, tokens_per_row, pixels_per_row, num_rows or 1, config)
+        counted, count = "--tokens-per-row", num_rows
+    hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else _machine_memory()))
+    planner = _Planner(parsed, script, config, rows, hardware)
+    optim = parsed.optim
+    mean = sum(row.length for row in rows) / len(rows)
+    instruction = rows[0].instruction
+    per_pass = optim.micro_batch_size if not parsed.run.gradient_checkpointing else 1
+    tokens = round(optim.batch_size * (mean + instruction / per_pass))
+    steps = optim.max_steps
+    if count is not None:
+        every = steps_of_epoch(rows, optim.batch_size, optim.micro_batch_size) * optim.epochs
+        steps = min(every, steps or every)
+    chosen = planner.needs(planner.micro_batch, parsed.run.gradient_checkpointing)
+    return RunPlan(
+        backbone=parsed.backbone,
+        script=script,
+        hardware=hardware,
+        counted=counted,
+        rows=count or 0,
+        longest=longest(rows),
+        micro_batch=planner.micro_batch,
+        checkpointing=parsed.run.gradient_checkpointing,
+        memory=chosen,
+        reserve=planner.reserve,
+        buckets=planner.buckets(chosen),
+        tokens_per_step=tokens,
+        steps=steps,
+        seconds=tokens * steps / (rate * max(1, gpus)) if rate and steps else None,
+        advice=planner.advice(chosen),
+    )
+
+
+def with_shape_of_init_if_there(recipe: Recipe) -> Recipe:
+    """Return the recipe with the shape of the adapter it starts from, if that exists already."""
+    try:
+        return with_shape_of_init(recipe)
+    except Missing:  # an earlier stage that has yet to run
+        return recipe
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """Counts the memory of a run, and of the same run with other keys."""
+
+    recipe: Recipe
+    script: str
+    config: Any
+    rows: Sequence[RowSize]
+    hardware: Hardware
+
+    @property
+    def micro_batch(self) -> int:
+        """Return the rows of one forward pass; every process needs some of each step."""
+        optim = self.recipe.optim
+        return max(1, min(optim.micro_batch_size, optim.batch_size // max(1, self.hardware.gpus)))
+
+    @property
+    def reserve(self) -> int:
+        """Return the bytes that a process takes beside its tensors."""
+        return RESERVE[self.hardware.gpus > 0]
+
+    def buckets(self, memory: StepMemory) -> int:
+        """Return the bytes of gradients on their way between GPUs."""
+        return memory.gradients if self.hardware.gpus > 1 else 0
+
+    def fits(self, memory: StepMemory) -> bool:
+        """Return whether one device has the memory."""
+        return self._total(memory) <= self.hardware.memory * GIB
+
+    def needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
+        """Return the memory of the longest rows in one micro-batch."""
+        row, run = longest(self.rows), self.recipe.run
+        on_gpu = self.hardware.gpus > 0
+        device = torch.device("cuda" if on_gpu else "cpu")
+        key = {"gradient_checkpointing": checkpointing}
+        return step_memory(
+            self.config,
+            self.recipe.model_copy(update={"run": run.model_copy(update=key)}),
+            StepSize(
+                prompts=micro_batch * row.prompts,
+                instruction=row.instruction,
+                tokens=row.tokens,
+                tree=row.tree,
+                supervised=row.supervised,
+                is_text=self.script == TEXT_SCRIPT,
+                patches=row.patches,
+            ),
+            bf16=run.precision == "bf16" and computes_bfloat16(device),
+            gpu=on_gpu,
+        )
+
+    def advice(self, memory: StepMemory) -> str | None:
+        """Return which key to change for the run to fit; ``None`` if it does."""
+        if self.fits(memory):
+            return None
+        limit = f"{self.hardware.memory:g} GiB"
+        fixed = memory.fixed + self.reserve + self.buckets(memory)
+        if fixed < self.hardware.memory * GIB:
+            for keys, micro_batch, checkpointing in self._changes(memory):
+                changed = self.needs(micro_batch, checkpointing)
+                if self.fits(changed):
+                    return f"set {keys}: {in_gib(self._total(changed))} of {limit}"
+        part = "weights" if fixed > self.hardware.memory * GIB else "a single row"
+        return (
+            f"set backbone to a smaller checkpoint or take devices with more memory: every device "
+            f"holds the whole model, and {part} "
+            f"{'need' if part == 'weights' else 'needs'} more than {limit}"
+        )
+
+    def _changes(self, memory: StepMemory) -> Iterator[tuple[str, int, bool]]:
+        """Yield keys that save memory, those that cost least time first."""
+        optim, checkpointing = self.recipe.optim, self.recipe.run.gradient_checkpointing
+        free = self.hardware.memory * GIB - memory.fixed - self.reserve - self.buckets(memory)
+        share = free / (memory.total - memory.fixed)
+        smaller = [n for n in range(1, self.micro_batch) if optim.batch_size % n == 0]
+        estimated = [n for n in smaller if n <= share * self.micro_batch]
+        for size in dict.fromkeys([*estimated[-1:], *smaller[:1]]):
+            yield f"optim.micro_batch_size={size}", size, checkpointing
+        if not checkpointing:
+            key = "run.gradient_checkpointing=true"
+            yield key, self.micro_batch, True
+            yield f"{key} optim.micro_batch_size=1", 1, True
+
+    def _total(self, memory: StepMemory) -> int:
+        return memory.total + self.reserve + self.buckets(memory)
+
+
+def in_gib(size: float) -> str:
+    """Return a number of bytes as text in GiB, in MiB below one."""
+    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / 2**20:.1f} MiB"
+
+
+def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
+    """Return the configuration of the backbone, and what counts its tokens."""
+    name = recipe.backbone
+    try:
+        backbone = load_backbone(name, weights=False)
+    except Missing:
+        characters = CharacterEncoder(recipe.run.response_budget)
+        if name in PUBLISHED:
+            return published_config(name), characters
+        if (Path(name) / "config.json").is_file():  # a folder without a tokenizer
+            return _config_of_folder(Path(name)), characters
+        raise
+    return backbone.model.config, Encoder(backbone, recipe.run.response_budget)
+
+
+def _config_of_folder(folder: Path) -> Any:
+    from transformers import AutoConfig, PretrainedConfig
+
+    from judging.models.checkpoints import check_config
+
+    check_config(str(folder), PretrainedConfig.get_config_dict(str(folder))[0])
+    return AutoConfig.from_pretrained(str(folder))
+
+
+def _rows_of_files(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> list[RowSize]:
+    try:
+        return row_sizes(recipe, script, config, encoder)
+    except Missing as error:
+        raise FieldError(
+            "data", f"{error}; or plan without data: --tokens-per-row 500 --rows 10000"
+        ) from None
+
+
+def _machine_memory() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB

@@ -1,0 +1,304 @@
+"""Memory of one training step, counted without weights.
+
+The step itself runs: the same model, adapter, batch layout and backpropagation as in training, on
+tensors that have shapes but no data. Every storage is counted while it lives, so the count follows
+the code; no formula has to.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from judging.models.adapters import add_adapter
+from judging.models.attention import GROUPED
+from judging.models.backbones import empty_model
+from judging.scoring.batch_layout import lay_out
+from judging.scoring.label_tree import LabelTree
+from judging.scoring.prompts import EncodedPrompt
+from judging.scoring.tree_batch import TreeBatch, TreeModel
+from losses import token_logprobs
+from train.objectives.critique_text import TextModel
+from train.setup.recipe import Recipe
+
+STATES_OF_ADAMW = 2
+"""Numbers that AdamW keeps for each trained one."""
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """What one forward pass of training reads."""
+
+    prompts: int
+    """Prompts of the micro-batch."""
+    instruction: int
+    """Tokens of the instruction, which all prompts share."""
+    tokens: int
+    """Further tokens of each prompt, picture tokens included."""
+    tree: LabelTree
+    """What follows each prompt: the label tree, or one branch with the text of an answer."""
+    supervised: int
+    """Tokens of each prompt whose logits enter the loss."""
+    is_text: bool = False
+    """The answer is learnt as text, whose logits are computed in chunks."""
+    patches: int = 0
+    """Patches of the pictures of one prompt."""
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """Parameters and bytes of a step, on one device, at the moment of its largest memory."""
+
+    parameters: int
+    """Parameters of the backbone and the adapter."""
+    trained: int
+    """Parameters of the adapter."""
+    weights: int
+    """Bytes of the backbone's weights."""
+    adapter: int
+    gradients: int
+    optimizer: int
+    activations: int
+    """Bytes kept from the forward pass for backpropagation."""
+    logits: int
+    """Bytes of logits at supervised positions, with their gradients."""
+    pictures: int
+    """Bytes of pixels and of what the vision tower makes of them."""
+    workspace: int
+    """Bytes of intermediate results."""
+
+    @property
+    def total(self) -> int:
+        """Return the bytes of all parts."""
+        return self.fixed + self.activations + self.logits + self.pictures + self.workspace
+
+    @property
+    def fixed(self) -> int:
+        """Return the bytes that do not depend on the rows."""
+        return self.weights + self.adapter + self.gradients + self.optimizer
+
+
+def step_memory(
+    config: Any, recipe: Recipe, size: StepSize, *, bf16: bool, gpu: bool
+) -> StepMemory:
+    """Count the memory of one step of training.
+
+    Args:
+        config: Configuration of the backbone.
+        recipe: Recipe of the run.
+        size: What the step reads.
+        bf16: Weights and computation in bfloat16, else in float32.
+        gpu: Count attention and optimizer as on a GPU, else as on a CPU.
+
+    Raises:
+        CustosError: If the backbone has none of ``adapter.modules``.
+    """
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    model = empty_model(config)
+    model.set_attn_implementation(
+        {"text_config": "sdpa" if gpu else GROUPED, "vision_config": "sdpa"}
+    )
+    pixels, tower = _tower_memory(model, config, size, dtype)
+    section = recipe.adapter
+    model = add_adapter(
+        model, r=section.r, alpha=section.alpha, dropout=section.dropout, modules=section.modules
+    )
+    static = list({id(tensor): tensor for tensor in model.parameters()}.values())
+    trained = [tensor for tensor in static if tensor.requires_grad]
+    weights = sum(tensor.numel() for tensor in static) - sum(tensor.numel() for tensor in trained)
+    adapter = sum(tensor.numel() * 4 for tensor in trained)
+    live, kept, kept_logits = _run_step(model, size, dtype, recipe.run.gradient_checkpointing)
+    # AdamW on a GPU takes a square root of every second moment at once; activations are gone then.
+    peak = max(live.peak, adapter if gpu else 0)
+    activations = min(kept - kept_logits, peak)
+    logits = min(live.most_logits, peak - activations)
+    return StepMemory(
+        parameters=weights + sum(tensor.numel() for tensor in trained),
+        trained=sum(tensor.numel() for tensor in trained),
+        weights=weights * dtype.itemsize,
+        adapter=adapter,
+        gradients=adapter,
+        optimizer=STATES_OF_ADAMW * adapter,
+        activations=activations,
+        logits=logits,
+        pictures=pixels + max(0, tower - live.peak),
+        workspace=peak - activations - logits,
+    )
+
+
+class _Live(TorchDispatchMode):
+    """Counts the bytes of all tensors that operations make, while they live.
+
+    Args:
+        known: Tensors that are not counted.
+        vocabulary: Size of the last dimension of logits.
+    """
+
+    def __init__(self, known: Sequence[Tensor] = (), vocabulary: int = 0) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = self.logits = self.peak = self.most_logits = 0
+        self._vocabulary = vocabulary
+        self._sizes = {tensor.untyped_storage()._cdata: (0, False) for tensor in known}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._count(tensor)
+        return result
+
+    def _count(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._sizes:
+            return
+        is_logits = bool(tensor.ndim) and tensor.shape[-1] == self._vocabulary
+        self._sizes[key] = size, is_logits
+        self.bytes += size
+        self.logits += size * is_logits
+        self.peak = max(self.peak, self.bytes)
+        self.most_logits = max(self.most_logits, self.logits)
+        weakref.finalize(storage, self._free, key)
+
+    def _free(self, key: int) -> None:
+        size, is_logits = self._sizes.pop(key)
+        self.bytes -= size
+        self.logits -= size * is_logits
+
+
+def _run_step(
+    model: Any, size: StepSize, dtype: torch.dtype, checkpointing: bool
+) -> tuple[_Live, int, int]:
+    """Run a step without data.
+
+    Returns:
+        The count at the end, and the bytes that live after the forward pass, of all tensors and of
+        logits alone.
+    """
+    from torch._subclasses import FakeTensorMode
+
+    for module in model.modules():
+        if hasattr(module, "gate_up_proj") and isinstance(module.gate_up_proj, nn.Parameter):
+            module.forward = MethodType(_even_experts, module)
+    batch = _batch(model, size, share_prefix=not checkpointing)
+    vocabulary = model.config.get_text_config().vocab_size
+    with FakeTensorMode():
+        known = _without_data(model, dtype)
+        if checkpointing:
+            model.activation_checkpointing_enable()
+            model.disable_input_require_grads()
+        tree_model = (TextModel if size.is_text else TreeModel)(model).train()
+        for parameter in tree_model.parameters():
+            if parameter.requires_grad:  # as in every micro-batch but the first
+                parameter.grad = torch.zeros_like(parameter)
+                known.append(parameter.grad)
+        live = _Live(known, vocabulary)
+        with live:
+            loss = _loss(tree_model, batch, size, dtype)
+            kept, logits = live.bytes, live.logits
+            loss.backward()
+    return live, kept, logits
+
+
+def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype) -> Tensor:
+    """Return the sum of negative log-probabilities at the supervised positions."""
+    tensors = {name: value for name, value in vars(batch).items() if name != "vision"}
+    empty = {name: torch.empty(value.shape, dtype=value.dtype) for name, value in tensors.items()}
+    filled = TreeBatch(**empty, vision={})
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+        if size.is_text:
+            targets = torch.zeros(batch.slots.shape, dtype=torch.int64)
+            logprobs: Tensor = model(filled, targets=targets)
+            return -logprobs.sum()
+        logits: Tensor = model(filled)
+    supervised = logits[:, : size.supervised].flatten(0, 1)
+    return -token_logprobs(
+        supervised + 0, torch.zeros(len(supervised), dtype=torch.int64)
+    ).sum()  # the copy is the objective's selection of positions
+
+
+def _batch(model: Any, size: StepSize, *, share_prefix: bool) -> TreeBatch:
+    """Return a batch of the wanted size, laid out as in training."""
+    length = size.instruction + size.tokens
+    prompt = EncodedPrompt(
+        (0,) * size.instruction,
+        (0,) * size.tokens,
+        torch.arange(length).expand(3, -1),
+        {},
+        truncated=False,
+    )
+    prompts = [prompt] * size.prompts
+    trees = [size.tree] * size.prompts
+    shared = share_prefix and size.instruction > 0
+    return lay_out(TreeModel(model), prompts, trees, 0, share_prefix=shared)
+
+
+def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:
+    """Replace all tensors of a model on ``meta`` by tensors without data that stand for the CPU's.
+
+    Frozen weights get the format of the run; trained ones and buffers keep theirs.
+    """
+    replaced: dict[int, tuple[Tensor, Tensor]] = {}
+    for module in model.modules():
+        tables: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
+        for tensors in tables:
+            for name, tensor in tensors.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in replaced:
+                    new: Tensor = torch.empty(tensor.shape, dtype=tensor.dtype)
+                    if isinstance(tensor, nn.Parameter):
+                        cast = new if tensor.requires_grad else new.to(dtype)
+                        new = nn.Parameter(cast, requires_grad=tensor.requires_grad)
+                    replaced[id(tensor)] = tensor, new
+                tensors[name] = replaced[id(tensor)][1]
+    return [new for _, new in replaced.values()]
+
+
+def _even_experts(self: Any, hidden: Tensor, index: Tensor, weights: Tensor) -> Tensor:
+    """Stand in for the experts of a layer: every token visits as many as the router asks for.
+
+    Which ones depends on data; how much memory they take does not.
+    """
+    flat = hidden.reshape(-1, hidden.shape[-1])
+    visits = flat.repeat_interleave(index.shape[-1], dim=0)
+    gate, up = nn.functional.linear(visits, self.gate_up_proj[0]).chunk(2, dim=-1)
+    result = nn.functional.linear(self.act_fn(gate) * up, self.down_proj[0])
+    weighted = result * weights.reshape(-1, 1).to(result.dtype)
+    return weighted.view(len(flat), -1, hidden.shape[-1]).sum(1).view(hidden.shape)
+
+
+def _tower_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -> tuple[int, int]:
+    """Return the bytes that pictures take until the end of a step, and those of the vision tower.
+
+    The tower is frozen: it keeps nothing, so its largest block counts.
+    """
+    patches = size.patches * size.prompts
+    if not patches:
+        return 0, 0
+    vision, tower = config.vision_config, model.model.visual
+    merged = patches // vision.spatial_merge_size**2
+    outputs = 1 + len(getattr(vision, "deepstack_visual_indexes", ()))
+    numbers = 3 * vision.temporal_patch_size * vision.patch_size**2
+    kept = patches * numbers * 4 + merged * vision.out_hidden_size * outputs * dtype.itemsize
+    # The tower is put back into float32 on the meta device, where that costs nothing.
+    block = tower.blocks[0].to(dtype)
+    with torch.device("meta"), torch.no_grad():
+        hidden = torch.empty(patches, vision.hidden_size, dtype=dtype)
+        angles = torch.empty(patches, vision.hidden_size // vision.num_heads)
+    ends = torch.arange(size.prompts + 1, dtype=torch.int32) * size.patches
+    live = _Live([hidden, angles, *block.parameters()])
+    with torch.no_grad(), live:
+        block(hidden, cu_seqlens=ends, position_embeddings=(angles, angles))
+    block.to(torch.float32)
+    return kept, live.peak + hidden.untyped_storage().nbytes()
