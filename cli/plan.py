@@ -103,12 +103,13 @@ def _as_text(plan: RunPlan) -> str:
     memory, row = plan.memory, plan.longest
     counted = f"counted by {plan.counted}" if plan.rows else f"from {plan.counted}"
     pictures = f", {row.patches:,} patches" if row.patches else ""
+    rows = f"{plan.rows:,}" if plan.rows else "unknown"
     checkpointing = "on" if plan.checkpointing else "off"
     steps = "unknown: give --rows" if plan.steps is None else f"{plan.steps:,}"
     facts = [
         ("backbone", plan.backbone),
         ("parameters", f"{memory.parameters:,}; trained {memory.trained:,}"),
-        ("rows", f"{plan.rows or 'unknown'}; the longest {_tokens(plan):,} tokens{pictures}, "
+        ("rows", f"{rows}; the longest {_tokens(plan):,} tokens{pictures}, "
          f"{counted}"),
         ("micro-batch", f"{plan.micro_batch} rows; gradient checkpointing {checkpointing}"),
         ("tokens a step", f"{plan.tokens_per_step:,}"),

@@ -111,7 +111,7 @@ def trainer(
     val: list[LabelledExample] | None = None,
 ) -> Trainer:
     """A trainer over a fresh copy of a tiny backbone."""
-    backbone = load_backbone(folder, dtype="float32", device="cpu")
+    backbone = load_backbone(folder, dtype=recipe.run.dtype, device="cpu")
     rows = EncodedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
     loss = recipe.loss
     objective = FocalObjective.for_rows(rows.train.rows, loss.gamma, loss.t_max, loss.weighting)

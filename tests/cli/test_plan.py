@@ -1,0 +1,74 @@
+"""``custos plan`` as users run it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.train.made_up import write_recipe
+
+
+def _plan(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["plan", *arguments])
+
+
+def _json(*arguments: str) -> dict[str, Any]:
+    result = _plan(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_a_plan_of_files_counts_rows_steps_and_time(small: str, tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, small)
+    plan = _json(str(path), "--gpus", "0", "--rate", "100", "optim.epochs=2")
+    assert plan["rows"] == 24
+    assert plan["counted_by"] == "tokenizer"
+    assert plan["steps"] == 6
+    assert plan["seconds"] == pytest.approx(plan["tokens_per_step"] * 6 / 100)
+    assert plan["fits"] and plan["advice"] is None
+    assert plan["total_bytes"] == sum(plan["bytes"].values())
+    assert 0 < plan["trained"] < plan["parameters"]
+
+
+def test_the_text_names_every_part_and_the_verdict(small: str, tmp_path: Path) -> None:
+    result = _plan(str(write_recipe(tmp_path, small)), "--gpus", "0")
+    assert result.exit_code == 0, result.output
+    assert "weights" in result.output and "activations" in result.output
+    assert result.output.rstrip().endswith(": fits")
+
+
+def test_advice_names_a_key_with_which_the_run_fits(tmp_path: Path, small: str) -> None:
+    path = str(write_recipe(tmp_path, small))
+    made_up = ("--tokens-per-row", "4000", "--rows", "100", "--gpus", "1")
+    keys = ("optim.batch_size=64", "optim.micro_batch_size=64")
+    plan = _json(path, *made_up, *keys, "--memory", "2")
+    assert not plan["fits"]
+    key = plan["advice"].removeprefix("set ").partition(":")[0]
+    assert key.startswith("optim.micro_batch_size=")
+    assert _json(path, *made_up, keys[0], key, "--memory", "2")["fits"]
+
+
+def test_a_plan_without_data_says_how_to_go_on() -> None:
+    result = _plan("hieval_stage1")
+    assert result.exit_code == 1
+    assert "--tokens-per-row" in result.output
+
+
+def test_a_folder_with_a_config_alone_is_enough(tmp_path: Path, small: str) -> None:
+    (tmp_path / "bare").mkdir()
+    config = (Path(small) / "config.json").read_text()
+    (tmp_path / "bare" / "config.json").write_text(config)
+    path = write_recipe(tmp_path, str(tmp_path / "bare"))
+    plan = _json(str(path))
+    assert plan["counted_by"] == "4 characters a token"
+
+
+def test_a_recipe_without_an_adapter_is_refused() -> None:
+    result = _plan("embedded/vision_warmup")
+    assert result.exit_code == 1
+    assert "adapter" in result.output

@@ -1,0 +1,31 @@
+"""Peak memory of a real step, as PyTorch's own profiler counts allocations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from torch.profiler import ProfilerActivity, profile
+
+from train.loop.batches import MicroBatch
+from train.loop.trainer import Trainer
+
+
+def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path) -> int:
+    """Return the bytes at the peak of a training step, weights and optimizer included."""
+    learner.train_step(micro_batches)  # makes AdamW's state
+    parameters = list(learner.runner.unwrapped.parameters())
+    states = [value for state in learner.optimizer.state.values() for value in state.values()]
+    held = sum(t.numel() * t.element_size() for t in [*parameters, *states])
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        learner.train_step(micro_batches)
+    profiler.export_chrome_trace(str(folder / "trace.json"))
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    changes = sorted(
+        (event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]"
+    )
+    live = peak = 0
+    for _, change in changes:
+        live += change
+        peak = max(peak, live)
+    return held + peak
