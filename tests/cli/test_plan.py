@@ -55,7 +55,7 @@ def test_advice_names_a_key_with_which_the_run_fits(tmp_path: Path, small: str) 
 
 def test_a_plan_without_data_says_how_to_go_on() -> None:
     result = _plan("hieval_stage1")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "--tokens-per-row" in result.output
 
 
@@ -70,5 +70,5 @@ def test_a_folder_with_a_config_alone_is_enough(tmp_path: Path, small: str) -> N
 
 def test_a_recipe_without_an_adapter_is_refused() -> None:
     result = _plan("embedded/vision_warmup")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "adapter" in result.output
