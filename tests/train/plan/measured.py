@@ -16,7 +16,7 @@ def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path
     learner.train_step(micro_batches)  # makes AdamW's state
     parameters = list(learner.runner.unwrapped.parameters())
     states = [value for state in learner.optimizer.state.values() for value in state.values()]
-    held = sum(t.numel() * t.element_size() for t in [*parameters, *states])
+    held: int = sum(t.numel() * t.element_size() for t in [*parameters, *states])
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         learner.train_step(micro_batches)
     profiler.export_chrome_trace(str(folder / "trace.json"))
@@ -26,6 +26,6 @@ def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path
     )
     live = peak = 0
     for _, change in changes:
-        live += change
+        live += int(change)
         peak = max(peak, live)
     return held + peak

@@ -12,9 +12,9 @@ from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, recipe, trainer
 from tests.train.plan.measured import peak_of_step
+from train.hieval_stage1 import Stage1Recipe
 from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepSize, step_memory
-from train.setup.recipe import Recipe
 
 
 def _rows(count: int, words_of_response: int = 150, **fields: object) -> list[LabelledExample]:
@@ -31,7 +31,7 @@ def _rows(count: int, words_of_response: int = 150, **fields: object) -> list[La
 
 
 def _planned_and_measured(
-    settings: Recipe, folder: str, rows: list[LabelledExample], tmp_path: Path
+    settings: Stage1Recipe, folder: str, rows: list[LabelledExample], tmp_path: Path
 ) -> tuple[int, int]:
     learner = trainer(settings, folder, rows, rows[:2])
     rows_file = tmp_path / "train.jsonl"
