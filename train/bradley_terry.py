@@ -21,10 +21,16 @@ from train.finish.result import RunResult
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.batches import encode_splits
+from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
-from train.objectives.reward import PairSection, PairSupervision, RewardObjective
+from train.objectives.reward import (
+    PairSection,
+    PairSupervision,
+    RewardObjective,
+    check_pairs,
+)
 from train.setup.command_line import command_line, load_recipe
-from train.setup.data import read_splits
+from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
 from train.setup.recipe import DataSection, Recipe
 from train.setup.run_identity import hash_files, run_identity
@@ -64,7 +70,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     splits = read_splits(recipe.data)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
+    check_splits(splits, recipe.data)
+    check_pairs([*splits.train, *splits.val])
     hashes = hash_files(recipe.files)
+    check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
     backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)

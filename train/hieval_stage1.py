@@ -18,10 +18,11 @@ from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.batches import LabelSupervision, encode_splits
+from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective, FocalSection
 from train.setup.command_line import command_line, launch_command, load_recipe
-from train.setup.data import check_graded_splits, read_splits
+from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
 from train.setup.recipe import Recipe
 from train.setup.run_identity import hash_files, run_identity
@@ -48,16 +49,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     splits = read_splits(recipe.data)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
-    check_graded_splits(splits, recipe.data)
+    check_splits(splits, recipe.data)
+    loss = recipe.loss
+    objective = FocalObjective.for_examples(splits.train, loss.gamma, loss.t_max, loss.weighting)
     hashes = hash_files(recipe.files)
+    check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
     backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     encoder = Encoder(backbone, recipe.run.response_budget)
     rows = encode_splits(splits, LabelSupervision(encoder))
 
-    loss = recipe.loss
-    objective = FocalObjective.for_rows(rows.train.rows, loss.gamma, loss.t_max, loss.weighting)
     adapted = with_adapter(backbone, recipe)
     identity = run_identity(recipe, backbone.version, hashes)
     trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)

@@ -20,10 +20,11 @@ from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.batches import LabelSupervision, encode_splits
+from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
 from train.objectives.joint import JointObjective, JointSection
 from train.setup.command_line import command_line, launch_command, load_recipe
-from train.setup.data import check_graded_splits, read_splits
+from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
 from train.setup.recipe import Recipe
 from train.setup.replay import ReplaySection, with_replay
@@ -59,8 +60,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     splits = with_replay(splits, recipe.replay, recipe.run.seed, recipe.data.exclude_answerer)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
-    check_graded_splits(splits, recipe.data)
+    check_splits(splits, recipe.data)
     hashes = hash_files(recipe.files)
+    check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
     backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)

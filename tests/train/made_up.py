@@ -114,7 +114,7 @@ def trainer(
     backbone = load_backbone(folder, dtype=recipe.run.dtype, device="cpu")
     rows = EncodedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
     loss = recipe.loss
-    objective = FocalObjective.for_rows(rows.train.rows, loss.gamma, loss.t_max, loss.weighting)
+    objective = FocalObjective.for_examples(train, loss.gamma, loss.t_max, loss.weighting)
     identity = run_identity(recipe, backbone.version, {})
     adapted = with_adapter(backbone, recipe)
     return Trainer(recipe, adapted, rows, objective, make_accelerator(recipe.run), identity)

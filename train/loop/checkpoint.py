@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.models.adapters import save_adapter
 from judging.records import whole_folder
 
@@ -84,6 +84,31 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return max(folder.glob("checkpoint-*"), default=None)
 
 
+def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Refuse a run folder that cannot be this run's, before anything is loaded.
+
+    Args:
+        folder: Run folder.
+        identity: What the run depends on, the backbone's version left out.
+
+    Raises:
+        CustosError: If it is not a folder or holds another run.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise FieldError("run.output", f"{folder} is a file; choose a folder")
+    newest = newest_checkpoint(folder)
+    if newest is None:
+        return
+    saved = _read_state(newest).get("identity")
+    known = saved and {key: saved[key] for key in saved if key != "backbone_version"}
+    _check_identity(folder, known, identity)
+
+
+def _read_state(checkpoint: Path) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    return state
+
+
 def load_checkpoint(
     folder: Path,
     model: nn.Module,
@@ -110,7 +135,7 @@ def load_checkpoint(
     newest = newest_checkpoint(folder)
     if newest is None:
         return None
-    state: dict[str, Any] = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+    state = _read_state(newest)
     _check_identity(folder, state.pop("identity", None), identity)
     _restore(newest, trainable(model), optimizer)
     return state

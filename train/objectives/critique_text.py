@@ -40,7 +40,7 @@ def answer_tokens(task: JudgeTask, example: LabelledExample, encoder: Encoder) -
     if tags is None:
         return [*encoder.text(label), *end]
     if not example.critique:
-        raise FieldError("critique", f"task '{task.name}' trains on one")
+        raise _no_critique(task)
     tokens = [
         *encoder.text(tags.opening),
         *encoder.data(example.critique),
@@ -56,6 +56,22 @@ def answer_tokens(task: JudgeTask, example: LabelledExample, encoder: Encoder) -
             *encoder.text(tags.confidence_closing),
         ]
     return [*tokens, *end]
+
+
+def check_critiques(examples: Sequence[LabelledExample]) -> None:
+    """Check that every example has the critique that its task trains on.
+
+    Raises:
+        FieldError: If one has none; the message names the row.
+    """
+    for example in examples:
+        task = get_task(example.task)
+        if task.critique and not example.critique:
+            raise _no_critique(task).at(f"row '{example.id}'")
+
+
+def _no_critique(task: JudgeTask) -> FieldError:
+    return FieldError("critique", f"task '{task.name}' trains on one")
 
 
 class TextSupervision:

@@ -12,6 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from judging.errors import CustosError
+from judging.tasks import get_task
+from judging.types import LabelledExample
 from losses import FocalLoss, class_weights
 from train.loop.batches import Row
 from train.objectives.base import Objective
@@ -41,13 +43,13 @@ class FocalObjective(Objective):
     """Label to its index in the loss's class weights."""
 
     @classmethod
-    def for_rows(
-        cls, rows: Sequence[Row], gamma: float, t_max: float, weighting: str
+    def for_examples(
+        cls, examples: Sequence[LabelledExample], gamma: float, t_max: float, weighting: str
     ) -> FocalObjective:
         """Make the objective with class weights from the training split's own counts.
 
         Args:
-            rows: Training rows.
+            examples: Training rows.
             gamma: Focusing exponent.
             t_max: Largest class weight.
             weighting: ``sqrt`` (square root of inverse frequency) or ``none``.
@@ -55,8 +57,11 @@ class FocalObjective(Objective):
         Raises:
             CustosError: If a declared label has no training example; the message names it.
         """
-        declared = dict.fromkeys(label for row in rows for label in row.tree.labels)
-        counts = Counter(row.tree.labels[row.target] for row in rows)
+        tasks = [get_task(example.task) for example in examples]
+        with_tasks = list(zip(tasks, examples, strict=True))
+        rubrics = dict.fromkeys((task, task.rubric(example)) for task, example in with_tasks)
+        declared = dict.fromkeys(label for task, name in rubrics for label in task.labels(name))
+        counts = Counter(task.target(example) for task, example in with_tasks)
         if weighting == "none":
             alpha = torch.ones(len(declared))
         else:

@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from judging.errors import FieldError
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import label_logprobs
@@ -57,6 +58,19 @@ class PairSupervision:
         task = get_task(example.task)
         task.check(example)
         return self._tree, task.labels(task.rubric(example)).index(task.target(example))
+
+
+def check_pairs(examples: Sequence[LabelledExample]) -> None:
+    """Check that every example has two responses.
+
+    Raises:
+        FieldError: If one has not; the message names the row.
+    """
+    for example in examples:
+        if len(example.responses) != 2:
+            raise FieldError(
+                "responses", "a reward is trained on pairs: give two", f"row '{example.id}'"
+            )
 
 
 def each_response(example: LabelledExample) -> tuple[JudgeRequest, JudgeRequest]:

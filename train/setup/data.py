@@ -91,23 +91,37 @@ def read_split(
     return [row for row in rows if exclude_answerer is None or _answerer(row) != exclude_answerer]
 
 
-def check_graded_splits(splits: Splits, data: DataSection) -> None:
-    """Check the rows of ``cal`` and ``test`` before training, not after it.
+def check_splits(splits: Splits, data: DataSection) -> None:
+    """Check the rows of all splits before anything is loaded.
 
     Raises:
-        CustosError: If a task cannot judge a row, does not declare its label, or a picture cannot
-            be read; the message names file and row.
+        CustosError: If a task cannot judge a row, does not declare its label, or a picture is
+            missing; the message names file or split, and row. Pictures of ``cal`` and ``test``,
+            which training does not read, are opened.
     """
-    for path, rows in ((data.cal, splits.cal), (data.test, splits.test)):
-        readable: set[str] = set()
-        for row in rows or ():
-            with errors_at(f"{path}: row '{row.id}'"):
-                task = get_task(row.task)
-                task.check(row)
-                task.target(row)
-                for source in set(row.images) - readable:
+    watched = {f"split '{name}'": rows for name, rows in splits.watched.items()}
+    trained_on = {"split 'train'": splits.train, "split 'val'": splits.val, **watched}
+    for location, rows in trained_on.items():
+        _check_rows(location, rows, opens_pictures=False)
+    for path, graded in ((data.cal, splits.cal), (data.test, splits.test)):
+        _check_rows(str(path), graded or (), opens_pictures=True)
+
+
+def _check_rows(location: str, rows: Sequence[LabelledExample], *, opens_pictures: bool) -> None:
+    readable: set[str] = set()
+    for row in rows:
+        with errors_at(f"{location}: row '{row.id}'"):
+            task = get_task(row.task)
+            task.check(row)
+            task.target(row)
+            for source in set(row.images) - readable:
+                if opens_pictures or not _is_file(source):
                     read_image(source)
-                    readable.add(source)
+                readable.add(source)
+
+
+def _is_file(source: str) -> bool:
+    return not source.startswith("data:") and Path(source).is_file()
 
 
 def row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:

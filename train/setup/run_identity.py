@@ -28,13 +28,13 @@ def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def run_identity(
-    recipe: Section, backbone_version: str, hashes: Mapping[str, str]
+    recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the recipe keys, backbone and file contents that decide a run's result.
 
     Args:
         recipe: Validated recipe.
-        backbone_version: Version of the backbone that was loaded.
+        backbone_version: Version of the backbone that was loaded; ``None`` before that.
         hashes: SHA-256 of every file the run reads (:func:`hash_files`).
 
     Returns:
@@ -42,7 +42,8 @@ def run_identity(
     """
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
-    return dict(_flat({**values, "backbone_version": backbone_version, "sha256": dict(hashes)}))
+    identity = dict(_flat({**values, "sha256": dict(hashes)}))
+    return identity | ({"backbone_version": backbone_version} if backbone_version else {})
 
 
 def free_settings(recipe: Section) -> dict[str, Any]:

@@ -30,27 +30,39 @@ def _logits(rows: Rows, vocabulary: int) -> torch.Tensor:
 
 
 def test_weights_come_from_the_training_rows(rows: Rows) -> None:
-    objective = FocalObjective.for_rows(rows.rows, gamma=1.0, t_max=5.0, weighting="sqrt")
+    objective = FocalObjective.for_examples(
+        [row.example for row in rows.rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+    )
     # Labels seen: numbers 0 and 3 right, 1, 2, 4, 5 wrong. w = sqrt(6/2), sqrt(6/4).
     correct, wrong = math.sqrt(3), math.sqrt(1.5)
     mean = (correct + wrong) / 2
     assert objective.classes == {"Correct": 0, "Wrong": 1}
     assert objective.loss.alpha.tolist() == pytest.approx([correct / mean, wrong / mean])
-    clipped = FocalObjective.for_rows(rows.rows, gamma=1.0, t_max=1.1, weighting="sqrt")
+    clipped = FocalObjective.for_examples(
+        [row.example for row in rows.rows], gamma=1.0, t_max=1.1, weighting="sqrt"
+    )
     assert clipped.loss.alpha.tolist() == pytest.approx([1.1, wrong / mean])
-    plain = FocalObjective.for_rows(rows.rows, gamma=1.0, t_max=5.0, weighting="none")
+    plain = FocalObjective.for_examples(
+        [row.example for row in rows.rows], gamma=1.0, t_max=5.0, weighting="none"
+    )
     assert plain.loss.alpha.tolist() == [1.0, 1.0]
 
 
 def test_a_declared_label_without_rows_is_named(backbone: Backbone) -> None:
     only_right = encoded(backbone, [example(0), example(3)])
     with pytest.raises(CustosError, match="training split: class 'Wrong' has 0 training examples"):
-        FocalObjective.for_rows(only_right.rows, gamma=1.0, t_max=5.0, weighting="sqrt")
-    FocalObjective.for_rows(only_right.rows, gamma=1.0, t_max=5.0, weighting="none")
+        FocalObjective.for_examples(
+            [row.example for row in only_right.rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+        )
+    FocalObjective.for_examples(
+        [row.example for row in only_right.rows], gamma=1.0, t_max=5.0, weighting="none"
+    )
 
 
 def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows) -> None:
-    objective = FocalObjective.for_rows(rows.rows, gamma=2.0, t_max=5.0, weighting="sqrt")
+    objective = FocalObjective.for_examples(
+        [row.example for row in rows.rows], gamma=2.0, t_max=5.0, weighting="sqrt"
+    )
     logits = _logits(rows, len(backbone.tokenizer))
     expected, tokens = 0.0, 0.0
     end = backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")
@@ -69,7 +81,9 @@ def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows
 
 
 def test_parts_add_up_to_the_whole(backbone: Backbone, rows: Rows) -> None:
-    objective = FocalObjective.for_rows(rows.rows, gamma=1.0, t_max=5.0, weighting="sqrt")
+    objective = FocalObjective.for_examples(
+        [row.example for row in rows.rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+    )
     logits = _logits(rows, len(backbone.tokenizer))
     whole = objective.loss_sum(logits, rows.rows, 0)
     parts = [objective.loss_sum(logits[i::2], rows.rows[i::2], 0) for i in range(2)]

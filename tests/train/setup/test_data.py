@@ -7,7 +7,7 @@ import pytest
 
 from judging.errors import CustosError
 from tests.train.made_up import example, examples, write_split
-from train.setup.data import Splits, check_graded_splits, read_splits
+from train.setup.data import Splits, check_splits, read_splits
 from train.setup.recipe import DataSection
 
 
@@ -114,10 +114,10 @@ def test_rows_that_a_judge_cannot_take(
 ) -> None:
     bad = [*examples(3), example(7, **fields)]
     section = _section(tmp_path, cal="cal.jsonl", test="test.jsonl")
-    check_graded_splits(Splits([], [], test=examples(3)), section)
+    check_splits(Splits([], [], test=examples(3)), section)
     for splits, name in ((Splits([], [], cal=bad), "cal"), (Splits([], [], test=bad), "test")):
         with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
-            check_graded_splits(splits, section)
+            check_splits(splits, section)
 
 
 def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:
