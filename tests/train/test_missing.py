@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.made_up import examples, write_split
+from tests.train.made_up import critique_pair, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
 from train.setup.recipe_files import find_recipe
 
@@ -37,7 +37,9 @@ def test_a_missing_split_is_named(
 def test_a_missing_backbone_is_named(
     script: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    split = write_split(tmp_path / "rows.jsonl", examples(4))
+    pairs = [critique_pair(number) for number in range(4)]
+    rows = pairs if script is bradley_terry else examples(4)
+    split = write_split(tmp_path / "rows.jsonl", rows)
     given = [f"data.train=[{split}]", f"data.val={split}", "data.cal=null", "data.test=null"]
     given.append("data.allow_overlap=true")
     if script is hieval_stage2:
