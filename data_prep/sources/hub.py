@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from data_prep.splits.manifest import MANIFEST_NAME
 from judging.errors import CustosError
+from judging.hub import ask_hub
 from judging.records import ROW_SUFFIXES
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -39,12 +41,16 @@ def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, An
     """
     import datasets
 
+    answer = ask_hub(name, "README.md", revision=options.revision, repo_type="dataset")
+    # Where the hub does not answer, the library reads what it has in its cache.
+    offline = _no_requests() if answer.refusal else nullcontext()
     try:
-        table = datasets.load_dataset(
-            name, options.config, split=options.split, revision=options.revision
-        )
+        with offline:
+            table = datasets.load_dataset(
+                name, options.config, split=options.split, revision=options.revision
+            )
     except (OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = answer.refusal or str(error).strip().partition("\n")[0]
         raise CustosError(
             f"{name}: no such file here, and split '{options.split}' of a hub data set of this "
             f"name cannot be loaded: {reason}"
@@ -54,6 +60,19 @@ def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, An
         for row in batch.to_pylist():
             number += 1
             yield number, {column: value for column, value in row.items() if value is not None}
+
+
+@contextmanager
+def _no_requests() -> Iterator[None]:
+    """Have the library work from its cache, without requests that it would repeat for long."""
+    import datasets
+
+    before = datasets.config.HF_HUB_OFFLINE
+    datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before
 
 
 def split_files(folder: Path, split: str, suffixes: Collection[str]) -> list[Path]:

@@ -9,10 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256
-from judging.models.checkpoints import MODEL_CLASSES, check_config, check_weight_files
+from judging.models.checkpoints import (
+    CONFIG,
+    MODEL_CLASSES,
+    check_checkpoint,
+    missing_backbone,
+    reading,
+)
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
+from judging.models.hub import snapshot_folder
 
 if TYPE_CHECKING:
     import torch
@@ -104,26 +111,20 @@ def load_backbone(
     name = EMBEDDED if name == "embedded" else name
     is_embedded = name in (EMBEDDED, EMBEDDED_2)
     source = str(embedded_folder()) if is_embedded else name
-    revision = version if version and _COMMIT.fullmatch(version) else "main"
-    if not Path(source).is_dir():
-        _ask_hub(name, revision)  # Before the imports, which take seconds.
-    elif not (Path(source) / "config.json").is_file():
-        raise _missing(name, "the folder has no config.json")
-    from transformers import AutoConfig, PretrainedConfig
+    folder = _checked_folder(source, version, weights=weights)
+    from transformers import AutoConfig  # only now, because it takes seconds
     from transformers.utils.logging import disable_progress_bar
 
     from judging.models.processors import load_processor
 
     disable_progress_bar()
+    with reading(folder, CONFIG):
+        config = AutoConfig.from_pretrained(str(folder))
+    processor = load_processor(folder, config.model_type)
     try:
-        check_config(name, PretrainedConfig.get_config_dict(source, revision=revision)[0])
-        config = AutoConfig.from_pretrained(source, revision=revision)
-        processor = load_processor(source, config.model_type, revision)
-        if weights and Path(source).is_dir():
-            check_weight_files(Path(source))
-        model = _load_model(source, config, revision, dtype if weights else None)
+        model = _load_model(folder, config, dtype if weights else None)
     except (OSError, ValueError) as error:
-        raise _missing(name, str(error)) from None
+        raise missing_backbone(name, str(error)) from None
     if name == EMBEDDED_2 and weights:
         load_vision_weights(model)
     if is_embedded:
@@ -131,39 +132,30 @@ def load_backbone(
     elif Path(name).is_dir():
         loaded_version = _folder_sha256(Path(name))
     else:
-        loaded_version = getattr(config, "_commit_hash", None) or "unknown"
+        loaded_version = folder.name  # in the hub's cache: the commit
     model = on_device(model.eval(), device) if weights else model.eval()
     return Backbone(name, loaded_version, model, processor)
 
 
-def _ask_hub(name: str, revision: str) -> None:
-    """Ask the hub once whether it has a model that is not in the hub's cache here.
-
-    The hub's own client would try for half a minute to reach it.
+def _checked_folder(name: str, version: str | None, *, weights: bool) -> Path:
+    """Return the folder of a checkpoint, which is downloaded if the name is a hub id.
 
     Raises:
-        Missing: If the hub has no such model or cannot be reached, or the name is not of the form
-            ``OWNER/NAME``.
+        Missing: If there is no such folder and the hub does not give the checkpoint.
+        CustosError: If its files cannot be used.
     """
+    if Path(name).is_dir():
+        check_checkpoint(name, Path(name), weights=weights)
+        return Path(name)
     if not _HUB_ID.fullmatch(name):
-        raise _missing(name, "there is no such folder, and models on the hub are named OWNER/NAME")
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
-
-    try:
-        if not isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str):
-            get_hf_file_metadata(hf_hub_url(name, "config.json", revision=revision))
-    except Exception as error:  # noqa: BLE001 (the client raises errors of its HTTP library too)
-        raise _missing(name, f"the hub says: {error}") from None
+        raise missing_backbone(
+            name, "there is no such folder, and models on the hub are named OWNER/NAME"
+        )
+    revision = version if version and _COMMIT.fullmatch(version) else "main"
+    return snapshot_folder(name, revision, weights=weights)
 
 
-def _missing(name: str, reason: str) -> Missing:
-    return Missing(
-        f"backbone '{name}' cannot be loaded ({reason.strip().splitlines()[0]}); give a folder or "
-        "a reachable hub id, or use 'embedded'"
-    )
-
-
-def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) -> Any:
+def _load_model(folder: Path, config: Any, dtype: Dtype | None) -> Any:
     """Load the weights in a format, or none of them if that is ``None``."""
     import torch
     import transformers
@@ -172,18 +164,25 @@ def _load_model(source: str, config: Any, revision: str, dtype: Dtype | None) ->
         return empty_model(config)
     _register_attention()
     model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
-    with _LOADING:
-        model, report = model_class.from_pretrained(
-            source,
-            config=config,
-            revision=revision,
-            dtype=getattr(torch, dtype),
-            use_safetensors=True,
-            output_loading_info=True,
-        )
+    try:
+        with _LOADING:
+            model, report = model_class.from_pretrained(
+                str(folder),
+                config=config,
+                dtype=getattr(torch, dtype),
+                use_safetensors=True,
+                output_loading_info=True,
+            )
+    except RuntimeError as error:
+        if "ignore_mismatched_sizes" not in str(error):
+            raise
+        raise CustosError(
+            f"{folder / CONFIG}: the weights do not have the shapes that it says; download both "
+            f"again"
+        ) from None
     if absent := sorted(report["missing_keys"]):  # the library would fill them with random numbers
         raise CustosError(
-            f"backbone '{source}': {len(absent)} weights are missing, such as '{absent[0]}'; "
+            f"backbone '{folder}': {len(absent)} weights are missing, such as '{absent[0]}'; "
             f"download the checkpoint again"
         )
     return model

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,25 @@ MODEL_CLASSES = {
 }
 """Classes of transformers, by model type."""
 SUPPORTED = "Qwen2-VL, Qwen2.5-VL, Qwen3-VL (also mixtures of experts) or Qwen3.5 (dense)"
+CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
 PICKLED = ("*.bin", "*.pt", "*.pth")
+TEMPLATE_JSON = "chat_template.json"
+WANTED = {
+    "tokenizer_config.json": (("tokenizer_config.json",),),
+    "tokenizer.json (or vocab.json and merges.txt)": (
+        ("tokenizer.json",),
+        ("vocab.json", "merges.txt"),
+    ),
+    "preprocessor_config.json": (("preprocessor_config.json",), ("processor_config.json",)),
+}
+"""Other files of every checkpoint, by their name in an error; one of several sets is enough."""
+OBJECTS = (
+    *("tokenizer_config.json", "tokenizer.json", "preprocessor_config.json"),
+    *("processor_config.json", "generation_config.json", TEMPLATE_JSON),
+)
+"""Other files that must hold a JSON object if they are there."""
 
 
 def check_config(name: str, config: dict[str, Any]) -> None:
@@ -29,7 +47,7 @@ def check_config(name: str, config: dict[str, Any]) -> None:
         CustosError: If it is of another family, needs code of its own, or is quantized.
     """
     family = config.get("model_type")
-    if family not in MODEL_CLASSES:
+    if not isinstance(family, str) or family not in MODEL_CLASSES:
         kind = f"model type '{family}'" if family else "a config.json without model_type"
         raise CustosError(
             f"backbone '{name}': {kind} is not supported; use a {SUPPORTED} checkpoint, or "
@@ -41,11 +59,91 @@ def check_config(name: str, config: dict[str, Any]) -> None:
             f"custos never does; use a {SUPPORTED} checkpoint without it"
         )
     if quantization := config.get("quantization_config"):
-        method = quantization.get("quant_method", "some way")
+        method = (
+            quantization.get("quant_method") if isinstance(quantization, dict) else quantization
+        )
         raise CustosError(
             f"backbone '{name}': its weights are quantized ({method}); use the checkpoint in "
             f"bfloat16 that it was made from"
         )
+
+
+def missing_backbone(name: str, reason: str) -> Missing:
+    """Return the error for a backbone that is neither here nor on the hub."""
+    return Missing(
+        f"backbone '{name}' cannot be loaded ({reason.strip().splitlines()[0]}); give a folder or "
+        "a reachable hub id, or use 'embedded'"
+    )
+
+
+def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
+    """Check that a folder has every file that a backbone is loaded from, and that it can be read.
+
+    Args:
+        name: Name of the backbone, for errors.
+        folder: Its folder.
+        weights: Check the weights too (:func:`check_weight_files`).
+
+    Raises:
+        Missing: If files are missing.
+        CustosError: If a file is broken, or :func:`check_config` refuses the configuration.
+    """
+    if not (folder / CONFIG).is_file():
+        raise missing_backbone(name, f"the folder has no {CONFIG}")
+    check_config(name, read_object(folder / CONFIG))
+    absent = [
+        name
+        for name, sets in WANTED.items()
+        if not any(all((folder / file).is_file() for file in files) for files in sets)
+    ]
+    if absent:
+        raise Missing(
+            f"backbone '{folder}': no {', no '.join(absent)}; copy what is missing from the "
+            f"published checkpoint into the folder"
+        )
+    for file in OBJECTS:
+        if (folder / file).is_file():
+            content = read_object(folder / file)
+            if file == TEMPLATE_JSON and not isinstance(content.get("chat_template"), str):
+                raise CustosError(
+                    f"{folder / file}: no text under the key 'chat_template'; download it again"
+                )
+    if weights:
+        check_weight_files(folder)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a file that holds a JSON object.
+
+    Raises:
+        CustosError: If it holds none.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error) if path.stat().st_size else "it is empty"
+        raise CustosError(f"{path}: cannot be read as JSON ({reason}); download it again") from None
+    if not isinstance(content, dict):
+        raise CustosError(f"{path}: not a JSON object in braces; download it again")
+    return content
+
+
+@contextmanager
+def reading(folder: Path, *files: str) -> Iterator[None]:
+    """Name the files of a folder in every error that a library raises while it reads them.
+
+    Raises:
+        CustosError: If the block raises any error.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 (the tokenizer's library raises no narrower one)
+        names = ", ".join(file for file in files if (folder / file).is_file())
+        reason = " ".join(str(error).split())[:300]
+        raise CustosError(
+            f"{folder}: {names} cannot be used ({reason}); download from the published checkpoint "
+            f"again"
+        ) from None
 
 
 def check_weight_files(folder: Path) -> None:

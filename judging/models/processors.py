@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 from jinja2.exceptions import TemplateError
@@ -14,6 +15,11 @@ from transformers import (
 )
 
 from judging.errors import CustosError
+from judging.models.checkpoints import TEMPLATE_JSON, reading
+
+_TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.json", "merges.txt")
+_IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
+_TEMPLATE_FILES = (TEMPLATE_JSON, "chat_template.jinja")
 
 
 class _WithoutVideo:
@@ -61,24 +67,28 @@ class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc
     }
 
 
-def load_processor(source: str, model_type: str, revision: str = "main") -> Any:
-    """Load tokenizer, PIL image processor and chat template of a checkpoint folder or hub id.
+def load_processor(folder: Path, model_type: str) -> Any:
+    """Load tokenizer, PIL image processor and chat template of a checkpoint.
 
     Published checkpoints have the template for pictures in a file of the processor
-    (``chat_template.json`` or ``chat_template.jinja``); the one of their tokenizer may take text
-    only.
+    (``chat_template.json`` or, if there is none, ``chat_template.jinja``); the one of their
+    tokenizer may take text only.
 
     Raises:
-        CustosError: If the template cannot place a picture, or lets every answer begin with a
-            thought.
+        CustosError: If a file has a value that the library cannot use, or the template cannot
+            place a picture or lets every answer begin with a thought.
     """
+    source = str(folder)
     processor_class = (
         Qwen3ImageProcessor if model_type.startswith("qwen3") else Qwen25ImageProcessor
     )
-    tokenizer = AutoTokenizer.from_pretrained(source, revision=revision)
-    # The class is named, because older checkpoints name classes that the library no longer has.
-    images = Qwen2VLImageProcessorPil.from_pretrained(source, revision=revision)
-    files, _ = processor_class.get_processor_dict(source, revision=revision)
+    with reading(folder, *_TOKENIZER_FILES, *_TEMPLATE_FILES):
+        tokenizer = AutoTokenizer.from_pretrained(source)
+    with reading(folder, *_IMAGE_FILES):
+        # The class is named, because older checkpoints name classes that the library no longer has.
+        images = Qwen2VLImageProcessorPil.from_pretrained(source)
+    with reading(folder, *_IMAGE_FILES, *_TEMPLATE_FILES):
+        files, _ = processor_class.get_processor_dict(source)
     template = files.get("chat_template") or tokenizer.chat_template
     if isinstance(template, dict):  # several templates by name
         template = template.get("default")

@@ -68,7 +68,7 @@ def test_an_unknown_name_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def unreachable(url: str) -> None:
+    def unreachable(url: str, **options: object) -> None:
         asked.append(url)
         raise OSError("no route to host")
 

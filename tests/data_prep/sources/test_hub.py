@@ -1,3 +1,8 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -6,17 +11,57 @@ import pytest
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError
+from tests.hub_server import silent_hub
+
+READ = (
+    "import sys\n"
+    "from data_prep.sources.hub import HubOptions, hub_rows\n"
+    "from judging.errors import CustosError\n"
+    "try:\n"
+    "    list(hub_rows('lab/hieval-qs', HubOptions()))\n"
+    "except CustosError as error:\n"
+    "    sys.exit(str(error))\n"
+)
 
 
-def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hub", [lambda: nullcontext("http://127.0.0.1:9"), silent_hub])
+def test_an_unreachable_hub_is_one_line_within_seconds(
+    hub: Callable[[], AbstractContextManager[str]], tmp_path: Path
+) -> None:
+    with hub() as address:
+        environment = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+        done = subprocess.run(
+            [sys.executable, "-c", READ],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.stderr.startswith(
+        "lab/hieval-qs: no such file here, and split 'train' of a hub data set of this name "
+        "cannot be loaded: "
+    )
+    assert done.stderr.count("\n") == 1, "the library reports each time that it tries again"
+
+
+def test_the_library_may_ask_the_hub_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    offline: list[bool] = []
+
     def load_dataset(*args: Any, **kwargs: Any) -> None:
-        raise ConnectionError("Couldn't reach the hub\nlong explanation")
+        offline.append(datasets.config.HF_HUB_OFFLINE)
+        raise ConnectionError("not in the cache\nlong explanation")
 
+    def no_route(url: str, **options: object) -> None:
+        raise OSError("no route to host\nlong explanation")
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    with pytest.raises(
-        CustosError, match=r"no such file here, and split 'train' .*: Couldn't reach the hub$"
-    ):
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", no_route)
+    with pytest.raises(CustosError, match=r"cannot be loaded: no route to host$"):
         list(hub_rows("lab/hieval-qs", HubOptions()))
+    assert offline == [True]
+    assert datasets.config.HF_HUB_OFFLINE is False
 
 
 @pytest.mark.parametrize(

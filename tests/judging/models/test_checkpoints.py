@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,18 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from judging.errors import CustosError
+from judging.errors import CustosError, Missing
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import MODEL_CLASSES, SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
 
 NAME = "Qwen3-VL-4B-Instruct"
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
+READ_AS_JSON = (
+    *("config.json", "tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"),
+    *("chat_template.json", "generation_config.json"),
+)
 
 
 @pytest.fixture
@@ -159,9 +165,107 @@ def test_a_template_that_always_thinks(folder: Path) -> None:
 
 
 def test_a_template_in_a_jinja_file_of_its_own(folder: Path) -> None:
-    """Newer uploads have the file; it counts more than the older JSON."""
-    template = json.loads((folder / "chat_template.json").read_text(encoding="utf-8"))
+    """Newer uploads have the file. It counts only where there is no ``chat_template.json``."""
+    older = folder / "chat_template.json"
+    template = json.loads(older.read_text(encoding="utf-8"))["chat_template"]
+    (folder / "chat_template.jinja").write_text(template + "{# new #}", encoding="utf-8")
+    assert _template(folder) == template
+    older.unlink()
+    assert _template(folder) == template + "{# new #}"
+
+
+def _template(folder: Path) -> Any:
+    return load_backbone(str(folder), device="cpu", weights=False).processor.chat_template
+
+
+@pytest.mark.parametrize(
+    ("removed", "wanted"),
+    [
+        (TOKENIZER, "no tokenizer_config.json, no tokenizer.json (or vocab.json and merges.txt);"),
+        (("tokenizer_config.json",), "no tokenizer_config.json;"),
+        (("tokenizer.json", "merges.txt"), "no tokenizer.json (or vocab.json and merges.txt);"),
+        (("preprocessor_config.json",), "no preprocessor_config.json;"),
+    ],
+)
+@pytest.mark.parametrize("weights", [True, False])
+def test_missing_files_are_named(
+    folder: Path, removed: tuple[str, ...], wanted: str, weights: bool
+) -> None:
+    """Without its files the library would make up a tokenizer of a few tokens."""
+    for file in removed:
+        (folder / file).unlink()
+    with pytest.raises(Missing, match=re.escape(f"'{folder}': {wanted} copy what is missing")):
+        load_backbone(str(folder), device="cpu", weights=weights)
+
+
+def test_a_tokenizer_in_its_older_files(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    assert len(load_backbone(str(folder), device="cpu", weights=False).tokenizer) > 400
+
+
+@pytest.mark.parametrize("file", READ_AS_JSON)
+def test_a_file_that_is_not_json(folder: Path, file: str) -> None:
+    for content, reason in (
+        (b"", "it is empty"),
+        (b'{"cut', "Unterminated string"),
+        (b"\xff\xfe{}", "invalid start byte"),
+        (b"[" * 100_000, "maximum recursion depth"),
+        (b"[]", "not a JSON object"),
+        (b"null", "not a JSON object"),
+    ):
+        (folder / file).write_bytes(content)
+        message = _error(folder)
+        assert message.startswith(f"{folder / file}: ")
+        assert reason in message
+        assert message.endswith("download it again")
+
+
+@pytest.mark.parametrize("content", ["{}", '{"chat_template": 3}', '{"chat_template": ["x"]}'])
+def test_a_template_file_without_a_template(folder: Path, content: str) -> None:
+    (folder / "chat_template.json").write_text(content, encoding="utf-8")
+    assert "chat_template.json: no text under the key 'chat_template'" in _error(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "values"),
+    [
+        ("config.json", {"text_config": []}),
+        ("config.json", {"text_config": {"hidden_size": "wide"}}),
+        ("tokenizer.json", {"model": {"type": "none"}}),
+        ("tokenizer_config.json", {"added_tokens_decoder": [1]}),
+        ("tokenizer_config.json", {"tokenizer_class": 3}),
+        ("preprocessor_config.json", {"size": "wide"}),
+    ],
+)
+def test_a_value_that_the_library_cannot_use(
+    folder: Path, file: str, values: dict[str, Any]
+) -> None:
+    _edit(folder / file, lambda content: content.update(values))
+    message = _error(folder)
+    assert message.startswith(f"{folder}: ")
+    assert file in message.partition(" cannot be used (")[0]
+
+
+def test_a_template_that_is_not_text(folder: Path) -> None:
     (folder / "chat_template.json").unlink()
-    (folder / "chat_template.jinja").write_text(template["chat_template"], encoding="utf-8")
-    backbone = load_backbone(str(folder), device="cpu", weights=False)
-    assert backbone.processor.chat_template == template["chat_template"]
+    (folder / "chat_template.jinja").write_bytes(b"\xff\xfe")
+    assert "chat_template.jinja cannot be used" in _error(folder)
+
+
+def test_weights_of_another_shape(folder: Path) -> None:
+    _edit(folder / "config.json", lambda config: config.update(vision_config=None))
+    assert "config.json: the weights do not have the shapes that it says" in _error(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"model_type": ["qwen3_vl"]}, "model type '['qwen3_vl']' is not supported"),
+        ({"quantization_config": [1]}, "its weights are quantized"),
+    ],
+)
+def test_a_configuration_with_values_of_other_types(
+    folder: Path, values: dict[str, Any], expected: str
+) -> None:
+    _edit(folder / "config.json", lambda config: config.update(values))
+    assert expected in _error(folder)
