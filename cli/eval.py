@@ -27,6 +27,7 @@ from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from data_prep.tables import dropped
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
 from judging import LabelledExample
@@ -91,7 +92,9 @@ def evaluate(
     from judging.fingerprint import file_sha256
 
     in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
-    examples = read_examples(data, in_table, allow_dropped, limit, seed)
+    examples = read_examples(
+        data, in_table, allow_dropped, limit, seed, check_pictures=not allow_failed
+    )
     judge = load_judge(engine, run, base_url, api_key(key_env), concurrency, deadline)
     try:
         report, verdicts = evaluate_judge(
@@ -121,9 +124,17 @@ def evaluate(
 
 
 def read_examples(
-    data: Path, mapping: TableMapping, allow_dropped: bool, limit: int | None, seed: int
+    data: Path,
+    mapping: TableMapping,
+    allow_dropped: bool,
+    limit: int | None,
+    seed: int,
+    *,
+    check_pictures: bool,
 ) -> list[LabelledExample]:
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
+
+    With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
 
     Raises:
         CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed.
@@ -131,6 +142,8 @@ def read_examples(
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_dropped(bad_rows)
+    if check_pictures:
+        check_row_pictures(data, rows)
     examples = [
         example if example.id else example.model_copy(update={"id": str(row)})
         for row, example in rows

@@ -27,6 +27,7 @@ from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
 from judging.fingerprint import digest
 from judging.messages import Message
+from judging.pictures import PixelLimits, megapixels
 from judging.scoring.engine import GeneratedText, LabelLogprobs, Sampling, TextBatch
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class RemoteEngine:
     tokenizer: Any
     """Tokenizer of the model there; in an approximate engine the one that made the prompts."""
     posterior: Literal["exact", "approximate"]
+    pixels: PixelLimits | None = None
+    """Limits on pictures that the server must have; ``None``: those of the model there, whatever
+    they are."""
     token_budget: int = 16384
     """Tokens worth handing over at once; the server makes its own batches."""
 
@@ -191,8 +195,9 @@ class RemoteEngine:
         if reply.prompt_token_ids != expected:
             raise RequestRefused(
                 f"the server renders a prompt of {len(reply.prompt_token_ids or ())} tokens, "
-                f"other than the {len(expected)} that the judge reads: its chat template or pixel "
-                "limits differ, or a text holds control tokens"
+                f"other than the {len(expected)} that the judge reads: its pixel limits or chat "
+                "template differ, or a text holds control tokens; start vLLM with "
+                f"{_pixel_option(self.pixels)}"
             )
         return {token_id(top.token): top.logprob for top in reply.tokens()[0].top_logprobs}
 
@@ -245,6 +250,12 @@ class RemoteEngine:
     ) -> ChatCompletion:
         if not prompt.messages:
             raise RequestRefused("pictures in a free conversation cannot be sent on to this server")
+        if prompt.vision and self.pixels and self.posterior == "approximate":
+            raise RequestRefused(
+                "the server does not say how far it scales pictures down, and this judge knows "
+                f"them at up to {megapixels(self.pixels.max_pixels)}; serve it with vLLM or "
+                "with 'custos serve'"
+            )
         messages = list(prompt.messages)
         answer_start = self.tokenizer.decode(prompt.answer_ids)
         if answer_start:
@@ -257,6 +268,12 @@ class RemoteEngine:
                 {"messages": [encode_message(message) for message in messages], **settings}
             )
             return await connection.post("chat/completions", body, ChatCompletion, "prompt")
+
+
+def _pixel_option(pixels: PixelLimits | None) -> str:
+    """Return the option that gives vLLM the pixel limits of a judge."""
+    size = dict(zip(("shortest_edge", "longest_edge"), pixels or (), strict=False))
+    return f"--mm-processor-kwargs '{json.dumps({'size': size})}'"
 
 
 def _json(body: Mapping[str, Any]) -> bytes:

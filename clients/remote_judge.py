@@ -44,9 +44,16 @@ def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
     is_exact = source is not None and asyncio.run(_gives_any_logprob(server, backbone))
     if not is_exact:
         asyncio.run(_check_chat(server))
-    engine = RemoteEngine(server, backbone.tokenizer, "exact" if is_exact else "approximate")
     if folder and card:
         check_version(folder, card, backbone)
+    backbone = card.with_pixels(backbone) if card else backbone.with_pixels()
+    engine = RemoteEngine(
+        server,
+        backbone.tokenizer,
+        "exact" if is_exact else "approximate",
+        backbone.pixels if source else None,
+    )
+    if folder and card:
         judge = Judge.of_run(folder, card, backbone, engine)
         judge.name = server.model
         return judge

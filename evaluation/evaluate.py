@@ -60,7 +60,8 @@ def evaluate_judge(
         ]
     beside = dict(references or {})
     if zero_shot and judge.card is not None:
-        beside["zero_shot"] = grade_examples(Judge.load(judge.backbone_name), examples)
+        untrained = Judge.load(judge.backbone_name, pixels=judge.backbone.pixels)
+        beside["zero_shot"] = grade_examples(untrained, examples)
     report = build_report(
         examples,
         verdicts,

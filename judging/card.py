@@ -32,6 +32,11 @@ class JudgeCard(BaseModel):
     versions do not say: there, tasks that write critiques were trained on critiques."""
     response_budget: int = 1024
     """Most tokens of one response; the middle of a longer one is cut out."""
+    min_pixels: int | None = None
+    """Smaller pictures are scaled up. Cards of earlier versions do not say: there, the limits are
+    the backbone's own."""
+    max_pixels: int | None = None
+    """Larger pictures are scaled down."""
     instructions: dict[str, str]
     """``task/rubric`` to the instruction's hash, which shows a changed wording."""
 
@@ -50,12 +55,19 @@ class JudgeCard(BaseModel):
             tasks=tasks,
             modes=modes or {},
             response_budget=response_budget,
+            **backbone.pixels._asdict(),
             instructions={
                 f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
                 for name, rubrics in tasks.items()
                 for rubric in rubrics
             },
         )
+
+    def with_pixels(self, backbone: Backbone) -> Backbone:
+        """Return a backbone that sees pictures as the judge saw them in training."""
+        if self.max_pixels is None:
+            return backbone
+        return backbone.with_pixels(self.min_pixels, self.max_pixels)
 
     def trained_modes(self, task: JudgeTask, rubric: str) -> tuple[Mode, ...]:
         """Return the modes that the judge was trained for under a rubric, its own mode first."""

@@ -20,6 +20,7 @@ from judging.fingerprint import digest, file_sha256, package_versions
 from judging.judge_names import check_name
 from judging.models.adapters import ADAPTER_FILE, load_merged
 from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.pictures import PixelLimits, megapixels
 from judging.probabilities import log_probabilities
 from judging.resolve import RequestT, resolve
 from judging.scoring.ask_model import (
@@ -79,7 +80,14 @@ class Judge:
         self.encoder = Encoder(backbone, card.response_budget) if card else Encoder(backbone)
 
     @classmethod
-    def load(cls, source: str, *, device: str | None = None, dtype: Dtype | None = None) -> Judge:
+    def load(
+        cls,
+        source: str,
+        *,
+        device: str | None = None,
+        dtype: Dtype | None = None,
+        pixels: PixelLimits | None = None,
+    ) -> Judge:
         """Load a judge.
 
         Args:
@@ -88,6 +96,8 @@ class Judge:
             device: Torch device; default CUDA if there is one.
             dtype: Format that the weights are rounded to, default bfloat16 (the paper's inference
                 setting).
+            pixels: Limits on pictures of a zero-shot judge; default as
+                :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
 
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
@@ -101,6 +111,7 @@ class Judge:
         dtype = dtype or "bfloat16"
         if folder is None:
             backbone, card = load_backbone(source, dtype=dtype, device=device), None
+            backbone = backbone.with_pixels(*(pixels or ()))
             model = backbone.model
         else:
             card = read_card(folder)
@@ -110,6 +121,7 @@ class Judge:
                 card.backbone, dtype="float32", device="cpu", version=card.backbone_version
             )
             check_version(folder, card, backbone)
+            backbone = card.with_pixels(backbone)
             model = load_merged(backbone.model, folder, device=device, dtype=dtype)
         engine = TreeEngine(TreeModel(model), backbone.tokenizer.pad_token_id, dtype=dtype)
         if folder and card:
@@ -145,12 +157,14 @@ class Judge:
         return digest(self._identity_fields())
 
     def _identity_fields(self) -> dict[str, Any]:
+        changed_pixels = self.backbone.changed_pixels
         return {
             "backbone": self.backbone.name if not Path(self.backbone.name).is_dir() else "local",
             "backbone_version": self.backbone.version,
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},
             "response_budget": self.encoder.response_budget,
+            **(changed_pixels._asdict() if changed_pixels else {}),
             **self.engine.numerics,
         }
 
@@ -295,6 +309,8 @@ class Judge:
         is_calibrated = calibration is not None and key in calibration.rubrics
         if calibration and is_calibrated:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
+        notes = self._notes_on_mode(request, is_calibrated=is_calibrated)
+        notes += self._notes_on_pictures(request, passes[0].scaled_pictures)
         return make_verdict(
             request,
             task,
@@ -303,21 +319,29 @@ class Judge:
             label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
             truncated_input=any(scored.truncated_input for scored in passes),
-            note=self._note_on_mode(request, is_calibrated=is_calibrated),
+            note="; ".join(notes) or None,
             **signature,
         )
 
-    def _note_on_mode(self, request: JudgeRequest, *, is_calibrated: bool) -> str | None:
+    def _notes_on_pictures(self, request: JudgeRequest, num_scaled: int) -> list[str]:
+        """Return what to know of a verdict on pictures that were scaled down."""
+        if not num_scaled or self.engine.posterior != "exact":  # other servers scale as they like
+            return []
+        number, most = len(request.images), megapixels(self.backbone.pixels.max_pixels)
+        pictures = "the picture was" if number == 1 else f"{num_scaled} of {number} pictures were"
+        return [f"{pictures} scaled down to {most}"]
+
+    def _notes_on_mode(self, request: JudgeRequest, *, is_calibrated: bool) -> list[str]:
         """Return what to know of a verdict in a mode that the judge was not trained for."""
         if self.card is None or request.mode is None:
-            return None
+            return []
         task = get_task(request.task)
         trained = self.card.trained_modes(task, task.rubric(request))
         if request.mode in trained:
-            return None
+            return []
         way, other = WAYS[trained[0]], WAYS[request.mode]
         caution = "" if is_calibrated else "; its confidence is not calibrated"
-        return f"this judge was trained to decide {way}, not {other}{caution}"
+        return [f"this judge was trained to decide {way}, not {other}{caution}"]
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.

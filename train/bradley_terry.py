@@ -77,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     accelerator = make_accelerator(recipe.run)
     backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
     rows = encode_splits(splits, PairSupervision(encoder))
 

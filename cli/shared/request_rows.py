@@ -11,6 +11,7 @@ from data_prep.tables.reader import BadRow, parse_table
 from judging import CustosError, JudgeRequest, Verdict
 from judging.csv_rows import row_location
 from judging.fingerprint import file_sha256
+from judging.pictures import check_pictures
 from judging.tasks import get_task
 
 
@@ -30,6 +31,7 @@ def read_requests(source: Path, mapping: TableMapping | None = None) -> Iterator
         request = parsed if parsed.id else parsed.model_copy(update={"id": str(row)})
         try:
             get_task(request.task).check(request)
+            check_pictures(request.images)
         except CustosError as error:
             yield row, Verdict.from_error(error, request)
         else:

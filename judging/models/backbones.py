@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, file_sha256
 from judging.models.checkpoints import (
     CONFIG,
@@ -20,6 +21,7 @@ from judging.models.checkpoints import (
 )
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
 from judging.models.hub import snapshot_folder
+from judging.pictures import MOST_PIXELS, PictureSize, PixelLimits
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +46,8 @@ class Backbone:
     model: Any
     """Of a class in :data:`judging.models.checkpoints.MODEL_CLASSES`."""
     processor: Any
+    changed_pixels: PixelLimits | None = None
+    """Limits on pictures, if they are not the checkpoint's own, which ``version`` covers."""
 
     @property
     def tokenizer(self) -> Any:
@@ -58,6 +62,53 @@ class Backbone:
     def with_model(self, model: Any) -> Backbone:
         """Return the same backbone with its model wrapped in an adapter."""
         return replace(self, model=model)
+
+    @property
+    def pixels(self) -> PixelLimits:
+        """Return between which areas pictures are scaled before the model sees them."""
+        size = self.processor.image_processor.size
+        return PixelLimits(int(size["shortest_edge"]), int(size["longest_edge"]))
+
+    def with_pixels(self, min_pixels: int | None = None, max_pixels: int | None = None) -> Backbone:
+        """Return the same backbone with other limits on pictures.
+
+        Args:
+            min_pixels: Smaller pictures are scaled up; default the checkpoint's own limit.
+            max_pixels: Larger pictures are scaled down; default the checkpoint's own limit, at most
+                ``MOST_PIXELS``.
+
+        Raises:
+            FieldError: If the lower limit is above the upper one.
+        """
+        most = max_pixels or min(self.pixels.max_pixels, MOST_PIXELS)
+        least = min_pixels or min(self.pixels.min_pixels, most)
+        if least > most:
+            raise FieldError("min_pixels", f"{least:,} is more than max_pixels, which is {most:,}")
+        limits = PixelLimits(least, most)
+        if limits == self.pixels:
+            return self
+        processor = copy.copy(self.processor)
+        processor.image_processor = copy.copy(processor.image_processor)
+        processor.image_processor.size = {"shortest_edge": least, "longest_edge": most}
+        return replace(self, processor=processor, changed_pixels=limits)
+
+    def num_picture_tokens(self, size: PictureSize) -> int:
+        """Return how many tokens the model reads for a picture.
+
+        Raises:
+            FieldError: If the picture is too narrow for the model.
+        """
+        images = self.processor.image_processor
+        try:
+            patches: int = images.get_number_of_image_patches(size.height, size.width)
+        except ValueError:
+            raise FieldError(
+                "images",
+                f"a picture has {size.width:,} x {size.height:,} pixels; one side may be at most "
+                "200 times as long as the other",
+            ) from None
+        merged: int = patches // images.merge_size**2
+        return merged
 
     @property
     def _qwen(self) -> Any:

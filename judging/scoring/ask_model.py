@@ -57,6 +57,8 @@ class ScoredPass:
     """Probability inside the label tree, before renormalisation."""
     truncated_input: bool
     """Text was cut from the middle of a response."""
+    scaled_pictures: int
+    """Number of pictures that were scaled down."""
 
 
 def make_ordered_prompts(
@@ -129,7 +131,8 @@ def score_labels(
     for draft in sorted(drafts, key=lambda draft: draft.position):
         passes = results.setdefault(draft.request_index, [])
         if isinstance(passes, list):
-            passes.append(ScoredPass(draft.record, draft.label_mass, draft.prompt.truncated))
+            cut, scaled = draft.prompt.truncated, draft.prompt.scaled_pictures
+            passes.append(ScoredPass(draft.record, draft.label_mass, cut, scaled))
     return results
 
 

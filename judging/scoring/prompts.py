@@ -7,17 +7,15 @@ plain text.
 
 from __future__ import annotations
 
-import base64
 import copy
-import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
 from judging.messages import Message
+from judging.pictures import PictureSize, picture_size, read_image
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest
@@ -46,6 +44,8 @@ class EncodedPrompt:
     """``pixel_values`` and ``image_grid_thw``, empty without images."""
     truncated: bool
     """Text was cut from the middle of a response."""
+    scaled_pictures: int = 0
+    """Number of pictures that were larger than the backbone's limit and were scaled down."""
     messages: tuple[Message, ...] = ()
     """The turns of a request before tokenization, for servers that tokenize themselves; empty for
     other conversations."""
@@ -64,6 +64,15 @@ class EncodedPrompt:
             answer_ids=(*self.answer_ids, *token_ids),
             positions=torch.cat([self.positions, more], dim=1),
         )
+
+
+class PromptSize(NamedTuple):
+    """Size of a prompt, from its text and from the headers of its pictures."""
+
+    suffix_tokens: int
+    """Tokens after the instruction, those of the pictures included."""
+    scaled_pictures: tuple[str, ...]
+    """Sources of the pictures that will be scaled down."""
 
 
 class Encoder:
@@ -120,23 +129,63 @@ class Encoder:
         """
         conversations, truncations = [], []
         for task, request in requests:
-            text, truncated = self._item_text(task.item(request))
-            instruction = Message(role="system", text=task.instruction(task.rubric(request)))
-            user = Message(role="user", text=text, images=request.images)
-            conversations.append((instruction, user))
+            messages, truncated = self._messages(task, request)
+            conversations.append(messages)
             truncations.append(truncated)
         encoded = self._encode_conversations(conversations)
         prompts = []
-        for messages, truncated, (ids, vision) in zip(
+        for messages, truncated, (ids, vision, num_scaled) in zip(
             conversations, truncations, encoded, strict=True
         ):
-            # Control tokens of a request are plain text, so the second start is the user's turn.
-            prefix = ids[: ids.index(self._turn_start, 1)]
-            self._check_length(ids)
+            prefix = ids[: self._prefix_length(ids)]
+            self._check_length(len(ids))
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
             suffix = ids[len(prefix) :]
-            prompts.append(EncodedPrompt(prefix, suffix, positions, vision, truncated, messages))
+            prompts.append(
+                EncodedPrompt(prefix, suffix, positions, vision, truncated, num_scaled, messages)
+            )
         return prompts
+
+    def measure(self, task: JudgeTask, request: JudgeRequest) -> PromptSize:
+        """Measure the prompt of a request as :meth:`encode` makes it, without decoding a picture.
+
+        Raises:
+            FieldError: If an image has no readable header or is too narrow, or the prompt is longer
+                than the backbone's context.
+        """
+        messages, _ = self._messages(task, request)
+        sizes = {source: picture_size(source) for source in set(request.images)}
+        stand_ins = dict.fromkeys(request.images, self._smallest_picture())
+        turns = [_turn(message, stand_ins) for message in messages]
+        options = {"do_resize": False} if request.images else None
+        ids = list(self._apply_template([turns], options)["input_ids"][0])  # a token a picture
+        pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in request.images)
+        num_tokens = len(ids) + pictures - len(request.images)
+        self._check_length(num_tokens)
+        most = self.backbone.pixels.max_pixels
+        scaled = tuple(name for name, size in sizes.items() if size.pixels > most)
+        return PromptSize(num_tokens - self._prefix_length(ids), scaled)
+
+    def _messages(
+        self, task: JudgeTask, request: JudgeRequest
+    ) -> tuple[tuple[Message, Message], bool]:
+        """Return the turns of a request, and whether a response was cut."""
+        text, truncated = self._item_text(task.item(request))
+        instruction = Message(role="system", text=task.instruction(task.rubric(request)))
+        return (instruction, Message(role="user", text=text, images=request.images)), truncated
+
+    def _smallest_picture(self) -> Image:
+        """Return a picture of one token."""
+        from PIL import Image
+
+        images = self.backbone.processor.image_processor
+        side = images.patch_size * images.merge_size
+        return Image.new("RGB", (side, side))
+
+    def _prefix_length(self, ids: Sequence[int]) -> int:
+        """Return how many tokens the instruction has."""
+        # Control tokens of a request are plain text, so the second start is the user's turn.
+        return ids.index(self._turn_start, 1)
 
     def encode_conversation(self, messages: Sequence[Message]) -> EncodedPrompt:
         """Encode a free conversation of any length, without an instruction of ours.
@@ -144,9 +193,9 @@ class Encoder:
         Raises:
             FieldError: If an image cannot be read.
         """
-        [(ids, vision)] = self._encode_conversations([messages])
+        [(ids, vision, num_scaled)] = self._encode_conversations([messages])
         positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
-        return EncodedPrompt((), ids, positions, vision, truncated=False)
+        return EncodedPrompt((), ids, positions, vision, False, num_scaled)
 
     def encode_question(self, text: str, images: Sequence[str] = ()) -> EncodedPrompt:
         """Encode a question that the backbone is to answer, without an instruction of ours.
@@ -155,53 +204,68 @@ class Encoder:
             FieldError: If an image cannot be read or the prompt is longer than the context.
         """
         prompt = self.encode_conversation([Message(role="user", text=text, images=tuple(images))])
-        self._check_length(prompt.suffix_ids)
+        self._check_length(len(prompt.suffix_ids))
         return prompt
 
-    def _check_length(self, ids: Sequence[int]) -> None:
-        if len(ids) >= self.backbone.context:
+    def _check_length(self, num_tokens: int) -> None:
+        if num_tokens >= self.backbone.context:
             raise FieldError(
                 "question",
-                f"the prompt has {len(ids):,} tokens; {self.backbone.name} "
+                f"the prompt has {num_tokens:,} tokens; {self.backbone.name} "
                 f"reads {self.backbone.context:,}; shorten the question, references or choices",
             )
 
     def _encode_conversations(
         self, conversations: Sequence[Sequence[Message]]
-    ) -> list[tuple[tuple[int, ...], dict[str, Tensor]]]:
-        """Return the token ids and the pictures of each conversation."""
+    ) -> list[tuple[tuple[int, ...], dict[str, Tensor], int]]:
+        """Return token ids, pictures and the number of scaled ones of each conversation."""
         import torch
 
-        turns = [[_turn(message) for message in messages] for messages in conversations]
         pictured = [any(message.images for message in messages) for messages in conversations]
-        text_only = [turns[i] for i, has_images in enumerate(pictured) if not has_images]
+        text_only = [
+            [_turn(message, {}) for message in messages]
+            for messages, has_images in zip(conversations, pictured, strict=True)
+            if not has_images
+        ]
         text_ids = iter(self._apply_template(text_only)["input_ids"] if text_only else ())
-        encoded: list[tuple[tuple[int, ...], dict[str, Tensor]]] = []
-        for i, has_images in enumerate(pictured):
+        encoded: list[tuple[tuple[int, ...], dict[str, Tensor], int]] = []
+        for messages, has_images in zip(conversations, pictured, strict=True):
             if not has_images:
-                encoded.append((tuple(next(text_ids)), {}))
+                encoded.append((tuple(next(text_ids)), {}, 0))
                 continue
-            inputs = self._apply_template([turns[i]], has_images=True)
+            opened, num_scaled = self._open_pictures(messages)
+            turns = [_turn(message, opened) for message in messages]
+            inputs = self._apply_template([turns], {})
             vision = {
                 key: torch.as_tensor(inputs[key])  # the PIL processor gives NumPy
                 for key in ("pixel_values", "image_grid_thw")
             }
-            encoded.append((tuple(inputs["input_ids"][0]), vision))
+            encoded.append((tuple(inputs["input_ids"][0]), vision, num_scaled))
         return encoded
+
+    def _open_pictures(self, messages: Sequence[Message]) -> tuple[dict[str, Image], int]:
+        """Return the pictures of a conversation by source, and how many are to be scaled down."""
+        sources = [source for message in messages for source in message.images]
+        opened = {source: read_image(source) for source in dict.fromkeys(sources)}
+        for picture in opened.values():
+            self.backbone.num_picture_tokens(PictureSize(*picture.size))  # refuses narrow ones
+        most = self.backbone.pixels.max_pixels
+        large = [name for name in sources if opened[name].width * opened[name].height > most]
+        return opened, len(large)
 
     def _apply_template(
         self,
         conversations: list[list[dict[str, Any]]],
-        *,
-        has_images: bool = False,
+        image_options: dict[str, Any] | None = None,
     ) -> Any:
+        """Return tokens and pictures of conversations; options only where there are pictures."""
         return self.backbone.processor.apply_chat_template(
             conversations,
             tokenize=True,
             return_dict=True,
             add_generation_prompt=True,
             sanitize_control_tokens=True,
-            processor_kwargs={} if has_images else {"return_tensors": None},
+            processor_kwargs={"return_tensors": None} if image_options is None else image_options,
         )
 
     def _item_text(self, fields: Sequence[Field]) -> tuple[str, bool]:
@@ -230,34 +294,7 @@ class Encoder:
         return text[:start] + CUT_MARK + text[offsets[-tail][0] :], True
 
 
-def _turn(message: Message) -> dict[str, Any]:
-    """Return a message as the library's chat template takes it, with its pictures opened."""
-    pictures = [{"type": "image", "image": read_image(source)} for source in message.images]
+def _turn(message: Message, opened: Mapping[str, Image]) -> dict[str, Any]:
+    """Return a message as the library's chat template takes it, with its opened pictures."""
+    pictures = [{"type": "image", "image": opened[source]} for source in message.images]
     return {"role": message.role, "content": [*pictures, {"type": "text", "text": message.text}]}
-
-
-def read_image(source: str) -> Image:
-    """Open a file path or a base64 data URL as an RGB picture.
-
-    Raises:
-        FieldError: If it cannot be read as a picture; the message never shows the content.
-    """
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        if source.startswith("data:"):
-            header, _, payload = source.partition(",")
-            if not header.endswith(";base64"):
-                raise FieldError("images", "a data URL must be base64")
-            data: Any = io.BytesIO(base64.b64decode(payload, validate=True))
-        else:
-            data = Path(source)
-        with Image.open(data) as picture:
-            return picture.convert("RGB")
-    # A PNG with a broken chunk raises SyntaxError, one that ends too soon may raise EOFError.
-    except (
-        *(OSError, ValueError, SyntaxError, EOFError),
-        *(UnidentifiedImageError, Image.DecompressionBombError),
-    ):
-        name = "data URL" if source.startswith("data:") else f"'{source}'"
-        raise FieldError("images", f"{name} is not a readable picture") from None

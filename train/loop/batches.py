@@ -10,12 +10,14 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 from judging.errors import errors_at
+from judging.pictures import megapixels
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from train.setup.data import Splits
 from train.setup.recipe import OptimSection
+from train.setup.run_log import RUN_LOG
 
 # Rows are sorted by length within windows of this many steps: little padding, much mixing.
 WINDOW = 32
@@ -98,6 +100,9 @@ class Rows:
         supervision: What the model reads and learns of each.
         split: Name of the split, for errors.
 
+    Attributes:
+        scaled_pictures: Sources of the pictures that are scaled down.
+
     Raises:
         CustosError: If an example's label is not declared or its prompt cannot be built; the
             message names the split and the row.
@@ -108,6 +113,7 @@ class Rows:
     ) -> None:
         self.encoder = supervision.encoder
         self.rows: list[Row] = []
+        self.scaled_pictures: set[str] = set()
         for example in examples:
             with errors_at(f"split '{split}': row '{example.id}'"):
                 self.rows.append(self._row(example, supervision))
@@ -128,7 +134,11 @@ class Rows:
 
     def _row(self, example: LabelledExample, supervision: Supervision) -> Row:
         requests = supervision.requests(example)
-        prompts = self._encode(requests)
+        prompts = None if example.images else self._encode(requests)
+        if prompts:
+            length = sum(len(prompt.suffix_ids) for prompt in prompts)
+        else:
+            length = self._measure(requests)
         tree, target = supervision.target(example)
         task = get_task(requests[0].task)
         return Row(
@@ -138,8 +148,8 @@ class Rows:
             requests,
             tree,
             target,
-            None if example.images else prompts,
-            sum(len(prompt.suffix_ids) for prompt in prompts) + len(tree.node_tokens),
+            prompts,
+            length + len(tree.node_tokens),
         )
 
     def _encode(self, requests: Sequence[JudgeRequest]) -> tuple[EncodedPrompt, ...]:
@@ -147,6 +157,17 @@ class Rows:
         for task, request in with_tasks:
             task.check(request)
         return tuple(self.encoder.encode(with_tasks))
+
+    def _measure(self, requests: Sequence[JudgeRequest]) -> int:
+        """Return how many tokens follow the instructions of requests with pictures."""
+        length = 0
+        for request in requests:
+            task = get_task(request.task)
+            task.check(request)
+            size = self.encoder.measure(task, request)
+            self.scaled_pictures.update(size.scaled_pictures)
+            length += size.suffix_tokens
+        return length
 
 
 @dataclass(frozen=True)
@@ -165,11 +186,25 @@ def encode_splits(splits: Splits, supervision: Supervision) -> EncodedSplits:
     Raises:
         CustosError: If a row cannot be trained on; the message names the split and the row.
     """
-    return EncodedSplits(
+    encoded = EncodedSplits(
         Rows(splits.train, supervision, "train"),
         Rows(splits.val, supervision, "val"),
         {name: Rows(rows, supervision, name) for name, rows in splits.watched.items()},
     )
+    if line := _describe_pictures(encoded):
+        RUN_LOG.write(line)
+    return encoded
+
+
+def _describe_pictures(splits: EncodedSplits) -> str:
+    """Return a line that says how many pictures are scaled down; empty if there are none."""
+    every = (splits.train, splits.val, *splits.watched.values())
+    pictures = {name for rows in every for row in rows.rows for name in row.example.images}
+    if not pictures:
+        return ""
+    scaled = set().union(*(rows.scaled_pictures for rows in every))
+    most = megapixels(splits.train.encoder.backbone.pixels.max_pixels)
+    return f"{len(scaled):,} of {len(pictures):,} pictures are scaled down to {most}"
 
 
 class StepPlan:

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from PIL import Image
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
-from judging.errors import FieldError, errors_at
+from judging.errors import errors_at
+from judging.pictures import MOST_PIXELS, picture_size
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -167,7 +166,7 @@ def _row_size(
     if name not in counts:
         counts[name] = len(encoder.text(task.instruction(rubric)))
     processor = getattr(getattr(encoder, "backbone", None), "processor", None)
-    patches = sum(_patches(_picture_size(path), config, processor) for path in example.images)
+    patches = sum(_patches(picture_size(path)[::-1], config, processor) for path in example.images)
     pictured = patches // config.vision_config.spatial_merge_size**2
     pictured += TOKENS_OF_PICTURE * len(example.images)
     message = max(_message_tokens(request, encoder) for request in requests)
@@ -193,28 +192,12 @@ def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
     return total
 
 
-def _picture_size(source: str) -> tuple[int, int]:
-    """Return height and width of a picture, from its header where it is a file.
-
-    Raises:
-        FieldError: If it cannot be read.
-    """
-    from judging.scoring.prompts import read_image
-
-    if source.startswith("data:"):
-        return read_image(source).size[::-1]
-    try:
-        with Image.open(Path(source)) as picture:
-            return picture.height, picture.width
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        raise FieldError("images", f"'{source}' is not a readable picture") from None
-
-
 def _patches(size: tuple[int, int], config: Any, processor: Any) -> int:
     vision = config.vision_config
     if processor is not None:
         return int(processor.image_processor.get_number_of_image_patches(*size, {}))
     patch, merge = vision.patch_size, vision.spatial_merge_size
     fewest, most = DEFAULT_PIXELS.get(patch, DEFAULT_PIXELS[16])
+    most = min(most, MOST_PIXELS)
     height, width = smart_resize(*size, factor=patch * merge, min_pixels=fewest, max_pixels=most)
     return int((height // patch) * (width // patch))

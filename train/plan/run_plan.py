@@ -277,6 +277,7 @@ def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
         if (Path(name) / "config.json").is_file():  # a folder without a tokenizer
             return _config_of_folder(Path(name)), characters
         raise
+    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     return backbone.model.config, Encoder(backbone, recipe.run.response_budget)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from data_prep.tables.dropped import read_examples
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import read_table
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
-from judging.scoring.prompts import read_image
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.setup.held_out import hold_out
@@ -95,33 +95,18 @@ def check_splits(splits: Splits, data: DataSection) -> None:
     """Check the rows of all splits before anything is loaded.
 
     Raises:
-        CustosError: If a task cannot judge a row, does not declare its label, or a picture is
-            missing; the message names file or split, and row. Pictures of ``cal`` and ``test``,
-            which training does not read, are opened.
+        CustosError: If a task cannot judge a row or does not declare its label; the message names
+            file or split, and row.
     """
     watched = {f"split '{name}'": rows for name, rows in splits.watched.items()}
     trained_on = {"split 'train'": splits.train, "split 'val'": splits.val, **watched}
-    for location, rows in trained_on.items():
-        _check_rows(location, rows, opens_pictures=False)
-    for path, graded in ((data.cal, splits.cal), (data.test, splits.test)):
-        _check_rows(str(path), graded or (), opens_pictures=True)
-
-
-def _check_rows(location: str, rows: Sequence[LabelledExample], *, opens_pictures: bool) -> None:
-    readable: set[str] = set()
-    for row in rows:
-        with errors_at(f"{location}: row '{row.id}'"):
-            task = get_task(row.task)
-            task.check(row)
-            task.target(row)
-            for source in set(row.images) - readable:
-                if opens_pictures or not _is_file(source):
-                    read_image(source)
-                readable.add(source)
-
-
-def _is_file(source: str) -> bool:
-    return not source.startswith("data:") and Path(source).is_file()
+    graded = ((str(data.cal), splits.cal), (str(data.test), splits.test))
+    for location, rows in (*trained_on.items(), *graded):
+        for row in rows or ():
+            with errors_at(f"{location}: row '{row.id}'"):
+                task = get_task(row.task)
+                task.check(row)
+                task.target(row)
 
 
 def row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
@@ -153,11 +138,12 @@ def _read(
 ) -> list[LabelledExample]:
     if open_table(path).hub is None and not path.is_file():
         raise Missing(f"{path}: no such split; make it with 'custos prep'")
-    rows = [
+    numbered = read_examples(path, mapping, allow_dropped=None)[:limit]
+    check_row_pictures(path, numbered)
+    return [
         row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
-        for number, row in read_examples(path, mapping, allow_dropped=None)
+        for number, row in numbered
     ]
-    return rows[:limit]
 
 
 def _for_the_model(rows: Sequence[LabelledExample]) -> list[LabelledExample]:

@@ -11,6 +11,7 @@ from data_prep.splits.manifest import MANIFEST_NAME, describe_file, write_prepar
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from data_prep.tables.dropped import read_examples
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
 from judging.errors import CustosError
@@ -165,6 +166,7 @@ def _read(
     rows = read_examples(
         table, mapping, bad_here, allow_dropped=allow_dropped, image_folder=pictures
     )
+    check_row_pictures(table, rows)
     bad_rows += bad_here.values()
     name = Path(table).stem
     return [

@@ -125,6 +125,11 @@ class RunSection(Section):
     """Saves memory on long prompts; the instruction is then not shared between rows."""
     response_budget: int = Field(default=1024, gt=0)
     """Most tokens of one response; longer ones lose their middle."""
+    min_pixels: int | None = Field(default=None, ge=1024)
+    """Pictures of fewer pixels are scaled up. None: the backbone's own limit."""
+    max_pixels: int | None = Field(default=None, ge=1024)
+    """Pictures of more pixels are scaled down, here and wherever the judge runs. None: the
+    backbone's own limit, at most 1,048,576."""
     log_every: int = Field(default=10, gt=0)
     """Steps between two lines of loss and speed."""
     eval_every: int | None = Field(default=None, gt=0)
@@ -139,6 +144,14 @@ class RunSection(Section):
         """Return the steps between two validations and those between two checkpoints."""
         tenth = max(1, min(100, total_steps // 10))
         return self.eval_every or tenth, self.save_every or tenth
+
+    @model_validator(mode="after")
+    def _pixels_in_order(self) -> RunSection:
+        if self.min_pixels and self.max_pixels and self.min_pixels > self.max_pixels:
+            raise ValueError(
+                f"min_pixels {self.min_pixels} is more than max_pixels {self.max_pixels}"
+            )
+        return self
 
     @property
     def dtype(self) -> Dtype:

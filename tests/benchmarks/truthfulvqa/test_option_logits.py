@@ -16,7 +16,7 @@ from benchmarks.framework.responses import build_questions
 from benchmarks.truthfulvqa.option_logits import option_logits
 from cli.main import app
 from judging.models.backbones import load_backbone
-from judging.scoring.prompts import read_image
+from judging.pictures import read_image
 from tests.conftest import Folders
 from tests.tiny import save_picture
 

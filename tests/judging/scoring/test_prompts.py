@@ -13,7 +13,8 @@ import torch
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.backbones import Backbone
-from judging.scoring.prompts import CUT_MARK, EncodedPrompt, Encoder, read_image
+from judging.pictures import read_image
+from judging.scoring.prompts import CUT_MARK, EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from judging.errors import CustosError
+from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
 from train.setup.data import Splits, check_splits, read_splits
 from train.setup.recipe import DataSection
@@ -106,7 +107,6 @@ def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
     [
         ({"label": "Partial"}, "field 'label': 'Partial' is not one of Correct, Wrong"),
         ({"references": ()}, "field 'references'"),
-        ({"images": ("none.png",)}, "'none.png' is not a readable picture"),
     ],
 )
 def test_rows_that_a_judge_cannot_take(
@@ -118,6 +118,22 @@ def test_rows_that_a_judge_cannot_take(
     for splits, name in ((Splits([], [], cal=bad), "cal"), (Splits([], [], test=bad), "test")):
         with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
             check_splits(splits, section)
+
+
+@pytest.mark.parametrize("split", ["train", "val", "cal", "test"])
+def test_a_broken_picture_is_named_with_its_row(tmp_path: Path, split: str) -> None:
+    whole = Path(save_picture(tmp_path / "whole.jpg", 300, 200))
+    cut = tmp_path / "cut.jpg"
+    cut.write_bytes(whole.read_bytes()[:-500])
+    images = [whole, whole, cut, tmp_path / "none.jpg"]
+    rows = [example(i, images=(str(image),)) for i, image in enumerate(images)]
+    path = write_split(tmp_path / "pictured.jsonl", rows)
+    files = [path] if split == "train" else path
+    with pytest.raises(
+        CustosError,
+        match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is not a readable picture$",
+    ):
+        read_splits(_section(tmp_path, **{split: files}))
 
 
 def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""Pictures of requests: files and data URLs, measured by their headers or decoded."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from judging.errors import FieldError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from PIL.Image import Image
+
+MOST_PIXELS = 1024 * 1024
+"""Most pixels that a picture keeps unless a recipe says otherwise."""
+_TAIL = 4096
+_JPEG_END = b"\xff\xd9"
+
+
+class PixelLimits(NamedTuple):
+    """Areas between which a picture is scaled before the model sees it."""
+
+    min_pixels: int
+    max_pixels: int
+
+
+class PictureSize(NamedTuple):
+    """Width and height in pixels."""
+
+    width: int
+    height: int
+
+    @property
+    def pixels(self) -> int:
+        """Return the number of pixels."""
+        return self.width * self.height
+
+
+def megapixels(pixels: int) -> str:
+    """Return a number of pixels in words: ``1.0 MP``, or ``0.04 MP`` if it is small."""
+    millions = pixels / 1e6
+    return f"{millions:.1f} MP" if millions >= 0.95 else f"{millions:.2f} MP"
+
+
+def read_image(source: str) -> Image:
+    """Open a file path or a base64 data URL as an RGB picture.
+
+    Raises:
+        FieldError: If it cannot be read as a picture; the message never shows the content.
+    """
+    from PIL import Image
+
+    with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
+        return picture.convert("RGB")
+
+
+def picture_size(source: str) -> PictureSize:
+    """Return the size of a picture as its header says; nothing is decoded.
+
+    Raises:
+        FieldError: If it has no header of a picture.
+    """
+    from PIL import Image
+
+    with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
+        return PictureSize(*picture.size)
+
+
+def check_pictures(sources: Iterable[str]) -> None:
+    """Check that pictures can be read; only those that do not look whole are decoded.
+
+    Raises:
+        FieldError: If one is missing, is no picture, or is broken or cut off.
+    """
+    for source in sources:
+        if not _looks_whole(source):
+            read_image(source)
+
+
+def _looks_whole(source: str) -> bool:
+    """Return whether header and end of a picture are in place, and every checksum of a PNG."""
+    from PIL import Image
+
+    with _errors_named(source), _opened(source) as file:
+        with Image.open(file) as picture:
+            format_name = picture.format
+            if format_name == "PNG":
+                try:
+                    picture.verify()
+                except (OSError, ValueError, SyntaxError, EOFError):
+                    return False
+                return True
+        if format_name != "JPEG":
+            return False
+        # Inside the data of a picture this pair of bytes cannot occur.
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - _TAIL))
+        return _JPEG_END in file.read()
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[IO[bytes]]:
+    if not source.startswith("data:"):
+        with Path(source).open("rb") as file:
+            yield file
+        return
+    header, _, payload = source.partition(",")
+    if not header.endswith(";base64"):
+        raise FieldError("images", "a data URL must be base64")
+    yield io.BytesIO(base64.b64decode(payload, validate=True))
+
+
+@contextmanager
+def _errors_named(source: str) -> Iterator[None]:
+    """Turn whatever a broken picture raises into an error that names the picture."""
+    from PIL import Image
+
+    try:
+        yield
+    # A PNG with a broken chunk raises SyntaxError, one that ends too soon may raise EOFError.
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
+        name = "data URL" if source.startswith("data:") else f"'{source}'"
+        raise FieldError("images", f"{name} is not a readable picture") from None
