@@ -60,8 +60,7 @@ def evaluate_judge(
         ]
     beside = dict(references or {})
     if zero_shot and judge.card is not None:
-        untrained = Judge.load(judge.backbone_name, pixels=judge.backbone.pixels)
-        beside["zero_shot"] = grade_examples(untrained, examples)
+        beside["zero_shot"] = grade_examples(judge.load_untrained(), examples)
     report = build_report(
         examples,
         verdicts,

@@ -141,10 +141,9 @@ class Judge:
             judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
         return judge
 
-    @property
-    def backbone_name(self) -> str:
-        """Return the backbone to load for the zero-shot comparison."""
-        return self.backbone.name
+    def load_untrained(self) -> Judge:
+        """Load the judge's backbone as a zero-shot judge that sees pictures as this one does."""
+        return Judge.load(self.backbone.name, pixels=self.backbone.pixels)
 
     @property
     def tasks(self) -> tuple[str, ...]:

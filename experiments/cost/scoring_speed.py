@@ -142,7 +142,7 @@ def compare_speed(
 
 def library_model(judge: Judge) -> Any:
     """Return transformers' own model with the judge's merged weights and default attention."""
-    plain = load_backbone(judge.backbone_name, dtype="bfloat16").model
+    plain = load_backbone(judge.backbone.name, dtype="bfloat16").model
     plain.set_attn_implementation("sdpa")
     plain.load_state_dict(_weights(judge).state_dict())
     return plain.to(_weights(judge).dtype).eval()

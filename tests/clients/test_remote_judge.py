@@ -91,6 +91,32 @@ def test_a_prompt_that_the_server_renders_otherwise_is_refused(
     assert "holds control tokens" in str(verdict.message)
 
 
+def test_a_server_that_scales_pictures_otherwise_is_refused(
+    fake: FakeServer, backbone: Backbone, picture: str
+) -> None:
+    fake.answer = VllmReplies(backbone.with_pixels(max_pixels=2048))
+    there = remote_judge(server(fake), backbone.name)
+    [refused, scored] = there.grade([pair(images=(picture,)), pair()])
+    assert (refused.status, scored.status) == ("invalid", "scored")
+    own = backbone.pixels
+    size = {"shortest_edge": own.min_pixels, "longest_edge": own.max_pixels}
+    advice = f"start vLLM with --mm-processor-kwargs '{json.dumps({'size': size})}'"
+    assert str(refused.message).endswith(advice)
+
+
+def test_a_server_that_does_not_say_how_it_scales_pictures_is_refused(
+    fake: FakeServer, backbone: Backbone, picture: str
+) -> None:
+    fake.answer = VllmReplies(backbone, knows_token_ids=False)
+    requests = [pair(images=(picture,)), pair()]
+    refused, text = remote_judge(server(fake), backbone.name).grade(requests)
+    assert refused.status == "invalid"
+    assert "does not say how far it scales pictures down" in str(refused.message)
+    assert "pictures" not in str(text.message)
+    unknown, _ = remote_judge(server(fake)).grade(requests)
+    assert "pictures" not in str(unknown.message), "a model that is not here has its own limits"
+
+
 def test_slots_of_pictures_keep_to_the_concurrency(
     fake: FakeServer, backbone: Backbone, picture: str
 ) -> None:

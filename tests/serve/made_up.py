@@ -52,9 +52,8 @@ class FakeJudge(Judge):
     def tasks(self) -> tuple[str, ...]:
         return self.known_tasks
 
-    @property
-    def backbone_name(self) -> str:
-        return "untrained"
+    def load_untrained(self) -> Judge:
+        return Judge.load("untrained")
 
     @property
     def identity(self) -> str:

@@ -15,6 +15,7 @@ from serve.queue.service import Service
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS
 from tests.serve.sockets import serving
+from tests.tiny import save_picture
 from tests.train.made_up import analysed, critique_pair, write_split
 from train import hieval_stage2, truthful_judge
 
@@ -93,3 +94,27 @@ def test_pairs_with_critiques(name: str, hub_folders: HubFolders, tmp_path: Path
 
     judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), rows)
     _served(judge, [row.request() for row in rows(2, 0)], "truncated")
+
+
+def test_pictures_are_limited_from_recipe_to_served_judge(
+    tmp_path: Path, hub_folders: HubFolders
+) -> None:
+    photograph = save_picture(tmp_path / "photograph.jpg", 800, 600)
+
+    def rows(count: int, start: int) -> list[LabelledExample]:
+        made = analysed(tmp_path, count, start)
+        return [row.model_copy(update={"images": (photograph,)}) for row in made]
+
+    backbone, run = hub_folders("Qwen3-VL-4B-Instruct"), tmp_path / "run"
+    judge = _train(
+        run,
+        hieval_stage2,
+        backbone,
+        rows,
+        run={"output": str(run / "run"), "precision": "fp32", "max_pixels": 100_000},
+    )
+    assert judge.card and (judge.card.min_pixels, judge.card.max_pixels) == (65536, 100_000)
+    assert judge.backbone.pixels.max_pixels == 100_000
+    log = (run / "run/train.log").read_text(encoding="utf-8")
+    assert "1 of 1 pictures are scaled down to 0.10 MP\n" in log
+    _served(judge, [row.request() for row in rows(3, 400)])
