@@ -190,9 +190,9 @@ def _run_step(
     for module in model.modules():
         if hasattr(module, "gate_up_proj") and isinstance(module.gate_up_proj, nn.Parameter):
             module.forward = MethodType(_even_experts, module)
-    batch = _batch(model, size, share_prefix=not checkpointing)
     vocabulary = model.config.get_text_config().vocab_size
     with FakeTensorMode():
+        batch = _batch(model, size, share_prefix=not checkpointing)
         known = _without_data(model, dtype)
         if checkpointing:
             model.activation_checkpointing_enable()
@@ -212,15 +212,12 @@ def _run_step(
 
 def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype) -> Tensor:
     """Return the sum of negative log-probabilities at the supervised positions."""
-    tensors = {name: value for name, value in vars(batch).items() if name != "vision"}
-    empty = {name: torch.empty(value.shape, dtype=value.dtype) for name, value in tensors.items()}
-    filled = TreeBatch(**empty, vision={})
     with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
         if size.is_text:
             targets = torch.zeros(batch.slots.shape, dtype=torch.int64)
-            logprobs: Tensor = model(filled, targets=targets)
+            logprobs: Tensor = model(batch, targets=targets)
             return -logprobs.sum()
-        logits: Tensor = model(filled)
+        logits: Tensor = model(batch)
     supervised = logits[:, : size.supervised].flatten(0, 1)
     return -token_logprobs(
         supervised + 0, torch.zeros(len(supervised), dtype=torch.int64)
