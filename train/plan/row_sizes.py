@@ -142,11 +142,10 @@ def patches_of(pixels: int, config: Any) -> int:
     return _patches((side, side), config, None)
 
 
-def steps_of_epoch(rows: Sequence[RowSize], batch_size: int, micro_batch_size: int) -> int:
-    """Return the optimizer steps of an epoch; a micro-batch has rows of one rubric."""
+def steps_of_epoch(rows: Sequence[RowSize], batch_size: int) -> int:
+    """Return the optimizer steps of an epoch; a step has rows of one rubric."""
     sizes = Counter(row.rubric for row in rows).values()
-    micro_batches = sum(-(-size // micro_batch_size) for size in sizes)
-    return max(1, micro_batches // (batch_size // micro_batch_size))
+    return sum(-(-size // batch_size) for size in sizes)
 
 
 def _supervision(script: str, encoder: Encoder) -> Supervision:

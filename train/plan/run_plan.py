@@ -143,7 +143,7 @@ def plan_run(
     tokens = round(optim.batch_size * (mean + instruction / per_pass))
     steps = optim.max_steps
     if count is not None:
-        every = steps_of_epoch(rows, optim.batch_size, optim.micro_batch_size) * optim.epochs
+        every = steps_of_epoch(rows, optim.batch_size) * optim.epochs
         steps = min(every, steps or every)
     chosen = planner.needs(planner.micro_batch, parsed.run.gradient_checkpointing)
     return RunPlan(
@@ -185,9 +185,10 @@ class _Planner:
 
     @property
     def micro_batch(self) -> int:
-        """Return the rows of one forward pass; every process needs some of each step."""
+        """Return the most rows of one forward pass of a process."""
         optim = self.recipe.optim
-        return max(1, min(optim.micro_batch_size, optim.batch_size // max(1, self.hardware.gpus)))
+        share = -(-optim.batch_size // max(1, self.hardware.gpus))  # rounded up, as cut_step does
+        return min(optim.micro_batch_size, share)
 
     @property
     def reserve(self) -> int:
