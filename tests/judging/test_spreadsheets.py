@@ -1,4 +1,5 @@
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ def test_numbers_stay_numbers(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
-    with pytest.raises(UnicodeEncodeError):
-        write_spreadsheet(tmp_path / "out.csv", ("x",), [("\ud800",)])
+    def rows() -> Iterator[tuple[str]]:
+        yield ("written",)
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        write_spreadsheet(tmp_path / "out.csv", ("x",), rows())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_that_utf_8_cannot_hold_is_written_with_a_question_mark(tmp_path: Path) -> None:
+    write_spreadsheet(tmp_path / "out.csv", ("x",), [("a\ud800b",)])
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines() == ["x", "a?b"]
