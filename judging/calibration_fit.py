@@ -67,7 +67,10 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
     counts = np.bincount(targets, minlength=len(labels))
     if len(targets) == 0 or counts.min() == 0:
         missing = labels[int(counts.argmin())]
-        raise CustosError(f"calibration split has no example labelled '{missing}'")
+        raise CustosError(
+            f"calibration split has no example labelled '{missing}'; add rows with this label, or "
+            "give rows that have all labels with --cal FILE (data.cal in a recipe)"
+        )
     normalised = log_softmax(logprobs, axis=1)
     one_hot = np.eye(len(labels))[targets]
     without_bias, with_bias = (

@@ -20,30 +20,28 @@ class FieldError(CustosError):
     """A mistake in one field of a request, a row or a settings file.
 
     Args:
-        field: Dotted path of the field.
+        field: Dotted path of the field; empty if the object as a whole is wrong.
         message: What is wrong with it.
         location: File and row, or other place of the field; empty if the caller adds it.
     """
 
     def __init__(self, field: str, message: str, location: str = "") -> None:
-        super().__init__(f"{location}: field '{field}': {message}".removeprefix(": "))
+        parts = (location, f"field '{field}'" if field else "", message)
+        super().__init__(": ".join(part for part in parts if part))
         self.field = field
         self.message = message
         self.location = location
 
     @classmethod
-    def from_validation(
-        cls, error: ValidationError, location: str = "", *, whole: str = "row"
-    ) -> FieldError:
+    def from_validation(cls, error: ValidationError, location: str = "") -> FieldError:
         """Return the first of the errors that Pydantic reports.
 
         Args:
             error: Raised by a Pydantic model.
             location: As above.
-            whole: Stands for the field if the error is about the whole object.
         """
         first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or whole
+        field = ".".join(str(part) for part in first["loc"])
         return cls(field, first["msg"].removeprefix("Value error, "), location)
 
     def at(self, location: str) -> FieldError:

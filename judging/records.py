@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from judging.csv_rows import DELIMITERS, csv_rows, row_location
 from judging.errors import CustosError
+from judging.near_files import nearest_file
 from judging.types import R, parse_record
 
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
@@ -30,7 +31,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
         CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
     """
     if not path.is_file():
-        raise CustosError(f"{path}: no such file")
+        raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     try:
         yield from _decode_file(path)
     except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet

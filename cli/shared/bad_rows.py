@@ -15,14 +15,29 @@ from judging.records import atomic_write
 from judging.types import FAILURES
 
 MAX_BAD_ROWS_SHOWN = 10
+MAX_ROWS_NAMED = 5
 
 
 def show_problems(source: Path, problems: Mapping[int, str]) -> None:
-    """Print the first bad rows to standard error, and how many more there are."""
-    for row, message in itertools.islice(problems.items(), MAX_BAD_ROWS_SHOWN):
-        typer.echo(f"{source} row {row}: {message}", err=True)
-    if len(problems) > MAX_BAD_ROWS_SHOWN:
-        typer.echo(f"and {len(problems) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
+    """Print bad rows to standard error, one line for all rows with the same message."""
+    rows_by_message: dict[str, list[int]] = {}
+    for row, message in problems.items():
+        rows_by_message.setdefault(message, []).append(row)
+    for message, rows in itertools.islice(rows_by_message.items(), MAX_BAD_ROWS_SHOWN):
+        typer.echo(f"{source} {_name_rows(rows)}: {message}", err=True)
+    others = list(rows_by_message.values())[MAX_BAD_ROWS_SHOWN:]
+    if others:
+        typer.echo(f"and {sum(map(len, others))} more bad rows", err=True)
+
+
+def _name_rows(rows: Sequence[int]) -> str:
+    """Return ``row 3``, ``rows 1-12 (12 rows)`` or ``rows 2, 5, ... (7 rows)``."""
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    if list(rows) == list(range(rows[0], rows[0] + len(rows))):
+        return f"rows {rows[0]}-{rows[-1]} ({len(rows)} rows)"
+    shown = ", ".join(map(str, rows[:MAX_ROWS_NAMED]))
+    return f"rows {shown}{', ...' if len(rows) > MAX_ROWS_NAMED else ''} ({len(rows)} rows)"
 
 
 def show_skipped(messages: Sequence[str]) -> None:

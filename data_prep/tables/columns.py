@@ -9,6 +9,7 @@ from typing import Any
 from data_prep.tables.cells import is_empty, without_bytes
 from data_prep.tables.fields import (
     METADATA,
+    PAIR,
     REQUEST_FIELDS,
     RESPONSES,
     TABLE_FIELDS,
@@ -37,7 +38,10 @@ class ColumnPlan:
         self.fields = TABLE_FIELDS if is_labelled else REQUEST_FIELDS
         self.mapped = dict(mapping.columns)
         self._responses = tuple(name for name in RESPONSES if name in self.mapped)
-        self._maps_responses = bool(self._responses)
+        maps_pair = any(name in self.mapped for name in PAIR)
+        self._other_responses = tuple(
+            name for name in RESPONSES if self._responses and not (maps_pair and name in PAIR)
+        )
         self._free: list[str] = []
         self._checked: set[str] = set()
 
@@ -154,7 +158,7 @@ class ColumnPlan:
 
     def _field_of(self, column: str) -> str | None:
         """Return the field that a column fills because it is called so."""
-        is_taken = column in self.mapped or (self._maps_responses and column in RESPONSES)
+        is_taken = column in self.mapped or column in self._other_responses
         is_metadata = self.mapped.get(METADATA + column) == column
         return column if column in TABLE_FIELDS and not is_taken and not is_metadata else None
 
@@ -175,7 +179,9 @@ class ColumnPlan:
             task = get_task(self.mapping.task or default)
             wanted += [name for name in task.required if name not in wanted]
             num_responses = task.num_responses
-        if not any(name in filled for name in RESPONSES):
+        if any(name in filled for name in PAIR):
+            wanted += PAIR
+        elif not any(name in filled for name in RESPONSES):
             wanted += ["response"] if num_responses == 1 else ["response_a", "response_b"]
         return wanted + (["label"] if "label" in self.fields else [])
 

@@ -75,5 +75,5 @@ def check_dropped(
 
 def _reason(error: CustosError) -> str:
     if isinstance(error, FieldError):
-        return f"field '{error.field}': {error.message}"
+        return str(FieldError(error.field, error.message))
     return str(error).partition(": ")[2] or str(error)

@@ -12,6 +12,8 @@ METADATA = "metadata."
 """Before the name of an entry of ``metadata`` in a mapping."""
 RESPONSES = ("response", "response_a", "response_b", "responses")
 """The names under which responses may be given."""
+PAIR = RESPONSES[1:3]
+"""The responses of a pair; one without the other is no pair."""
 REQUEST_FIELDS = (*RESPONSES[:3], *JudgeRequest.model_fields)
 """The fields of a request that a table can fill."""
 TABLE_FIELDS = (*RESPONSES[:3], *LabelledExample.model_fields)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError
+from judging.near_files import nearest_file
 from judging.tasks import task_names
 from judging.types import ReferenceMode, parse_record
+
+MAPPING_SUFFIXES = (".yaml", ".yml")
 
 
 class TableMapping(BaseModel):
@@ -38,6 +42,17 @@ class TableMapping(BaseModel):
     """The variant of every row."""
     mode: Literal["score", "critique"] | None = None
     """The mode of every row."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_exist(cls, values: Any) -> Any:
+        for key in values if isinstance(values, Mapping) else ():
+            if key not in cls.model_fields:
+                near = get_close_matches(str(key), cls.model_fields, n=1)
+                nearest = f"the nearest is '{near[0]}'; " if near else ""
+                keys = ", ".join(cls.model_fields)
+                raise ValueError(f"no such key '{key}' of a mapping; {nearest}the keys are {keys}")
+        return values
 
     @field_validator("columns", "labels", mode="before")
     @classmethod
@@ -86,7 +101,9 @@ def read_mapping(path: Path) -> TableMapping:
         # The base loader takes every value as text: labels may be called yes, no or 1.
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except FileNotFoundError:
-        raise CustosError(f"{path}: no such mapping") from None
+        raise CustosError(
+            f"{path}: no such mapping{nearest_file(path, MAPPING_SUFFIXES)}"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CustosError(f"{path}: not valid YAML: {error}") from None
     return parse_record(TableMapping, content or {}, str(path))

@@ -135,7 +135,7 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     try:
         chat = ChatRequest.model_validate(decoded)
     except ValidationError as error:
-        raise refusal(FieldError.from_validation(error, whole="")) from None
+        raise refusal(FieldError.from_validation(error)) from None
     if chat.response_format and chat.response_format.type == "json_schema":
         raise ApiError(422, "only 'text' and 'json_object' are supported", "response_format.type")
     max_chars = 5 * limits.field_chars  # a few fields, and a script's own text around them

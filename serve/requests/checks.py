@@ -28,7 +28,7 @@ def parse_request(row: Any, prefix: str) -> JudgeRequest:
     try:
         return JudgeRequest.model_validate(row)
     except ValidationError as error:
-        wrong = FieldError.from_validation(error, whole="")
+        wrong = FieldError.from_validation(error)
         raise ApiError(422, wrong.message, _path(wrong.field, row, prefix)) from None
 
 

@@ -84,12 +84,12 @@ def test_a_bad_label_is_named_by_its_row(folder: Path) -> None:
     write_split(folder / "bad.jsonl", rows)
     error = _fails(folder, "tiny.yaml", "--train", "bad.jsonl")
     assert error.startswith("error: bad.jsonl: 1 of 20 rows cannot be used; ")
-    assert "not Corect (1); add --labels 'Corect=" in error
+    assert "not Corect (1, the first is row 17); add --labels 'Corect=" in error
     assert not (folder / "runs").exists()
 
 
 def test_mistakes_before_training(folder: Path) -> None:
-    assert "none.jsonl: No such file" in _fails(folder, "tiny.yaml", "--train", "none.jsonl")
+    assert "none.jsonl: no such file" in _fails(folder, "tiny.yaml", "--train", "none.jsonl")
     assert "hieval-qs: training for a task needs rows; give --train" in _fails(folder, "hieval-qs")
     assert "--test needs --train" in _fails(folder, "tiny.yaml", "--test", "rows.jsonl")
     assert "no such recipe" in _fails(folder, "tinny", "--train", "rows.jsonl")

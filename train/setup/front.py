@@ -81,6 +81,11 @@ class TrainingRun:
             raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
         if not files and mapping != TableMapping():
             raise CustosError("--map and the other options of tables need --train; give both")
+        if name and mapping.task not in (None, recipe):
+            raise CustosError(
+                f"custos train {recipe}: the mapping says task {mapping.task}, and grading with it "
+                f"would too; give custos train {mapping.task}, or --task {recipe}"
+            )
         path = _find(recipe, name)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
         given = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value]

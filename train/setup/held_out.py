@@ -16,7 +16,8 @@ from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
 from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
-from judging.records import whole_folder
+from judging.near_files import nearest_file
+from judging.records import ROW_SUFFIXES, whole_folder
 from judging.types import LabelledExample, Split
 
 DATA_FOLDER = "data"
@@ -151,7 +152,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _describe(table: str) -> dict[str, str]:
-    return {"name": table} if open_table(table).hub else describe_file(Path(table))
+    if open_table(table).hub:
+        return {"name": table}
+    if not Path(table).is_file():
+        near = nearest_file(Path(table), ROW_SUFFIXES)
+        raise CustosError(f"{table}: no such file{near}")
+    return describe_file(Path(table))
 
 
 def _read(

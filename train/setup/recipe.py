@@ -234,7 +234,7 @@ def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 def _with_value(kind: type[Section], error: ValidationError, location: str) -> FieldError:
     """Return the first error, with the value that the recipe gives if it is a single one."""
-    mistake = FieldError.from_validation(error, location, whole="recipe")
+    mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
         return FieldError(mistake.field, _no_such_key(kind, mistake.field), location)
@@ -258,11 +258,12 @@ def nearest_key(key: str, names: Sequence[str]) -> str:
     """Return advice for a key that does not exist: the nearest key, or those of its section."""
     leaf = key.rpartition(".")[2]
     by_leaf = {name.rpartition(".")[2]: name for name in names}
-    near = get_close_matches(key, names, n=1, cutoff=0.7) or [
+    at_top = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    near = get_close_matches(key, [*at_top, *names], n=1, cutoff=0.7) or [
         by_leaf[name] for name in get_close_matches(leaf, by_leaf, n=1, cutoff=0.7)
     ]
     section = key.rpartition(".")[0]
-    siblings = [name for name in names if section and name.startswith(f"{section}.")]
+    siblings = [name for name in names if name.startswith(f"{section}.")] if section else at_top
     known = f"the nearest is '{near[0]}'; " if near else f"known are {', '.join(siblings)}; "
     return f"no such key; {known if near or siblings else ''}'custos recipe keys' explains all"
 

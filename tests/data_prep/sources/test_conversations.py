@@ -62,7 +62,7 @@ def test_a_reference_and_other_headings(tmp_path: Path) -> None:
         (row(assistant=JUDGED.replace("B</label>", "C</label>")), "no label in its tags"),
         ({"messages": row()["messages"][:2], "images": []}, "then one assistant's"),
         ({"messages": "hello"}, "field 'messages'"),
-        ([1], "field 'row'"),
+        ([1], "Input should be"),
     ],
 )
 def test_bad_rows_are_reported_by_number(tmp_path: Path, bad: Any, message: str) -> None:

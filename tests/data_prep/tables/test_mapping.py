@@ -38,7 +38,10 @@ def test_a_file_is_read_as_texts(tmp_path: Path) -> None:
         ),
         ("columns: {reference: gold}", "'reference' is not one .*the nearest is 'references'"),
         ("columns: {response: a, response_a: b}", "map 'response', or 'response_a' and"),
-        ("column: {}", "field 'column': Extra inputs"),
+        (
+            "column: {}",
+            "no such key 'column' of a mapping; the nearest is 'columns'; the keys are columns, ",
+        ),
         ("task: hieval", "field 'task': 'hieval' is not one of charthal"),
         ("separator: ''", "field 'separator'"),
         ("- 1", "mapping.yaml"),
@@ -59,3 +62,10 @@ def test_truth_values_of_a_recipe_are_refused() -> None:
     with pytest.raises(CustosError, match="quote them"):
         parse_record(TableMapping, {"labels": {True: "Correct"}}, "recipe.yaml")
     assert parse_record(TableMapping, {"labels": {1: "Correct"}}, "").labels == {"1": "Correct"}
+
+
+def test_a_missing_mapping_names_the_nearest_file(tmp_path: Path) -> None:
+    (tmp_path / "mapping.yaml").write_text("task: hieval-qs", encoding="utf-8")
+    nearest = r"maping\.yaml: no such mapping; the nearest is '.*/mapping\.yaml'$"
+    with pytest.raises(CustosError, match=nearest):
+        read_mapping(tmp_path / "maping.yaml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from data_prep.tables.dropped import read_examples
 from data_prep.tables.mapping import TableMapping
-from data_prep.tables.reader import BadRow, read_table
+from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError
 from judging.types import JudgeRequest, LabelledExample
 from tests.data_prep.tables.made_up import KINDS, LABELS, MAP, SHEET, save, save_table
@@ -266,3 +267,36 @@ def test_sources_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match="no such file"):
         list(read_table(tmp_path / "b.csv", JudgeRequest))
     assert list(read_table(save(tmp_path / "c.jsonl", ""), JudgeRequest)) == []
+
+
+def test_half_of_a_pair_is_refused_from_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("question,first,answer_2,winner\n?,x,y,A\n", encoding="utf-8")
+    for name, column, other, suggested in (
+        ("response_a", "first", "response_b", "answer_2"),
+        ("response_b", "answer_2", "response_a", "COLUMN"),
+    ):
+        columns = {name: column, "label": "winner"}
+        mapping = TableMapping(columns=columns, task="truthful-pair")
+        wanted = (
+            f"no column for {other}; the columns are question, first, answer_2, winner; say which "
+            f"ones hold them: --map {other}={suggested}"
+        )
+        with pytest.raises(CustosError, match=re.escape(wanted)):
+            next(parse_table(path, LabelledExample, mapping))
+
+
+def test_one_response_of_a_pair_may_keep_its_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("question,first,response_b\n?,x,y\n", encoding="utf-8")
+    mapping = TableMapping(columns={"response_a": "first"}, task="truthful-pair")
+    ((_, row),) = read_table(path, JudgeRequest, mapping)
+    assert row.responses == ("x", "y")
+
+
+def test_a_missing_table_names_the_nearest_file(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("question\n", encoding="utf-8")
+    with pytest.raises(
+        CustosError, match=r"pair\.csv: no such file; the nearest is '.*/pairs\.csv'"
+    ):
+        next(read_table(tmp_path / "pair.csv", JudgeRequest))

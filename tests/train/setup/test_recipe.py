@@ -77,7 +77,12 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
             r"field 'optim\.learning_rate': no such key; known are optim\.lr, ",
         ),
         ("optim.lrr=1", r"field 'optim\.lrr': no such key; the nearest is 'optim\.lr'"),
-        ("colour=red", r"field 'colour': no such key; 'custos recipe keys' explains all"),
+        (
+            "colour=red",
+            r"field 'colour': no such key; known are backbone, .*; 'custos recipe keys' explains all",
+        ),
+        ("optm.lr=1", r"field 'optm': no such key; the nearest is 'optim'; "),
+        ("data.mapping={label: {}}", "no such key 'label' of a mapping; the nearest is 'labels'"),
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
         ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
         ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),

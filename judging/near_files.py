@@ -1,0 +1,22 @@
+"""The file that a name was probably meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from pathlib import Path
+
+
+def nearest_file(path: Path, suffixes: Collection[str]) -> str:
+    """Return ``; the nearest is 'FILE'``, or an empty text if no file is near.
+
+    Args:
+        path: File that does not exist.
+        suffixes: Endings of the files in its folder that may be meant.
+    """
+    try:
+        names = [file.name for file in path.parent.iterdir() if file.suffix in suffixes]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, names, n=1)
+    return f"; the nearest is '{path.with_name(near[0])}'" if near else ""
