@@ -109,5 +109,12 @@ def read_mapping(path: Path) -> TableMapping:
     return parse_record(TableMapping, content or {}, str(path))
 
 
+def write_mapping(path: Path, mapping: TableMapping) -> None:
+    """Write a mapping as a file that ``read_mapping`` reads."""
+    keys = mapping.model_dump(mode="json", exclude_defaults=True)
+    text = yaml.safe_dump(keys, sort_keys=False, allow_unicode=True)
+    path.write_text(text, encoding="utf-8")
+
+
 def _number_as_text(name: Any) -> Any:
     return str(name) if isinstance(name, int | float) else name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -149,3 +150,62 @@ def test_rows_of_others_are_never_replaced(folder: Path) -> None:
     error = _fails(folder, "tiny.yaml", "--train", "data/train.jsonl", "--out", ".")
     assert "data: holds files of yours; choose another --out" in error
     assert path.read_bytes() == (folder / "rows.jsonl").read_bytes()
+
+
+def test_the_next_command_grades_the_same_table(folder: Path) -> None:
+    table = "gold,my answer,question,verdict\n"
+    table += "".join(
+        f"green,{'green' if i % 3 else 'brown'},River {i}?,{'yes' if i % 3 else 'no'}\n"
+        for i in range(30)
+    )
+    (folder / "my table.csv").write_text(table, encoding="utf-8")
+    columns = ("references=gold", "response=my answer", "label=verdict")
+    options = [part for column in columns for part in ("--map", column)]
+    options += ["--labels", "yes=Correct,no=Wrong", "--reference-mode", "any"]
+    size = ("optim.epochs=1", "optim.max_steps=50")
+    done = _train(folder, "tiny.yaml", "--train", "my table.csv", *options, *size)
+    assert done.returncode == 0, done.stderr
+    assert "fewer than optim.max_steps=50" in done.stdout + done.stderr
+    assert "too few to conclude" in done.stdout
+    (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: "))
+    assert following.endswith(" --mapping runs/tiny/data/mapping.yaml --out verdicts.csv")
+    command = shlex.split(following.removeprefix("next: custos "))
+    graded = subprocess.run(
+        [sys.executable, "-m", "cli", *command],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert graded.returncode == 0, graded.stderr
+    assert (folder / "verdicts.csv").read_text(encoding="utf-8").count("\n") == 31
+
+
+def test_pairs_without_critiques_are_refused_before_they_are_divided(folder: Path) -> None:
+    pairs = "".join(f"Q{i}?,x{i},y{i},A\n" for i in range(20))
+    pairs = f"question,response_a,response_b,label\n{pairs}"
+    (folder / "pairs.csv").write_text(pairs, encoding="utf-8")
+    error = _fails(folder, "truthful-pair", "--train", "pairs.csv", "--out", "mine")
+    assert error.startswith("error: pairs.csv: 20 of 20 rows have no critique, and 'truthful-pair'")
+    assert (
+        "--map critique=COLUMN, or train without critiques: 'custos train truthful-pure-l" in error
+    )
+    assert not (folder / "mine" / "data").exists()
+    (folder / "mapping.yaml").write_text("task: truthful-pair", encoding="utf-8")
+    table = ("--train", "pairs.csv", "--mapping", "mapping.yaml")
+    error = _fails(folder, "truthful-pure-label", *table, "--out", "mine")
+    assert "the mapping says task truthful-pair" in error
+    for recipe_or_task, more in (
+        ("truthful-pure-label", ()),
+        ("embedded/pair_bradley_terry", ("--task", "truthful-pair")),
+    ):
+        error = _fails_later(folder, recipe_or_task, "--train", "pairs.csv", *more)
+        assert "adapter.init=none: no such run folder" in error
+
+
+def _fails_later(folder: Path, *arguments: str) -> str:
+    """The error of a command whose table is read and divided."""
+    done = _train(folder, *arguments, "--init", "none", "--out", arguments[0].replace("/", "-"))
+    assert done.returncode == 1
+    return done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from train.finish.result import (
     overlap_lines,
     selection_lines,
 )
+from train.setup.processes import GRADE_VARIABLE
 from train.setup.recipe import Recipe
 from train.setup.run_log import RUN_LOG
 
@@ -89,9 +91,11 @@ def announce(result: RunResult) -> None:
         figures += f" on {report['n']:,} test rows (95 % intervals), see {folder / 'report.md'}"
     else:
         figures = f"no test split, see {folder / 'README.md'}"
+    grade = f"custos grade --judge {folder} --in FILE.jsonl --out verdicts.jsonl"
     lines += [
         f"judge: {folder}: {figures}",
-        f"next: custos grade --judge {folder} --in FILE.jsonl --out verdicts.jsonl",
+        *(f"caution: {caution}" for caution in (report or {}).get("cautions", ())),
+        f"next: {os.environ.get(GRADE_VARIABLE, grade)}",
         f"or:   custos serve --judge {folder.name}={folder}",
     ]
     for line in lines:

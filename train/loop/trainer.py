@@ -254,6 +254,13 @@ class Trainer:
         """Log one decoded row with its target, to see what is trained on."""
         if hint := thread_hint(self.accelerator):
             self.tracker.note(hint)
+        optim, total_steps = self.recipe.optim, self.plan.total_steps
+        if optim.max_steps and total_steps < optim.max_steps:
+            self.tracker.note(
+                f"{len(self.rows.train)} rows with optim.epochs={optim.epochs} and "
+                f"optim.batch_size={optim.batch_size} give {total_steps} steps, fewer than "
+                f"optim.max_steps={optim.max_steps}; more epochs give more"
+            )
         processes, batch_size = self.accelerator.num_processes, self.recipe.optim.batch_size
         if batch_size < processes:
             self.tracker.note(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.tables.mapping import TableMapping, read_mapping
+from judging.csv_rows import DELIMITERS
 from judging.errors import CustosError
-from judging.tasks import task_names
+from judging.tasks import get_task, task_names
 from judging.types import Split, parse_record
-from train.setup.held_out import DATA_FOLDER, WrittenData, write_run_data
+from train.setup.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
 from train.setup.processes import run_script
 from train.setup.recipe import Recipe, parse_recipe, read_values
 from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, script_of
@@ -21,6 +23,8 @@ from train.setup.recipe_keys import recipe_model
 from train.setup.starting_adapter import with_shape_of_init
 
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
+TEXT_SCRIPT = "truthful_judge"
+"""The script that trains on critiques."""
 REWARD_SCRIPT = "bradley_terry"
 """The script whose judges give no labels: there is nothing to calibrate or to report."""
 
@@ -45,6 +49,8 @@ class TrainingRun:
     seed: int
     command: str
     """Command that was typed."""
+    task: str | None = None
+    """Task that the recipe trains all rows under, whatever task they name."""
 
     @classmethod
     def plan(
@@ -113,6 +119,7 @@ class TrainingRun:
             held_out,
             int(run.get("seed", 0)),
             command,
+            values.get("task"),
         )
 
     def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
@@ -129,7 +136,30 @@ class TrainingRun:
             allow_dropped=allow_dropped,
             seed=self.seed,
             command=self.command,
+            needs_critiques=self._needs_critiques,
         )
+
+    @property
+    def grade_command(self) -> str | None:
+        """Return the command that grades the training table; ``None`` without one.
+
+        A judge that gives rewards cannot grade the pairs that it was trained on.
+        """
+        if not self.files or self.script == REWARD_SCRIPT:
+            return None
+        table, mapping = self.files["train"], self.output / DATA_FOLDER / MAPPING_FILE
+        suffix = Path(table).suffix
+        out = f"verdicts{suffix if suffix in (*DELIMITERS, '.parquet') else '.jsonl'}"
+        options = [] if self.mapping == TableMapping() else ["--mapping", str(mapping)]
+        task = ["--task", self.task] if self.task and self.task != self.mapping.task else []
+        command = ["custos", "grade", "--judge", str(self.output), "--in", table]
+        return shlex.join([*command, *options, *task, "--out", out])
+
+    @property
+    def _needs_critiques(self) -> bool:
+        if self.script != TEXT_SCRIPT:
+            return False
+        return self.task is None or get_task(self.task).critique is not None
 
     def describe_data(self, counts: Mapping[Split, int]) -> str:
         """Return a line that says how the rows divide."""
@@ -154,6 +184,7 @@ class TrainingRun:
             ["--config", str(self.recipe), *self.overrides],
             self.output,
             command=self.command,
+            grade_command=self.grade_command,
             processes=processes,
             config_file=config_file,
         )

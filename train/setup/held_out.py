@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from data_prep.splits.manifest import MANIFEST_NAME, describe_file, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from data_prep.tables.dropped import read_examples
-from data_prep.tables.mapping import TableMapping
+from data_prep.tables.mapping import TableMapping, write_mapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
@@ -18,12 +18,16 @@ from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
 from judging.near_files import nearest_file
 from judging.records import ROW_SUFFIXES, whole_folder
+from judging.tasks import get_task
 from judging.types import LabelledExample, Split
 
 DATA_FOLDER = "data"
 """Folder of a run folder with the rows that the run uses."""
 PICTURES = "pictures"
 """Folder of a run folder with pictures that a table holds as bytes."""
+MAPPING_FILE = "mapping.yaml"
+"""The mapping of the tables, so that the judge can grade them with it."""
+TRAINED_ON: tuple[Split, ...] = ("train", "val")
 COMMAND = "custos train"
 
 SHARES = {"val": 0.1, "cal": 0.1, "test": 0.2}
@@ -78,6 +82,7 @@ def write_run_data(
     allow_dropped: bool,
     seed: int,
     command: str,
+    needs_critiques: bool = False,
 ) -> WrittenData:
     """Write the rows of a run to ``RUN/data``: the splits of the files, and those held out.
 
@@ -91,10 +96,11 @@ def write_run_data(
         allow_dropped: Leave out rows that cannot be used instead of stopping.
         seed: Seed of the division.
         command: Command that was typed.
+        needs_critiques: Whether the run trains on critiques where a task has them.
 
     Raises:
-        CustosError: If a table cannot be read or has bad rows, or the folder belongs to a run on
-            other rows.
+        CustosError: If a table cannot be read, has bad rows or lacks critiques, or the folder
+            belongs to a run on other rows.
     """
     folder = run / DATA_FOLDER
     division = {
@@ -111,6 +117,8 @@ def write_run_data(
             split: _read(table, mapping, bad_rows, run / PICTURES, allow_dropped=allow_dropped)
             for split, table in files.items()
         }
+        for split in TRAINED_ON if needs_critiques else ():
+            _check_critiques(files.get(split, ""), given.get(split, ()))
         splits = given | (hold_out(given["train"], wanted, seed) if wanted else {})
         splits |= {split: rows for split, rows in given.items() if split != "train"}
         with whole_folder(folder) as partial:
@@ -123,8 +131,33 @@ def write_run_data(
                 command=command,
                 left_out={"bad_rows": len(bad_rows)},
             )
+            write_mapping(partial / MAPPING_FILE, mapping)
     counts = {split: manifest["outputs"][f"{split}.jsonl"]["rows"] for split in SPLITS}
     return WrittenData(counts, bad_rows)
+
+
+def _check_critiques(table: str, rows: Sequence[LabelledExample]) -> None:
+    """Raise ``CustosError`` if rows that are trained on lack the critique of their task."""
+    tasks = [get_task(row.task) for row in rows]
+    without = [
+        task
+        for task, row in zip(tasks, rows, strict=True)
+        if task.critique and not row.critique and task.rule(row) is None
+    ]
+    if not without:
+        return
+    ways = ""
+    if without[0].num_responses > 1:
+        ways = (
+            ", or train without critiques: 'custos train truthful-pure-label' for labels, "
+            f"'custos train embedded/pair_bradley_terry --task {without[0].name}' for rewards"
+        )
+    raise CustosError(
+        f"{table}: {len(without)} of {len(rows)} rows have no critique, and "
+        f"'{without[0].name}' trains on critiques; the columns are "
+        f"{', '.join(open_table(table).columns(()))}; say which one holds them, "
+        f"--map critique=COLUMN{ways}"
+    )
 
 
 def _check_folder(run: Path, files: Mapping[Split, str], division: Mapping[str, Any]) -> None:

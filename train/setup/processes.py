@@ -18,6 +18,8 @@ from train.setup.engines import check_config_file
 
 COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
 """Environment variable with the command that the user typed, for reports."""
+GRADE_VARIABLE = "CUSTOS_GRADE_COMMAND"
+"""Environment variable with the command that grades the user's table with the finished judge."""
 LAUNCH_LOG = "launch.log"
 """What the processes printed to standard error, if they ended without an error line of ours."""
 SHOWN = ("error: ", "warning: ")
@@ -38,6 +40,7 @@ def run_script(
     folder: Path,
     *,
     command: str,
+    grade_command: str | None = None,
     processes: int | None = None,
     config_file: Path | None = None,
 ) -> None:
@@ -48,6 +51,7 @@ def run_script(
         arguments: Its command line.
         folder: Run folder.
         command: Command that the user typed.
+        grade_command: Command that grades the user's table with the finished judge, if one does.
         processes: Number of processes; default one for each GPU, or one.
         config_file: Settings of ``accelerate config``, which may say the number too.
 
@@ -55,6 +59,8 @@ def run_script(
         CustosError: If the processes of several fail; the message is that of the first error.
     """
     os.environ[COMMAND_VARIABLE] = command
+    if grade_command is not None:
+        os.environ[GRADE_VARIABLE] = grade_command
     try:
         count = processes or max(1, _num_gpus())
         if count == 1 and config_file is None:
@@ -64,6 +70,7 @@ def run_script(
             _run_launcher([*launcher, "-m", f"train.{script}", *arguments], folder, command)
     finally:
         del os.environ[COMMAND_VARIABLE]
+        os.environ.pop(GRADE_VARIABLE, None)
 
 
 def _launcher(processes: int | None, count: int, config_file: Path | None) -> list[str]:
