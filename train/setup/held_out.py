@@ -131,7 +131,8 @@ def write_run_data(
                 command=command,
                 left_out={"bad_rows": len(bad_rows)},
             )
-            write_mapping(partial / MAPPING_FILE, mapping)
+            if mapping != TableMapping():
+                write_mapping(partial / MAPPING_FILE, mapping)
     counts = {split: manifest["outputs"][f"{split}.jsonl"]["rows"] for split in SPLITS}
     return WrittenData(counts, bad_rows)
 
