@@ -18,6 +18,10 @@ Indices = NDArray[np.int64]
 
 RIDGE = 1e-3
 """Weak pull towards no change, for classes with few examples in a small split."""
+SMALL_SPLIT = 60
+"""Below so many items the pull grows with the square of their lack: a handful changes little."""
+MIN_ITEMS_PER_LABEL = 10
+"""Items that each label needs before biases are fitted: with fewer, chance decides their sign."""
 FOLDS = 10
 
 
@@ -53,8 +57,9 @@ def fit_type_calibration(
 def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> Calibration:
     """Fit a temperature, and a bias per label where biases carry over to other items.
 
-    The biases stay zero unless they lower the negative log-likelihood in cross-validation on the
-    same items: fitted to few errors they cost accuracy elsewhere.
+    The biases stay zero if a label has fewer than :data:`MIN_ITEMS_PER_LABEL` items, or unless they
+    lower the negative log-likelihood in cross-validation on the same items: fitted to few errors
+    they cost accuracy elsewhere.
 
     Args:
         logprobs: Label log-probabilities, ``[items, labels]``.
@@ -73,10 +78,11 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
         )
     normalised = log_softmax(logprobs, axis=1)
     one_hot = np.eye(len(labels))[targets]
-    without_bias, with_bias = (
-        _crossvalidated_nll(normalised, one_hot, with_bias=choice) for choice in (False, True)
+    with_bias = int(counts.min()) >= MIN_ITEMS_PER_LABEL and (
+        _crossvalidated_nll(normalised, one_hot, with_bias=True)
+        < _crossvalidated_nll(normalised, one_hot, with_bias=False)
     )
-    best = _fit(normalised, one_hot, with_bias=with_bias < without_bias)
+    best = _fit(normalised, one_hot, with_bias=with_bias)
     bias = best[1:] - best[1:].mean()
     return Calibration(
         temperature=float(np.exp(best[0])),
@@ -100,6 +106,7 @@ def _crossvalidated_nll(normalised: Floats, one_hot: Floats, *, with_bias: bool)
 
 def _fit(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> Floats:
     """Return the logarithm of the temperature, then a bias per label, zero without biases."""
+    ridge = RIDGE * max(1.0, SMALL_SPLIT / max(1, len(one_hot))) ** 2
 
     def objective(parameters: Floats) -> tuple[float, Floats]:
         log_posterior = _log_posterior(normalised, parameters)
@@ -107,7 +114,7 @@ def _fit(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> Floats:
         temperature_slope = -(residual * normalised).sum() * np.exp(-parameters[0])
         gradient = np.concatenate([[temperature_slope], residual.sum(axis=0) * with_bias])
         loss = -(one_hot * log_posterior).sum() / max(1, len(one_hot))
-        return loss + RIDGE * (parameters @ parameters), gradient + 2 * RIDGE * parameters
+        return loss + ridge * (parameters @ parameters), gradient + 2 * ridge * parameters
 
     start = np.zeros(1 + one_hot.shape[1])
     parameters: Floats = minimize(objective, start, jac=True, method="L-BFGS-B").x

@@ -169,3 +169,16 @@ def test_labels_without_types_have_no_type_calibration() -> None:
     assert fit_score_calibration(logprobs, targets, LABELS) == fit_calibration(
         logprobs, targets, LABELS
     )
+
+
+@pytest.mark.parametrize("n", [4, 12, 29])
+def test_a_handful_of_items_changes_no_label_and_little_else(n: int) -> None:
+    """Four confident items, all of them right, must not turn a close decision into a sure one."""
+    targets = np.arange(n) % len(LABELS)
+    sure = np.full((n, len(LABELS)), 0.02)
+    sure[np.arange(n), targets] = 1 - 0.02 * (len(LABELS) - 1)
+    calibration = fit_calibration(np.log(sure), targets, LABELS)
+    assert set(calibration.bias.values()) == {0.0}
+    assert calibration.temperature > (0.5 if n == 4 else 0.1)
+    close = dict(zip(LABELS, np.log([0.40, 0.35, 0.25]), strict=True))
+    assert max(calibration.posterior(close).values()) < (0.5 if n == 4 else 1)

@@ -9,7 +9,11 @@ import numpy as np
 from rich.console import Console
 
 from judging.calibration import Calibration, CalibrationSet, calibration_key
-from judging.calibration_fit import fit_score_calibration, fit_type_calibration
+from judging.calibration_fit import (
+    SMALL_SPLIT,
+    fit_score_calibration,
+    fit_type_calibration,
+)
 from judging.errors import CustosError
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.records import write_json
@@ -40,6 +44,11 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample] | None) -> Calib
         labels = task.labels(task.rubric(group[0]))
         targets = np.array([labels.index(example.label) for example in group])
         logprobs = judge.logprobs(group)
+        if len(group) < SMALL_SPLIT:
+            _warn(
+                f"{key}: {len(group)} calibration rows are too few for honest confidences; "
+                f"give {SMALL_SPLIT} or more"
+            )
         try:
             scores[key] = fit_score_calibration(logprobs, targets, labels)
         except CustosError as error:
