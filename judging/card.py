@@ -128,12 +128,16 @@ def run_folder(source: str) -> Path | None:
     return None
 
 
-def shipped_judges_of(task: str) -> list[str]:
-    """Return the names of the shipped judges that were trained for a task."""
+def shipped_judges_of(task: str, rubric: str | None = None) -> list[str]:
+    """Return the names of the shipped judges that were trained for a task, under a rubric of it."""
+    tasks_by_judge = {
+        name: json.loads((SHIPPED / name / CARD_FILE).read_text(encoding="utf-8"))["tasks"]
+        for name in shipped_judges()
+    }
     return [
         name
-        for name in shipped_judges()
-        if task in json.loads((SHIPPED / name / CARD_FILE).read_text(encoding="utf-8"))["tasks"]
+        for name, tasks in tasks_by_judge.items()
+        if task in tasks and (rubric is None or rubric in tasks[task])
     ]
 
 

@@ -87,10 +87,13 @@ def _under_known_rubric(
         ),
         ("variant", "change the variant"),
     )
+    rubric = task.rubric(request)
+    others = shipped_judges_of(task.name, rubric)
+    other = f"take {' or '.join(others)}, which knows it" if others else "take another judge"
     raise FieldError(
         field,
-        f"judge '{judge}' was trained for {task.name} under {', '.join(rubrics)}, not "
-        f"{task.rubric(request)}; {change}, or take another judge ('custos tasks {task.name}')",
+        f"judge '{judge}' was trained for {task.name} under {', '.join(rubrics)}, not {rubric}; "
+        f"{other} (--judge), or, if these rules fit your rows as well, {change}",
     )
 
 

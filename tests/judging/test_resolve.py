@@ -57,8 +57,8 @@ def test_an_omitted_reference_mode_works_with_one_reference() -> None:
     ("rubrics", "fields", "field", "change"),
     [
         (ANY, {"references": ("r", "s")}, "reference_mode", "set reference_mode to 'any' (--ref"),
-        (ALL, {"variant": "tolerance"}, "variant", "set variant to 'plain', or"),
-        (ANY, {"variant": "tolerance"}, "variant", "set variant to 'plain', or"),
+        (ALL, {"variant": "tolerance"}, "variant", "set variant to 'plain'"),
+        (ANY, {"variant": "tolerance"}, "variant", "set variant to 'plain'"),
         (
             ANY,
             {"variant": "tolerance", "references": ("r", "s")},
@@ -76,6 +76,7 @@ def test_a_rubric_that_the_judge_was_not_trained_for(
     message = refusal.value.message
     assert message.startswith(f"judge 'mine' was trained for hieval-qs under {rubrics[0]}, not ")
     assert change in message
+    assert "; take embedded-ea, which knows it (--judge), or" in message
     assert "\n" not in message
 
 
