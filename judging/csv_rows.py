@@ -31,6 +31,15 @@ def csv_columns(path: Path) -> tuple[str, ...]:
     return _read_header(path)[1]
 
 
+def csv_delimiter(path: Path) -> str:
+    """Return what separates the cells of a CSV or TSV file.
+
+    Raises:
+        CustosError: As :func:`csv_columns`.
+    """
+    return _read_header(path)[0]
+
+
 def csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str] | CustosError]]:
     """Yield ``(number from 1 below the header, cells that are not empty)`` for every row.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from data_prep.tables.source import open_table
 from judging import Verdict
-from judging.csv_rows import csv_columns
+from judging.csv_rows import csv_columns, csv_delimiter
 from judging.spreadsheets import write_spreadsheet
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -82,13 +82,17 @@ class GradedTable:
 def write_table(out: Path, table: GradedTable) -> None:
     """Write a table as CSV, TSV or Parquet; the file appears only when it is complete.
 
-    In CSV and TSV files nested values are JSON, and no text is a formula (see ``spreadsheets``).
+    In CSV and TSV files nested values are JSON, and no text is a formula (see ``spreadsheets``). A
+    CSV file has the delimiter of the source if that is a CSV file too, as Excel differs by country.
     Parquet files keep types: those of the source if it is Parquet too.
     """
     if out.suffix == ".parquet":
         _write_parquet(out, table)
     else:
-        write_spreadsheet(out, table.columns, (list(map(_text, row)) for row in table.cells()))
+        rows = (list(map(_text, row)) for row in table.cells())
+        both_csv = out.suffix == table.source.suffix == ".csv"
+        delimiter = csv_delimiter(table.source) if both_csv else None
+        write_spreadsheet(out, table.columns, rows, delimiter)
 
 
 def _known_columns(source: Path) -> Sequence[str]:

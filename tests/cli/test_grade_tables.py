@@ -80,6 +80,21 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
     assert graded.to_pylist()[0]["day"] == day
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_file_is_written_with_the_delimiter_of_the_source(
+    run: Run, tmp_path: Path, delimiter: str
+) -> None:
+    source, out = tmp_path / "sheet.csv", tmp_path / "graded.csv"
+    cells = [("question", "references", "response"), ("Which, then?", "Paris", "a;b")]
+    with source.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(cells)
+    command = ["grade", "--judge", "fake", "--in", str(source), "--out", str(out)]
+    assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    with out.open(encoding="utf-8-sig", newline="") as file:
+        header, line = csv.reader(file, delimiter=delimiter)
+    assert [tuple(header[:3]), tuple(line[:3])] == cells
+
+
 def column_of(fields: dict[str, Any]) -> dict[str, list[Any]]:
     return {name: [value] for name, value in fields.items()}
 
