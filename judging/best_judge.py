@@ -68,6 +68,8 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
         return max(levels, key=lambda name: levels[name])
     if refusals:
         raise refusals[0]
+    if len(request.responses) != task.num_responses:
+        task.check(request)
     raise FieldError("task", f"no judge here takes '{task.name}'")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from pydantic import ValidationError
 
@@ -33,16 +34,25 @@ class FieldError(CustosError):
         self.location = location
 
     @classmethod
-    def from_validation(cls, error: ValidationError, location: str = "") -> FieldError:
-        """Return the first of the errors that Pydantic reports.
+    def from_validation(
+        cls, error: ValidationError, location: str = "", names: Collection[str] = ()
+    ) -> FieldError:
+        """Return the first of the errors that Pydantic reports, in words for users.
 
         Args:
             error: Raised by a Pydantic model.
             location: As above.
+            names: The fields of the model, to name the one nearest to an unknown field.
         """
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        return cls(field, first["msg"].removeprefix("Value error, "), location)
+        if first["type"] == "extra_forbidden":
+            message = f"unknown field{nearest_name(field, names)}"
+        elif first["type"] == "tuple_type":
+            message = 'expected a list, such as ["text"]'
+        else:
+            message = first["msg"].removeprefix("Value error, ")
+        return cls(field, message, location)
 
     def at(self, location: str) -> FieldError:
         """Return the same error with the place where the field was read."""
@@ -59,6 +69,12 @@ class Missing(CustosError):
 
 class Unparsed(CustosError):
     """An answer of a model that is none of the labels."""
+
+
+def nearest_name(name: str, names: Collection[str]) -> str:
+    """Return ``; the nearest is 'NAME'``, or an empty text if no name is near."""
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"; the nearest is '{near[0]}'" if near else ""
 
 
 def error_text(error: CustosError | OSError) -> str:

@@ -6,6 +6,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack
 
 from pydantic import (
@@ -17,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed
+from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed, nearest_name
 
 ReferenceMode = Literal["all", "any"]
 Mode = Literal["score", "critique"]
@@ -30,6 +31,9 @@ Split = Literal["train", "val", "cal", "test"]
 
 R = TypeVar("R", bound=BaseModel)
 
+PAIR_NAMES = frozenset({"response_a", "response_b"})
+RESPONSE_NAMES = PAIR_NAMES | {"response"}
+"""Names of a request's responses beside ``responses``."""
 MAX_TEXT_CHARS = 200_000
 MAX_IMAGE_CHARS = 28_000_000
 
@@ -55,7 +59,7 @@ class JudgeRequest(_Record):
     choices: tuple[str, ...] = ()
     """Answer options as shown to the responder, in order."""
     references: tuple[str, ...] = ()
-    """Ground truth, one string per element or alternative."""
+    """Ground truth, one string per element or alternative. A string stands for a list of one."""
     reference_mode: ReferenceMode = "all"
     """``all``: the references together form the answer set. ``any``: each is right on its own."""
     responses: tuple[str, ...] = Field(min_length=1, max_length=2)
@@ -79,17 +83,21 @@ class JudgeRequest(_Record):
     @model_validator(mode="before")
     @classmethod
     def _accept_response_aliases(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
+        if isinstance(data, JudgeRequest):
             return data
+        if not isinstance(data, dict):
+            raise ValueError("expected a JSON object")
         single, pair = "response" in data, "response_a" in data or "response_b" in data
         if single + pair + ("responses" in data) > 1:
             raise ValueError("give only one of 'responses', 'response', 'response_a'/'response_b'")
         data = dict(data)
+        if isinstance(references := data.get("references"), str):
+            data["references"] = (references,) if references else ()
         if single:
             data["responses"] = (data.pop("response"),)
         elif pair:
             if "response_a" not in data or "response_b" not in data:
-                raise ValueError("a pair needs both 'response_a' and 'response_b'")
+                raise ValueError(_half_pair(data, cls.model_fields.keys()))
             data["responses"] = (data.pop("response_a"), data.pop("response_b"))
         return data
 
@@ -97,6 +105,23 @@ class JudgeRequest(_Record):
     def response(self) -> str:
         """Return the single response, or the first of a pair."""
         return self.responses[0]
+
+
+def field_names(model: type[BaseModel]) -> set[str]:
+    """Return the names that users may give to the fields of a record."""
+    names = set(model.model_fields)
+    return names | RESPONSE_NAMES if issubclass(model, JudgeRequest) else names
+
+
+def _half_pair(data: Collection[str], names: Collection[str]) -> str:
+    """Return what is wrong with a pair that lacks one response, and the field meant for it."""
+    missing = PAIR_NAMES - set(data)
+    message = "a pair needs both 'response_a' and 'response_b'"
+    unknown = [name for name in data if name not in names and name not in RESPONSE_NAMES]
+    for name in unknown:
+        if nearest := nearest_name(name, missing):
+            return f"unknown field '{name}'{nearest}; {message}"
+    return message
 
 
 class LabelledExample(JudgeRequest):
@@ -262,4 +287,4 @@ def parse_record(model: type[R], data: Any, location: str) -> R:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise FieldError.from_validation(error, location) from None
+        raise FieldError.from_validation(error, location, field_names(model)) from None

@@ -76,7 +76,8 @@ class JudgeTask(ABC):
         if len(request.responses) != self.num_responses:
             raise FieldError(
                 "responses",
-                f"task '{self.name}' needs {self.num_responses}, got {len(request.responses)}",
+                f"task '{self.name}' needs {self.num_responses}, got {len(request.responses)}"
+                + _default_task_hint(request),
             )
         if request.mode == "critique" and self.critique is None:
             raise FieldError("mode", f"task '{self.name}' writes no critiques")
@@ -207,6 +208,17 @@ class BareLabelTask(JudgeTask):
         """
         words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
         return next((label for label in self.labels(rubric) if label.casefold() == words), None)
+
+
+def _default_task_hint(request: JudgeRequest) -> str:
+    """Return why a request has the default task, and what to name instead; else an empty text."""
+    if "task" in request.model_fields_set:
+        return ""
+    fitting = [task.name for task in TASKS if task.num_responses == len(request.responses)]
+    return (
+        f"; '{request.task}' is the task because the request names none, and tasks with "
+        f"{len(request.responses)} responses are {', '.join(fitting)}"
+    )
 
 
 TASKS = Registry[JudgeTask]("task", "judging.tasks")

@@ -88,7 +88,7 @@ class _Pair(_Truthful):
 
 @judge_task
 class TruthfulPair(_Pair):
-    """The better of two responses about an image, with a critique and a stated confidence.
+    """The better of two responses, with or without a picture, with a critique and a confidence.
 
     The paper's Critique-Label.
     """
@@ -115,7 +115,7 @@ class TruthfulPair(_Pair):
 
 @judge_task
 class TruthfulPureLabel(_Pair):
-    """The better of two responses about an image, without a critique.
+    """The better of two responses, with or without a picture, without a critique.
 
     The paper's Pure-Label.
     """
@@ -132,7 +132,7 @@ class TruthfulPureLabel(_Pair):
 
 @judge_task
 class TruthfulCritiqueScore(_Truthful):
-    """Grade of one response about an image from 0 to 10, with a critique.
+    """Grade of one response from 0 to 10, with or without a picture, with a critique.
 
     The paper's Critique-Score; two calls order a pair.
     """
@@ -167,7 +167,7 @@ class TruthfulCritiqueScore(_Truthful):
 
 @judge_task
 class TruthfulReward(_Truthful):
-    """Reward of one response about an image, as a number; a judge learns it from pairs.
+    """Reward of one response, with or without a picture, as a number; a judge learns it from pairs.
 
     Bradley-Terry: the reward is the log-odds of two labels in the tree, so there is no head to save
     or to merge beside the adapter.

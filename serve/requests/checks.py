@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from judging import CustosError, JudgeRequest
 from judging.errors import FieldError
+from judging.types import field_names
 from serve.errors import ApiError
 from serve.limits import MAX_SEED, Limits
 from serve.requests.images import num_pixels
@@ -28,7 +29,7 @@ def parse_request(row: Any, prefix: str) -> JudgeRequest:
     try:
         return JudgeRequest.model_validate(row)
     except ValidationError as error:
-        wrong = FieldError.from_validation(error)
+        wrong = FieldError.from_validation(error, names=field_names(JudgeRequest))
         raise ApiError(422, wrong.message, _path(wrong.field, row, prefix)) from None
 
 

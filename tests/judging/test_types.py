@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed
+from judging.tasks import get_task
 from judging.types import MAX_TEXT_CHARS, JudgeRequest, LabelledExample, Verdict, parse_record
 
 
@@ -115,7 +116,48 @@ def test_errors_name_row_and_field() -> None:
             {"question": "?", "response": "a", "references": ["x", None]},
             "a.jsonl row 8",
         )
-    with pytest.raises(CustosError, match=r"^a\.jsonl row 9: Input should be "):
+    with pytest.raises(CustosError, match=r"^a\.jsonl row 9: expected a JSON object"):
         parse_record(JudgeRequest, ["not", "an", "object"], "a.jsonl row 9")
     with pytest.raises(CustosError, match="^row 1: give only one of 'responses'"):
         parse_record(JudgeRequest, {"question": "?", "response": "a", "responses": ["a"]}, "row 1")
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        (
+            {"response": "a", "questoin": "?"},
+            "questoin",
+            "unknown field; the nearest is 'question'",
+        ),
+        ({"response": "a", "zzz": "?"}, "zzz", "unknown field"),
+        ({"response": "a", "references": None}, "references", 'expected a list, such as ["text"]'),
+        (
+            {"answer_a": "a", "response_b": "b"},
+            "",
+            "unknown field 'answer_a'; the nearest is 'response_a'; a pair needs both "
+            "'response_a' and 'response_b'",
+        ),
+    ],
+)
+def test_mistakes_are_named_for_users(given: dict[str, Any], field: str, message: str) -> None:
+    with pytest.raises(FieldError) as caught:
+        parse_record(JudgeRequest, {"question": "?", **given}, "row 1")
+    assert (caught.value.field, caught.value.message) == (field, message)
+
+
+def test_a_list_is_no_request() -> None:
+    with pytest.raises(FieldError, match="row 1: expected a JSON object"):
+        parse_record(JudgeRequest, ["a", "b"], "row 1")
+
+
+def test_a_string_is_one_reference() -> None:
+    given = {"question": "?", "response": "a", "references": "Mary Shelley"}
+    assert JudgeRequest.model_validate(given).references == ("Mary Shelley",)
+    assert JudgeRequest.model_validate({**given, "references": ""}).references == ()
+
+
+def test_two_responses_without_a_task_are_told_which_tasks_take_two() -> None:
+    request = JudgeRequest(question="?", responses=("a", "b"))
+    with pytest.raises(FieldError, match="names none.*with 2 responses.*truthful-pair"):
+        get_task(request.task).check(request.model_copy(update={"references": ("a",)}))
