@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.report.disagreements import FILE, Disagreement
-from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES
+from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, review_line
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from judging.records import atomic_write
 
@@ -52,6 +52,7 @@ def render_page(
             headlines=HEADLINES,
             metric_names=METRIC_NAMES,
             annotator_rows=ANNOTATOR_ROWS,
+            review_line=review_line(report),
             reliability=_reliability(report),
             items=shown,
             num_items=len(disagreements),

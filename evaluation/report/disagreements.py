@@ -47,10 +47,14 @@ class Disagreement:
 
     @property
     def pair(self) -> str:
-        """Return the labels as text: ``people Wrong, judge Correct``."""
+        """Return the labels as text, such as ``people Wrong, judge Correct``.
+
+        Where two people differ: ``first person Wrong, second person Correct, judge Correct``.
+        """
         second = self.example.second_label
-        both = self.people if second in (None, self.people) else f"{self.people} / {second}"
-        return f"people {both}, judge {self.judge}"
+        if second in (None, self.people):
+            return f"people {self.people}, judge {self.judge}"
+        return f"first person {self.people}, second person {second}, judge {self.judge}"
 
 
 def find_disagreements(
@@ -88,7 +92,9 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
     gets the name ``metadata.NAME``.
     """
     ours = [_our_cells(row) for row in disagreements]
-    always = ("id", "question", "references", "response", "label", "judge_label", "confidence")
+    is_pairs = any(len(row.example.responses) > 1 for row in disagreements)
+    responses = () if is_pairs else ("response",)
+    always = ("id", "question", "references", *responses, "label", "judge_label", "confidence")
     columns = [
         name
         for name in (ours[0] if ours else always)
@@ -126,6 +132,7 @@ def _our_cells(row: Disagreement) -> Mapping[str, object]:
         "judge_label": row.judge,
         "sides_with": row.sides_with,
         "confidence": row.confidence,
+        "needs_review": "true" if verdict.needs_review else "",
         "critique": verdict.critique,
         "message": verdict.message,
         "judge": verdict.judge_name,

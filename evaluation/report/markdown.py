@@ -63,7 +63,14 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
         pair_rows=_pair_rows(report["pairs"]) if report["pairs"] else [],
         metric_names=METRIC_NAMES,
         annotator_rows=ANNOTATOR_ROWS,
+        review_line=review_line(report),
     )
+
+
+def review_line(report: Mapping[str, Any]) -> str:
+    """Return how many verdicts need review, and their share."""
+    share = report["needs_review"] / report["n"]
+    return f"{report['needs_review']:,} of {report['n']:,} verdicts need review ({share:.1%})"
 
 
 def markdown_templates(folder: Path) -> Environment:

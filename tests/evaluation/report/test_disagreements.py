@@ -37,7 +37,20 @@ def test_as_many_rows_as_the_confusion_matrix_has_off_its_diagonal() -> None:
 def test_a_second_person_who_differs_from_the_judge_is_a_disagreement() -> None:
     examples = [example("Correct", id="0", second_label="Wrong"), example("Correct", id="1")]
     [row] = find_disagreements(examples, [scored("Correct", id="0"), scored("Correct", id="1")])
-    assert (row.pair, row.sides_with) == ("people Correct / Wrong, judge Correct", "first")
+    assert (row.pair, row.sides_with) == (
+        "first person Correct, second person Wrong, judge Correct",
+        "first",
+    )
+
+
+def test_pairs_have_two_responses_and_say_whether_they_need_review(tmp_path: Path) -> None:
+    message = "the two orders disagree"
+    verdict = scored("B", 0.7, id="0", needs_review=True, message=message)
+    write_disagreements(tmp_path, find_disagreements([pair("A", "0")], [verdict]))
+    [row] = read(tmp_path)
+    assert "response" not in row
+    assert row["response_a"] and row["response_b"]
+    assert (row["needs_review"], row["message"]) == ("true", message)
 
 
 def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluation.report.agreement_page import write_page
+from evaluation.report.disagreements import find_disagreements
 from evaluation.report.markdown import render_markdown
 from evaluation.report.report import build_report, versions, write_report
+from evaluation.report.summary import summary_lines
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
@@ -155,6 +158,31 @@ def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> Non
     assert "| Accuracy, both merged | 0.667 [" in page
     assert "| Pairs on which the two orders disagree | 0.667 [" in page
     assert "nan" not in page.lower()
+
+
+def test_pairs_that_need_review_are_counted_and_rows_of_graded_answers_left_out(
+    tmp_path: Path,
+) -> None:
+    examples = [pair("A", str(row), task="truthful-pair") for row in range(4)]
+    verdicts = [
+        in_both_orders("A", "B", "B" if row else "A", str(row)).model_copy(
+            update={"needs_review": row == 1, "message": "the <orders> disagree"}
+        )
+        for row in range(4)
+    ]
+    made = build_report(examples, verdicts, seconds=1.0, command="custos eval x", resamples=20)
+    rows = find_disagreements(examples, verdicts)
+    write_report(made, tmp_path)
+    html = write_page(made, rows, "pairs.csv", tmp_path).read_text()
+    text = (tmp_path / "report.md").read_text()
+    counted = "1 of 4 verdicts need review (25.0%)"
+    assert counted in text
+    assert counted in html
+    assert counted in summary_lines("judge", made, rows)
+    assert html.count("<dt>Needs review</dt>") == 1
+    assert "the &lt;orders&gt; disagree" in html
+    assert "Wrong called Correct" not in text + html
+    assert "fpr" not in text
 
 
 def test_graded_answers_are_no_pairs() -> None:
