@@ -70,15 +70,15 @@ class JudgeTask(ABC):
             raise FieldError(
                 "variant", f"'{request.variant}' is not one of {', '.join(self.variants)}"
             )
-        for field in self.required:
-            if not getattr(request, field):
-                raise FieldError(field, f"task '{self.name}' needs it")
         if len(request.responses) != self.num_responses:
             raise FieldError(
                 "responses",
                 f"task '{self.name}' needs {self.num_responses}, got {len(request.responses)}"
                 + _default_task_hint(request),
             )
+        for field in self.required:
+            if not getattr(request, field):
+                raise FieldError(field, f"task '{self.name}' needs it")
         if request.mode == "critique" and self.critique is None:
             raise FieldError("mode", f"task '{self.name}' writes no critiques")
 

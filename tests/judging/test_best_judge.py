@@ -9,6 +9,7 @@ import pytest
 from judging import CustosError, Judge, JudgeRequest
 from judging.best_judge import Familiarity, choose_judge, familiarity
 from judging.card import JudgeCard
+from judging.errors import FieldError
 
 
 class Known(Judge):
@@ -89,3 +90,9 @@ def test_a_task_that_no_judge_takes() -> None:
         choose_judge({"pairs": PAIRS}, asked())
     with pytest.raises(CustosError, match="field 'references'"):
         choose_judge({"zero": ZERO_SHOT}, asked(references=()))
+
+
+def test_two_responses_without_a_task_name_the_tasks_that_take_two() -> None:
+    request = JudgeRequest(question="?", responses=("a", "b"))
+    with pytest.raises(FieldError, match="the request names none.*truthful-pair"):
+        choose_judge({}, request)
