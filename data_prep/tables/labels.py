@@ -22,18 +22,22 @@ class UnknownLabel(FieldError):
         example: The row.
         location: File and row.
         column: Column of the label.
+        meaning: What the mapping makes of the label; the label itself if it is not mapped.
     """
 
-    def __init__(self, field: str, example: LabelledExample, location: str, column: str) -> None:
+    def __init__(
+        self, field: str, example: LabelledExample, location: str, column: str, meaning: str
+    ) -> None:
         task = get_task(example.task)
         self.label = str(getattr(example, field))
         self.example = example
+        self.mapped = "" if meaning == self.label else f" mapped to '{_short(meaning)}'"
         self.rubric = task.full_rubric(example)
         self.labels = task.labels(task.rubric(example))
         place = "" if column == field else f"column '{column}': "
         super().__init__(
             field,
-            f"{place}'{_short(self.label)}' is not one of {', '.join(self.labels)}; "
+            f"{place}'{_short(self.label)}'{self.mapped} is not one of {', '.join(self.labels)}; "
             f"{_remedy([self])}",
             location,
         )
@@ -77,7 +81,7 @@ def with_our_labels(
         label = _translate(theirs, labels)
         ours = known.get(_fold(label)) or known.get(_fold(f"{label}; {error_type}"))
         if ours is None:
-            raise UnknownLabel(field, example, location, columns.get(field, field))
+            raise UnknownLabel(field, example, location, columns.get(field, field), label)
         changes[field] = ours
     if error_type is not None:
         changes["error_type"] = type_of(str(changes["label"])) or None
@@ -95,7 +99,7 @@ def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
         by_rubric.setdefault(error.rubric, {})[row] = error
     clauses = []
     for rubric, of_rubric in by_rubric.items():
-        names = {row: _short(error.label) for row, error in of_rubric.items()}
+        names = {row: f"{_short(error.label)}{error.mapped}" for row, error in of_rubric.items()}
         first_rows = {name: row for row, name in reversed(names.items())}
         labels = next(iter(of_rubric.values())).labels
         counts = count_labels(Counter(names.values()), first_rows)

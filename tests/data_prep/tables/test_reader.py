@@ -300,3 +300,10 @@ def test_a_missing_table_names_the_nearest_file(tmp_path: Path) -> None:
         CustosError, match=r"pair\.csv: no such file; the nearest is '.*/pairs\.csv'"
     ):
         next(read_table(tmp_path / "pair.csv", JudgeRequest))
+
+
+def test_a_misspelt_label_of_the_mapping_is_named(tmp_path: Path) -> None:
+    path = save(tmp_path / "sheet.csv", SHEET)
+    labels = {**LABELS, "partly": "Partialy"}
+    with pytest.raises(CustosError, match=r"partly mapped to 'Partialy' \(1, the first is row 2\)"):
+        read_examples(path, TableMapping(columns=MAP, labels=labels))
