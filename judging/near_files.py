@@ -15,8 +15,9 @@ def nearest_file(path: Path, suffixes: Collection[str]) -> str:
         suffixes: Endings of the files in its folder that may be meant.
     """
     try:
-        names = [file.name for file in path.parent.iterdir() if file.suffix in suffixes]
+        files = {file.stem: file.name for file in path.parent.iterdir() if file.suffix in suffixes}
     except OSError:
         return ""
-    near = get_close_matches(path.name, names, n=1)
-    return f"; the nearest is '{path.with_name(near[0])}'" if near else ""
+    # Without their endings, which are alike and would make every file near.
+    near = get_close_matches(path.stem, files, n=1)
+    return f"; the nearest is '{path.with_name(files[near[0]])}'" if near else ""

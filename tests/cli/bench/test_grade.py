@@ -46,7 +46,7 @@ def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Pa
     out = tmp_path / "out.json"
     done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
     assert "2 items graded, 2 without a label" in done.stdout
-    assert "in.json row 2: field 'task': not trained for it" in done.stderr
+    assert "in.json rows 1-2 (2 rows): field 'task': not trained for it" in done.stderr
     refused = run("table", "charthal", "--graded", out)
     assert refused.exit_code == 2
     assert refused.stderr == f"error: {out}: no item has a score of 0 or 1\n"
