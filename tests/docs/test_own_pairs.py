@@ -6,6 +6,8 @@ import csv
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.docs.shell import run
 
@@ -13,6 +15,7 @@ PAGE = DOCS / "own-pairs.md"
 ROWS = 6
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page(small: str, tmp_path: Path) -> None:
     """As it stands, but for the model and for the judge that the training starts from."""
     fresh = f"custos train truthful-pure-label backbone={small} adapter.init=null"

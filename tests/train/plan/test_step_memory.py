@@ -71,6 +71,7 @@ def test_a_tiny_step_with_pictures_takes_what_was_planned(tiny_folder: str, tmp_
     assert planned == pytest.approx(measured, rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp32"])
 def test_a_step_of_the_embedded_backbone_takes_what_was_planned(
     tmp_path: Path, precision: str
