@@ -66,7 +66,7 @@ def test_a_missing_picture(
     rows = _rows(script, tmp_path, 12)
     rows[7] = rows[7].model_copy(update={"images": ("/none.png",)})
     line = _error(script, tmp_path, capsys, **{split: rows})
-    assert f"split '{split}': row '{rows[7].id}': field 'images': '/none.png' is not a" in line
+    assert f"{split}.jsonl row 8: field 'images': '/none.png' is not a readable picture" in line
 
 
 def test_a_label_that_the_task_does_not_have(
