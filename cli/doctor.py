@@ -34,14 +34,14 @@ class ChatReply:
 
     outcome: Outcome
     text: str = ""
-    """The reply, or the error."""
+    """Text of the reply, or of the error."""
     model: str = ""
     """Name of the model that answered."""
 
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """What came back from one model."""
+    """Outcome of asking one model."""
 
     model: str
     harness: str

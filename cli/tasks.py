@@ -30,7 +30,7 @@ Every row above works. Put such rows into a file, one on each line, and have the
 
 @dataclass(frozen=True)
 class TaskDescription:
-    """What users need to know of a task."""
+    """Description of a task for users."""
 
     name: str
     purpose: str
@@ -42,7 +42,7 @@ class TaskDescription:
     need_references: tuple[str, ...]
     """Rubrics whose rows must have references too, where not all must."""
     judges: Mapping[str, tuple[str, ...]]
-    """The shipped judges that take the task, each with the rubrics that it was trained on."""
+    """Names of the shipped judges that take the task, each with the rubrics it was trained on."""
     row: Mapping[str, Any]
     """An input row that works."""
 

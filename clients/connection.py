@@ -26,11 +26,11 @@ BodyT = TypeVar("BodyT", bound="ReplyBody")
 
 
 class ServerRefusal(CustosError):
-    """The server would refuse every request alike: a wrong key, model or address."""
+    """Refusal of every request alike: a wrong key, model or address."""
 
 
 class RequestRefused(InvalidRequest):
-    """The server refuses this request; it may well take others."""
+    """Refusal of one request by a server that may take others."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from judging.types import FAILURES
 
 @dataclass
 class JudgeTally:
-    """What one judge answered under one rubric."""
+    """Counts of the verdicts of one judge under one rubric."""
 
     labels: Counter[str] = field(default_factory=Counter)
     """Number of rows by label; by status where there is no label."""
