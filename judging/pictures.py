@@ -28,6 +28,22 @@ class PixelLimits(NamedTuple):
     min_pixels: int
     max_pixels: int
 
+    def changed(self, min_pixels: int | None = None, max_pixels: int | None = None) -> PixelLimits:
+        """Return the limits that a recipe or a card gives a checkpoint that has these.
+
+        Args:
+            min_pixels: Lower limit; default this one.
+            max_pixels: Upper limit; default this one, at most ``MOST_PIXELS``.
+
+        Raises:
+            FieldError: If the lower limit is above the upper one.
+        """
+        most = max_pixels or min(self.max_pixels, MOST_PIXELS)
+        least = min_pixels or min(self.min_pixels, most)
+        if least > most:
+            raise FieldError("min_pixels", f"{least:,} is more than max_pixels, which is {most:,}")
+        return PixelLimits(least, most)
+
 
 class PictureSize(NamedTuple):
     """Width and height in pixels."""

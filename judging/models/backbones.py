@@ -21,7 +21,7 @@ from judging.models.checkpoints import (
 )
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
 from judging.models.hub import snapshot_folder
-from judging.pictures import MOST_PIXELS, PictureSize, PixelLimits
+from judging.pictures import PictureSize, PixelLimits
 
 if TYPE_CHECKING:
     import torch
@@ -80,16 +80,15 @@ class Backbone:
         Raises:
             FieldError: If the lower limit is above the upper one.
         """
-        most = max_pixels or min(self.pixels.max_pixels, MOST_PIXELS)
-        least = min_pixels or min(self.pixels.min_pixels, most)
-        if least > most:
-            raise FieldError("min_pixels", f"{least:,} is more than max_pixels, which is {most:,}")
-        limits = PixelLimits(least, most)
+        limits = self.pixels.changed(min_pixels, max_pixels)
         if limits == self.pixels:
             return self
         processor = copy.copy(self.processor)
         processor.image_processor = copy.copy(processor.image_processor)
-        processor.image_processor.size = {"shortest_edge": least, "longest_edge": most}
+        processor.image_processor.size = {
+            "shortest_edge": limits.min_pixels,
+            "longest_edge": limits.max_pixels,
+        }
         return replace(self, processor=processor, changed_pixels=limits)
 
     def num_picture_tokens(self, size: PictureSize) -> int:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from fastapi.concurrency import run_in_threadpool
+
 from judging import CustosError, Judge
 from judging.messages import Message
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
 from serve.limits import MAX_SEED
-from serve.queue.estimate import text_tokens
+from serve.queue.estimate import picture_tokens, text_tokens
 from serve.queue.service import Service
 
 if TYPE_CHECKING:
@@ -80,8 +82,11 @@ async def free_reply(
         ApiError: As ``Service.write`` and :func:`sampling_of`.
     """
     sampling, stop = sampling_of(chat)
-    write = partial(complete, service.judges[judge], conversation, sampling, chat.seed or 0, stop)
+    writer = service.judges[judge]
+    write = partial(complete, writer, conversation, sampling, chat.seed or 0, stop)
     tokens = text_tokens(turn.text for turn in conversation) + sampling.max_new_tokens
+    pictures = [source for turn in conversation for source in turn.images]
+    tokens += await run_in_threadpool(picture_tokens, pictures, writer)
     parts = service.write(judge, write, tokens, deadline=deadline)
     async with aclosing(parts):
         async for part in parts:

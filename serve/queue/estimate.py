@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from judging import Judge, JudgeRequest
+from judging.errors import FieldError
+from judging.pictures import picture_size
 
 BYTES_PER_TOKEN = 4
 """In English text, about."""
 FRAME_TOKENS = 40
 """Turn markers, headings and the label tree."""
-PICTURE_TOKENS = 256
 WINDOW_BATCHES = 12
 """Forward passes of a full window."""
 WINDOW_TOKENS = 4096
@@ -22,16 +23,28 @@ def text_tokens(texts: Iterable[str]) -> int:
     return sum(len(text.encode(errors="replace")) for text in texts) // BYTES_PER_TOKEN
 
 
-def request_tokens(request: JudgeRequest) -> int:
-    """Return about how many tokens the model reads and writes for a checked request."""
+def request_tokens(request: JudgeRequest, judge: Judge) -> int:
+    """Return about how many tokens a judge's model reads and writes for a checked request.
+
+    The tokens of pictures are exact. They follow from the sizes in the pictures' headers and from
+    the judge's limits on pixels.
+    """
     tokens = (
         FRAME_TOKENS
         + text_tokens((request.question, *request.choices, *request.references, *request.responses))
-        + PICTURE_TOKENS * len(request.images)
+        + picture_tokens(request.images, judge)
         + (request.critique_tokens if request.mode == "critique" else 0)
     )
     is_read_twice = len(request.responses) == 2 and request.order == "both"
     return 2 * tokens if is_read_twice else tokens
+
+
+def picture_tokens(sources: Iterable[str], judge: Judge) -> int:
+    """Return how many tokens a judge's model reads for pictures; 0 if it cannot take them."""
+    try:
+        return sum(judge.backbone.num_picture_tokens(picture_size(source)) for source in sources)
+    except FieldError:  # the judge refuses the request before its model runs
+        return 0
 
 
 def window_tokens(judges: Iterable[Judge]) -> int:

@@ -118,7 +118,7 @@ class Service:
         keys = [self._key(name, request) for request, name in zip(requests, judges, strict=True)]
         cached = await self._look_up([key for key in keys if key])
         jobs = {
-            number: self._job(requests[number], judges[number])
+            number: await self._job(requests[number], judges[number])
             for number, key in enumerate(keys)
             if key is None or key not in cached
         }
@@ -143,7 +143,7 @@ class Service:
         Raises:
             ApiError: As :meth:`grade`.
         """
-        job = self._job(request, judge)
+        job = await self._job(request, judge)
         async with aclosing(self._pieces(job, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -223,10 +223,14 @@ class Service:
             self._started_worker = Worker(self.judges, lanes, self.metrics.count_window)
         return self._started_worker
 
-    def _job(self, request: JudgeRequest, judge: str) -> ModelJob:
+    async def _job(self, request: JudgeRequest, name: str) -> ModelJob:
         kind: Literal["score", "text"] = "text" if request.mode == "critique" else "score"
-        tokens = request_tokens(request)
-        return ModelJob(judge, kind, tokens, request, request_id=request_id.get())
+        judge = self.judges[name]
+        if request.images:  # reading their headers takes milliseconds that other calls need
+            tokens = await asyncio.to_thread(request_tokens, request, judge)
+        else:
+            tokens = request_tokens(request, judge)
+        return ModelJob(name, kind, tokens, request, request_id=request_id.get())
 
     @asynccontextmanager
     async def _queued(

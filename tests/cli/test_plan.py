@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.train.made_up import write_recipe
+from tests.tiny import save_picture
+from tests.train.made_up import example, write_recipe
 
 
 def _plan(*arguments: str) -> Any:
@@ -66,6 +67,35 @@ def test_a_folder_with_a_config_alone_is_enough(tmp_path: Path, small: str) -> N
     path = write_recipe(tmp_path, str(tmp_path / "bare"))
     plan = _json(str(path))
     assert plan["counted_by"] == "4 characters a token"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "pixels", "tokens"),
+    [("hieval_stage1", 32 * 32, 600), ("truthful_judge", 28 * 28, 600)],
+)
+def test_a_plan_without_a_checkpoint_scales_pictures_as_the_recipe_says(
+    recipe: str, pixels: int, tokens: int
+) -> None:
+    made_up = (recipe, "--tokens-per-row", str(tokens), "--rows", "100", "--pixels-per-row")
+    default = _json(*made_up, str(12_000_000))
+    small = _json(*made_up, str(12_000_000), "run.max_pixels=262144")
+    large = _json(*made_up, str(12_000_000), "run.max_pixels=4000000")
+    for plan, most in ((default, 1024 * 1024), (small, 262_144), (large, 4_000_000)):
+        pictured = plan["longest_row_tokens"] - tokens
+        assert 0.9 * most / pixels <= pictured <= most / pixels + 4
+    assert small["bytes"]["pictures"] < default["bytes"]["pictures"] < large["bytes"]["pictures"]
+
+
+def test_a_picture_that_is_too_narrow_is_one_line(small: str, tmp_path: Path) -> None:
+    path = write_recipe(tmp_path, small)
+    row = {
+        **example(0).model_dump(mode="json"),
+        "images": [save_picture(tmp_path / "a.png", 1, 900)],
+    }
+    (tmp_path / "narrow.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    result = _plan(str(path), f"data.train={tmp_path / 'narrow.jsonl'}")
+    assert result.exit_code == 2
+    assert "row '0'" in result.output and "images" in result.output
 
 
 def test_a_recipe_without_an_adapter_is_refused() -> None:

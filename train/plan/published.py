@@ -3,7 +3,8 @@
 The values follow each checkpoint's ``config.json`` on the hub, such as
 https://huggingface.co/Qwen/Qwen3-VL-4B-Instruct/blob/main/config.json; keys that do not change the
 size of the model are left out. The parameters counted from them were compared with published totals
-for seven checkpoints. For Qwen2.5-VL-72B and Qwen3-VL-32B no total was at hand.
+for eight checkpoints (``tests/train/plan/test_published.py``). For Qwen2.5-VL-72B no total was at
+hand to the last digit.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from typing import Any
 
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
-from judging.errors import errors_at
-from judging.pictures import MOST_PIXELS, picture_size
+from judging.errors import FieldError, errors_at
+from judging.pictures import PictureSize, PixelLimits, picture_size
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -30,8 +30,11 @@ TOKENS_OF_TURNS = 13
 """What the chat template puts around instruction, message and answer."""
 TOKENS_OF_PICTURE = 2
 """Marks around the tokens of a picture."""
-DEFAULT_PIXELS = {14: (56 * 56, 14 * 14 * 4 * 16384), 16: (256 * 256, 4096 * 4096)}
-"""Fewest and most pixels that published processors keep, by the size of a patch."""
+PUBLISHED_LIMITS = {
+    14: PixelLimits(56 * 56, 14 * 14 * 4 * 16384),
+    16: PixelLimits(256 * 256, 4096 * 4096),
+}
+"""Limits on pictures that published processors have, by the size of a patch."""
 TEXT_SCRIPT = "truthful_judge"
 """The script whose judges learn to write."""
 
@@ -75,6 +78,24 @@ class CharacterEncoder(Encoder):
         return self.text(text)
 
 
+def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
+    """Return between which areas a run scales pictures, with or without the checkpoint's files.
+
+    Args:
+        recipe: Validated recipe.
+        config: Configuration of the backbone.
+        encoder: The backbone's encoder, or a :class:`CharacterEncoder`.
+
+    Raises:
+        FieldError: If the recipe's lower limit is above the upper one.
+    """
+    if not isinstance(encoder, CharacterEncoder):
+        return encoder.backbone.pixels
+    patch = config.vision_config.patch_size
+    limits = PUBLISHED_LIMITS.get(patch, PUBLISHED_LIMITS[16])
+    return limits.changed(recipe.run.min_pixels, recipe.run.max_pixels)
+
+
 def row_sizes(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> list[RowSize]:
     """Measure the training rows of a recipe.
 
@@ -95,27 +116,32 @@ def row_sizes(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> lis
         under_task = import_module(f"train.{script}").under_task
         splits = under_task(splits, getattr(recipe, "task", None))
     supervision = _supervision(script, encoder)
+    limits = pixel_limits(recipe, config, encoder)
     counts: dict[str, int] = {}
     sizes = []
     for example in splits.train:
         with errors_at(f"row '{example.id}'"):
-            sizes.append(_row_size(example, supervision, config, counts))
+            sizes.append(_row_size(example, supervision, config, limits, counts))
     return sizes
 
 
-def made_up_rows(script: str, tokens: int, pixels: int, rows: int, config: Any) -> list[RowSize]:
+def made_up_rows(
+    script: str, tokens: int, pixels: int, rows: int, config: Any, limits: PixelLimits
+) -> list[RowSize]:
     """Return rows of equal size, for a plan without data.
 
     Args:
         script: Name of the training script.
         tokens: Tokens of a row, its answer included and its pictures not.
-        pixels: Pixels of the pictures of a row.
+        pixels: Pixels of the square picture of a row; 0 without one.
         rows: Number of rows.
         config: Configuration of the backbone.
+        limits: Areas between which pictures are scaled.
     """
     answer = max(2, tokens // 4) if script == TEXT_SCRIPT else 4
     tree = LabelTree.build(["answer"], [list(range(answer))])
-    patches = patches_of(pixels, config) if pixels else 0
+    side = max(1, round(pixels**0.5))
+    patches = _patches(PictureSize(side, side), config, limits) if pixels else 0
     pictured = patches // config.vision_config.spatial_merge_size**2
     before = max(1, tokens - answer) + pictured
     prompts = 2 if script == "bradley_terry" else 1
@@ -136,12 +162,6 @@ def longest(rows: Sequence[RowSize]) -> RowSize:
     )
 
 
-def patches_of(pixels: int, config: Any) -> int:
-    """Return the patches of a square picture of so many pixels."""
-    side = max(1, round(pixels**0.5))
-    return _patches((side, side), config, None)
-
-
 def steps_of_epoch(rows: Sequence[RowSize], batch_size: int) -> int:
     """Return the optimizer steps of an epoch; a step has rows of one rubric."""
     sizes = Counter(row.rubric for row in rows).values()
@@ -155,7 +175,11 @@ def _supervision(script: str, encoder: Encoder) -> Supervision:
 
 
 def _row_size(
-    example: LabelledExample, supervision: Supervision, config: Any, counts: dict[str, int]
+    example: LabelledExample,
+    supervision: Supervision,
+    config: Any,
+    limits: PixelLimits,
+    counts: dict[str, int],
 ) -> RowSize:
     requests, encoder = supervision.requests(example), supervision.encoder
     tree, target = supervision.target(example)
@@ -164,8 +188,7 @@ def _row_size(
     name = f"{task.name}/{rubric}"
     if name not in counts:
         counts[name] = len(encoder.text(task.instruction(rubric)))
-    processor = getattr(getattr(encoder, "backbone", None), "processor", None)
-    patches = sum(_patches(picture_size(path)[::-1], config, processor) for path in example.images)
+    patches = sum(_patches(picture_size(path), config, limits) for path in example.images)
     pictured = patches // config.vision_config.spatial_merge_size**2
     pictured += TOKENS_OF_PICTURE * len(example.images)
     message = max(_message_tokens(request, encoder) for request in requests)
@@ -191,12 +214,13 @@ def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
     return total
 
 
-def _patches(size: tuple[int, int], config: Any, processor: Any) -> int:
-    vision = config.vision_config
-    if processor is not None:
-        return int(processor.image_processor.get_number_of_image_patches(*size, {}))
-    patch, merge = vision.patch_size, vision.spatial_merge_size
-    fewest, most = DEFAULT_PIXELS.get(patch, DEFAULT_PIXELS[16])
-    most = min(most, MOST_PIXELS)
-    height, width = smart_resize(*size, factor=patch * merge, min_pixels=fewest, max_pixels=most)
+def _patches(size: PictureSize, config: Any, limits: PixelLimits) -> int:
+    """Return the patches of a picture, scaled as the processors of all families scale it."""
+    patch, merge = config.vision_config.patch_size, config.vision_config.spatial_merge_size
+    try:
+        height, width = smart_resize(
+            size.height, size.width, factor=patch * merge, **limits._asdict()
+        )
+    except ValueError as error:  # one side is too long for the other
+        raise FieldError("images", str(error)) from None
     return int((height // patch) * (width // patch))

@@ -22,6 +22,7 @@ from train.plan.row_sizes import (
     RowSize,
     longest,
     made_up_rows,
+    pixel_limits,
     row_sizes,
     steps_of_epoch,
 )
@@ -132,7 +133,8 @@ def plan_run(
         counted = "tokenizer" if is_exact else f"{CHARACTERS_PER_TOKEN} characters a token"
         count: int | None = len(rows)
     else:
-        rows = made_up_rows(script, tokens_per_row, pixels_per_row, num_rows or 1, config)
+        limits = pixel_limits(parsed, config, encoder)
+        rows = made_up_rows(script, tokens_per_row, pixels_per_row, num_rows or 1, config, limits)
         counted, count = "--tokens-per-row", num_rows
     hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else _machine_memory()))
     planner = _Planner(parsed, script, config, rows, hardware)
