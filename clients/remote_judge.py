@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from clients.completions import ChatCompletion, Completions
 from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
-from judging.card import check_version, read_card, run_folder
+from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.models.backbones import load_backbone
+from judging.models.backbones import check_version, load_backbone
 from judging.models.embedded import EMBEDDED
 from judging.scoring.prompts import END_TOKEN
 
@@ -45,7 +45,7 @@ def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
     if not is_exact:
         asyncio.run(_check_chat(server))
     if folder and card:
-        check_version(folder, card, backbone)
+        check_version(folder, card.backbone, card.backbone_version, backbone.version)
     backbone = card.with_pixels(backbone) if card else backbone.with_pixels()
     engine = RemoteEngine(
         server,

@@ -104,19 +104,6 @@ def read_card(folder: Path) -> JudgeCard:
     return card
 
 
-def check_version(folder: Path, card: JudgeCard, backbone: Backbone) -> None:
-    """Check that a backbone is the one a run's adapter was trained on.
-
-    Raises:
-        CustosError: If it is another version.
-    """
-    if backbone.version != card.backbone_version:
-        raise CustosError(
-            f"{folder}: trained on {card.backbone} version {card.backbone_version}, "
-            f"but version {backbone.version} is here"
-        )
-
-
 def run_folder(source: str) -> Path | None:
     """Return the folder of a trained judge, given the folder or the name of a shipped judge.
 

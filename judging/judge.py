@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from judging.calibration import CalibrationSet, calibration_key
 from judging.card import (
     JudgeCard,
-    check_version,
     instruction_hash,
     read_card,
     run_folder,
@@ -18,7 +17,7 @@ from judging.card import (
 from judging.errors import CustosError
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.judge_names import check_name
-from judging.models.adapters import ADAPTER_FILE, load_merged
+from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.pictures import PixelLimits, megapixels
 from judging.probabilities import log_probabilities
@@ -112,18 +111,17 @@ class Judge:
         if folder is None:
             backbone, card = load_backbone(source, dtype=dtype, device=device), None
             backbone = backbone.with_pixels(*(pixels or ()))
-            model = backbone.model
         else:
             card = read_card(folder)
-            # In float32, because merging into rounded weights would round twice. On the CPU,
-            # because float32 weights would need twice the judge's memory on a device.
             backbone = load_backbone(
-                card.backbone, dtype="float32", device="cpu", version=card.backbone_version
+                card.backbone,
+                dtype=dtype,
+                device=device,
+                version=card.backbone_version,
+                adapter=folder,
             )
-            check_version(folder, card, backbone)
             backbone = card.with_pixels(backbone)
-            model = load_merged(backbone.model, folder, device=device, dtype=dtype)
-        engine = TreeEngine(TreeModel(model), backbone.tokenizer.pad_token_id, dtype=dtype)
+        engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id, dtype=dtype)
         if folder and card:
             return cls.of_run(folder, card, backbone, engine)
         return cls(backbone.name, backbone, engine)

@@ -6,11 +6,12 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from judging.errors import CustosError
-from judging.models.backbones import Dtype, on_device
+from judging.models.stored_weights import Change
 
 # The text tower only: "all-linear" would adapt the vision tower too.
 _TARGETS = r".*language_model.*\.({})"
@@ -98,34 +99,53 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
 
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
+    is_shell = model.device.type == "meta"  # the adapter's own weights are on the CPU then
     try:
         with _without_deprecation_notice():
-            adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=trainable)
+            adapted = PeftModel.from_pretrained(
+                model,
+                str(folder),
+                is_trainable=trainable,
+                **({"low_cpu_mem_usage": True, "torch_device": "cpu"} if is_shell else {}),
+            )
     except (RuntimeError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
     return _mixed_precision(adapted)
 
 
-def load_merged(model: Any, folder: Path, *, device: str | None, dtype: Dtype) -> Any:
-    """Merge a saved adapter into a float32 backbone and round the result once.
-
-    Buffers stay in float32: with rounded rotary frequencies, positions would differ from training.
+def weight_changes(shell: Any, folder: Path) -> dict[str, Change]:
+    """Read what a saved adapter adds to weights, by their names, without the weights themselves.
 
     Args:
-        model: Backbone with float32 weights, on the CPU.
+        shell: Model of the backbone without weights, on PyTorch's ``meta`` device.
         folder: Run folder with the adapter.
-        device: Device for the result; default CUDA if there is one.
-        dtype: Format that the weights are rounded to.
+
+    Returns:
+        Functions that compute the change of a weight in float32, of the weight's shape.
 
     Raises:
         CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
     """
-    merged = load_adapter(model, folder).merge_and_unload()
-    if dtype == "bfloat16":
-        for parameter in merged.parameters():
-            parameter.data = parameter.data.bfloat16()
-    return on_device(merged.eval(), device)
+    from peft.tuners.lora import LoraLayer
+    from safetensors.torch import load_file
+
+    adapted = load_adapter(shell, folder)
+    # PEFT puts the adapter where the backbone is, on ``meta``: its weights are put back here.
+    weights = {
+        name.replace(".weight", f".{adapted.active_adapter}.weight"): weight.float()
+        for name, weight in load_file(folder / ADAPTER_FILE).items()
+    }
+    left_out = adapted.load_state_dict(weights, strict=False, assign=True)
+    absent = [name for name in left_out.missing_keys if ".lora_" in name]
+    if absent or left_out.unexpected_keys:
+        reason = f"no weight '{absent[0]}'" if absent else f"'{left_out.unexpected_keys[0]}'"
+        raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}")
+    return {
+        f"{name}.weight": partial(layer.get_delta_weight, adapted.active_adapter)
+        for name, layer in adapted.get_base_model().named_modules()
+        if isinstance(layer, LoraLayer)
+    }
 
 
 @contextmanager

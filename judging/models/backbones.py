@@ -32,7 +32,7 @@ Dtype = Literal["float32", "bfloat16"]
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[^/\s.~][^/\s]*/[^/\s]+")
 _LOADING = threading.Lock()
-"""Transformers patches the whole process while it loads a model: two loads would mix patches."""
+"""Transformers and PEFT patch the whole process while they load: two loads would mix patches."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,7 @@ def load_backbone(
     device: str | torch.device | None = None,
     weights: bool = True,
     version: str | None = None,
+    adapter: Path | None = None,
 ) -> Backbone:
     """Load a backbone for judging or training. Threads may call it at the same time.
 
@@ -154,9 +155,12 @@ def load_backbone(
             device) that knows its configuration and positions, for prompts that a server answers.
         version: :attr:`Backbone.version` to load; default the newest. A commit of a hub checkpoint
             is loaded even if the hub has newer ones.
+        adapter: Run folder whose adapter is merged into the weights: added to each weight in
+            float32, before the sum is rounded once. The backbone must be of ``version``.
 
     Raises:
-        CustosError: If it cannot be found or is not of a supported family.
+        CustosError: If it cannot be found or is not of a supported family, or does not fit the
+            adapter.
     """
     name = EMBEDDED if name == "embedded" else name
     is_embedded = name in (EMBEDDED, EMBEDDED_2)
@@ -171,20 +175,34 @@ def load_backbone(
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
     processor = load_processor(folder, config.model_type)
-    try:
-        model = _load_model(folder, config, dtype if weights else None)
-    except (OSError, ValueError) as error:
-        raise missing_backbone(name, str(error)) from None
-    if name == EMBEDDED_2 and weights:
-        load_vision_weights(model)
     if is_embedded:
         loaded_version = name
     elif Path(name).is_dir():
         loaded_version = _folder_sha256(Path(name))
     else:
         loaded_version = folder.name  # in the hub's cache: the commit
+    if adapter and version:
+        check_version(adapter, name, version, loaded_version)
+    try:
+        model = _load_model(folder, config, dtype, adapter) if weights else empty_model(config)
+    except (OSError, ValueError) as error:
+        raise missing_backbone(name, str(error)) from None
+    if name == EMBEDDED_2 and weights:
+        load_vision_weights(model)
     model = on_device(model.eval(), device) if weights else model.eval()
     return Backbone(name, loaded_version, model, processor)
+
+
+def check_version(adapter: Path, name: str, trained_on: str, version: str) -> None:
+    """Check that a backbone is the one that the adapter of a run folder was trained on.
+
+    Raises:
+        CustosError: If it is another version.
+    """
+    if version != trained_on:
+        raise CustosError(
+            f"{adapter}: trained on {name} version {trained_on}, but version {version} is here"
+        )
 
 
 def _checked_folder(name: str, version: str | None, *, weights: bool) -> Path:
@@ -205,22 +223,25 @@ def _checked_folder(name: str, version: str | None, *, weights: bool) -> Path:
     return snapshot_folder(name, revision, weights=weights)
 
 
-def _load_model(folder: Path, config: Any, dtype: Dtype | None) -> Any:
-    """Load the weights in a format, or none of them if that is ``None``."""
+def _load_model(folder: Path, config: Any, dtype: Dtype, adapter: Path | None) -> Any:
+    """Load the weights in a format, with the adapter of a run folder merged into them."""
     import torch
     import transformers
 
-    if dtype is None:
-        return empty_model(config)
+    from judging.models.adapters import weight_changes
+    from judging.models.stored_weights import stored_weights
+
     _register_attention()
     model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
     try:
         with _LOADING:
+            changes = weight_changes(empty_model(config), adapter) if adapter else None
+            weights = stored_weights(folder, getattr(torch, dtype), changes)
             model, report = model_class.from_pretrained(
-                str(folder),
+                None,
                 config=config,
+                state_dict=weights,
                 dtype=getattr(torch, dtype),
-                use_safetensors=True,
                 output_loading_info=True,
             )
     except RuntimeError as error:
@@ -235,6 +256,10 @@ def _load_model(folder: Path, config: Any, dtype: Dtype | None) -> Any:
             f"backbone '{folder}': {len(absent)} weights are missing, such as '{absent[0]}'; "
             f"download the checkpoint again"
         )
+    model.name_or_path = model.config.name_or_path = str(folder)
+    if adapter and dtype == "bfloat16":  # also the few that transformers keeps in float32
+        for parameter in model.parameters():
+            parameter.data = parameter.data.bfloat16()
     return model
 
 

@@ -146,6 +146,12 @@ def reading(folder: Path, *files: str) -> Iterator[None]:
         ) from None
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files of a checkpoint's weights, in order; the folder was checked before."""
+    sharded = (folder / INDEX).is_file()
+    return [folder / shard for shard in (_shards_of_index(folder) if sharded else [SINGLE_FILE])]
+
+
 def check_weight_files(folder: Path) -> None:
     """Check that a folder has every shard, whole and in safetensors; no weights are read.
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 
-from judging.models.adapters import add_adapter, load_merged, save_adapter
+from judging.models.adapters import add_adapter, save_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
@@ -211,7 +211,7 @@ def test_adapters_change_the_text_towers_projections_only(
     trained = _engine(backbone.with_model(adapted.eval())).score(prompts, tree)
     fresh = load_backbone(hub_folders(name), dtype="float32", device="cpu")
     before = _engine(fresh).score(prompts, tree)
-    merged = load_merged(fresh.model, tmp_path, device="cpu", dtype="float32")
-    after = torch.tensor(_engine(fresh.with_model(merged)).score(prompts, tree))
+    merged = load_backbone(hub_folders(name), dtype="float32", device="cpu", adapter=tmp_path)
+    after = torch.tensor(_engine(merged).score(prompts, tree))
     torch.testing.assert_close(after, torch.tensor(trained), **TOLERANCE)
     assert (after - torch.tensor(before)).abs().max() > 0.01

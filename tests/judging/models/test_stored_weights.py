@@ -1,0 +1,120 @@
+"""Weights read tensor by tensor, and an adapter merged into them on the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from judging.card import SHIPPED
+from judging.errors import CustosError
+from judging.models.adapters import add_adapter, load_adapter, save_adapter
+from judging.models.backbones import load_backbone
+from judging.models.embedded import load_vision_weights
+from tests.conftest import HubFolders
+from tests.hub import LAYOUTS
+
+
+def merged_at_once(folder: Path, adapter: Path, *, vision: bool = False) -> Any:
+    """The whole model in float32, merged by PEFT, and rounded."""
+    model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+    if vision:
+        load_vision_weights(model)
+    merged = load_adapter(model, adapter).merge_and_unload()
+    for parameter in merged.parameters():
+        parameter.data = parameter.data.bfloat16()
+    return merged
+
+
+def tensors(model: Any) -> dict[str, torch.Tensor]:
+    return dict(model.named_parameters()) | dict(model.named_buffers())
+
+
+def assert_equal_to_the_bit(model: Any, expected: Any) -> None:
+    actual, wanted = tensors(model), tensors(expected)
+    assert actual.keys() == wanted.keys()
+    for name, tensor in actual.items():
+        # A CPU without bfloat16 instructions holds the rounded weights in float32.
+        assert torch.equal(tensor, wanted[name].to(tensor.dtype)), name
+        assert tensor.dtype in (wanted[name].dtype, torch.float32)
+
+
+@pytest.fixture
+def adapter(hub: Path, tmp_path: Path) -> Path:
+    adapted = add_adapter(
+        load_backbone(str(hub), dtype="float32", device="cpu").model, r=3, alpha=7
+    )
+    for name, parameter in adapted.named_parameters():
+        if "lora_" in name:
+            parameter.data = 0.1 * torch.randn_like(parameter)
+    save_adapter(adapted, tmp_path / "adapter")
+    return tmp_path / "adapter"
+
+
+@pytest.fixture(scope="module", params=LAYOUTS)
+def name(request: pytest.FixtureRequest) -> str:
+    layout: str = request.param
+    return layout
+
+
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def hub(
+    request: pytest.FixtureRequest,
+    name: str,
+    hub_folders: HubFolders,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A checkpoint whose weights are stored in either format."""
+    folder = Path(hub_folders(name))
+    if request.param == "float32":
+        return folder
+    rounded = tmp_path_factory.mktemp("rounded") / name
+    shutil.copytree(folder, rounded)
+    for shard in rounded.glob("*.safetensors"):
+        weights = {name: weight.bfloat16() for name, weight in load_file(shard).items()}
+        save_file(weights, shard, metadata={"format": "pt"})
+    return rounded
+
+
+def test_an_adapter_is_merged_as_peft_does_and_rounded_once(hub: Path, adapter: Path) -> None:
+    loaded = load_backbone(str(hub), device="cpu", adapter=adapter).model
+    assert_equal_to_the_bit(loaded, merged_at_once(hub, adapter))
+
+
+def test_weights_without_an_adapter_are_those_of_the_library(hub: Path) -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        expected = transformers.AutoModelForImageTextToText.from_pretrained(hub, dtype=dtype)
+        name: Any = str(dtype).removeprefix("torch.")
+        loaded = load_backbone(str(hub), dtype=name, device="cpu").model
+        assert_equal_to_the_bit(loaded, expected)
+        assert loaded.dtype in (dtype, torch.float32)
+
+
+@pytest.mark.parametrize("judge", ["embedded-qs", "embedded-ea"])
+def test_shipped_judges_are_merged_to_the_bit(judge: str, embedded: Any) -> None:
+    from judging.models.embedded import EMBEDDED_2, embedded_folder
+
+    card = json.loads((SHIPPED / judge / "judge.json").read_text(encoding="utf-8"))
+    loaded = load_backbone(card["backbone"], device="cpu", adapter=SHIPPED / judge).model
+    vision = card["backbone"] == EMBEDDED_2
+    expected = merged_at_once(embedded_folder(), SHIPPED / judge, vision=vision)
+    assert_equal_to_the_bit(loaded, expected)
+
+
+def test_an_adapter_with_a_missing_weight_is_refused(small: str, tmp_path: Path) -> None:
+    save_adapter(add_adapter(load_backbone(small, device="cpu").model, r=2, alpha=2), tmp_path)
+    file = tmp_path / "adapter_model.safetensors"
+    weights = load_file(file)
+    del weights[min(weights)]
+    save_file(weights, file)
+    with (
+        pytest.warns(UserWarning, match="missing adapter keys"),
+        pytest.raises(CustosError, match="adapter does not fit the backbone: no weight"),
+    ):
+        load_backbone(small, device="cpu", adapter=tmp_path)
