@@ -79,6 +79,27 @@ def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> li
     return batches
 
 
+def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -> list[list[int]]:
+    """Plan batches of prompts after which texts are generated.
+
+    Args:
+        lengths: Tokens of each prompt, with its instruction.
+        max_new_tokens: Most tokens of a text.
+        token_budget: Most tokens (padding included) whose keys and values a batch remembers in the
+            end; a single longer prompt is a batch of its own.
+
+    Returns:
+        Batches, each a list of indices into ``lengths``, shortest prompts first.
+    """
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        width = lengths[index] + max_new_tokens
+        if not batches or (len(batches[-1]) + 1) * width > token_budget:
+            batches.append([])
+        batches[-1].append(index)
+    return batches
+
+
 def shared_rows(prompts: Sequence[EncodedPrompt], num_nodes: int) -> list[list[int]]:
     """Plan the rows of one batch: indices into ``prompts``, those that begin alike together."""
     return [row for _, row in _joined(prompts, num_nodes, token_budget=sys.maxsize)]

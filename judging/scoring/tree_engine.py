@@ -15,14 +15,17 @@ from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import LabelLogprobs, Sampling, TextBatch
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import pack, pack_apart
+from judging.scoring.packing import pack, pack_apart, pack_texts
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
 
 MAX_PREFIXES = 16
-GENERATED_ROWS = 16
 TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
 """Item tokens in one pass, by device. On a CPU a small batch's activations stay in its cache."""
+TEXT_TOKENS_ON_CPU = 16_384
+"""Tokens that a batch of texts remembers on a CPU, about 24 critiques of 512 tokens."""
+TEXT_MEMORY_SHARE = 1 / 8
+"""Share of a GPU's memory, weights included, for keys and values of a batch of texts."""
 
 
 class TreeEngine:
@@ -36,6 +39,8 @@ class TreeEngine:
         pad_id: Padding token.
         token_budget: Most item tokens (padding included) in one pass; default by device.
         dtype: Format that the weights were rounded to; default the format they are in.
+        text_budget: Most tokens (prompts, texts and padding) that a batch of texts remembers;
+            default by device and its memory.
     """
 
     def __init__(
@@ -44,11 +49,13 @@ class TreeEngine:
         pad_id: int,
         token_budget: int | None = None,
         dtype: str | None = None,
+        text_budget: int | None = None,
     ) -> None:
         self.model = model
         self.dtype = dtype or computed_in(model.backbone)
         self.pad_id = pad_id
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
+        self.text_budget = text_budget or _text_budget(model)
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
 
     @property
@@ -116,11 +123,10 @@ class TreeEngine:
             sampling: How tokens are drawn.
             on_text: Called with a prompt's index and each new piece of its text.
         """
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i].suffix_ids))
         tokenizer = encoder.backbone.tokenizer
-        size = 1 if self.model.is_recurrent else GENERATED_ROWS
-        for start in range(0, len(order), size):
-            indices = order[start : start + size]
+        lengths = [prompt.positions.shape[1] for prompt in prompts]
+        budget = 1 if self.model.is_recurrent else self.text_budget
+        for indices in pack_texts(lengths, sampling.max_new_tokens, budget):
 
             def report(row: int, piece: str, indices: list[int] = indices) -> None:
                 if on_text:
@@ -161,6 +167,21 @@ class TreeEngine:
                 self._prefixes.popitem(last=False)
         self._prefixes.move_to_end(ids)
         return self._prefixes[ids]
+
+
+def _text_budget(model: TreeModel) -> int:
+    """Return how many tokens of texts a model's device remembers at once, the same on every day.
+
+    A share of all memory, not of what is free just now: batches of other sizes round otherwise.
+    """
+    if model.device.type != "cuda":
+        return TEXT_TOKENS_ON_CPU
+    config = model.backbone.config.get_text_config()
+    heads = config.num_key_value_heads or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    token_bytes: int = 2 * config.num_hidden_layers * heads * width * model.backbone.dtype.itemsize
+    memory = torch.cuda.get_device_properties(model.device).total_memory
+    return int(memory * TEXT_MEMORY_SHARE) // token_bytes
 
 
 @dataclass

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.scoring.packing import pack, trunk_length
+from judging.scoring.packing import pack, pack_texts, trunk_length
 from judging.scoring.prompts import EncodedPrompt
 
 # A few tokens and repeated beginnings, so that sharing is common.
@@ -76,3 +77,21 @@ def test_equal_prompts_keep_a_token_each() -> None:
     assert trunk_length([(1, 2, 3), (1, 2, 3)]) == 2
     assert trunk_length([(1, 2, 3), (1, 2)]) == 1
     assert trunk_length([(1, 2, 3)]) == 0
+
+
+@given(
+    lengths=st.lists(st.integers(1, 300), max_size=30),
+    max_new_tokens=st.integers(1, 200),
+    token_budget=st.integers(1, 2000),
+)
+def test_texts_are_drawn_together_within_the_budget(
+    lengths: list[int], max_new_tokens: int, token_budget: int
+) -> None:
+    batches = pack_texts(lengths, max_new_tokens, token_budget)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        width = max(lengths[index] for index in batch) + max_new_tokens
+        assert len(batch) == 1 or len(batch) * width <= token_budget
+    for batch, following in pairwise(batches):
+        width = lengths[following[0]] + max_new_tokens
+        assert (len(batch) + 1) * width > token_budget, "a batch was closed before it was full"

@@ -111,9 +111,10 @@ def test_other_prompts_are_scored_from_their_beginning(tiny: Backbone, pictures:
 def test_a_batch_is_forgotten_when_the_next_one_is_asked_for(
     tiny: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judging.scoring.tree_engine.GENERATED_ROWS", 2)
     prompts, encoder = prompts_with_pictures(tiny, pictures), Encoder(tiny)
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
+    longest = max(prompt.positions.shape[1] for prompt in prompts)
+    budget = 2 * (longest + GREEDY.max_new_tokens)
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, text_budget=budget)
     tree = encoder.tree(("A", "B"))
     widths = _widths_read_by_resume(monkeypatch)
     batches = list(engine.generate(prompts, encoder, "</never>", [0, 1, 2], GREEDY))
