@@ -16,6 +16,7 @@ from cli.shared.judges import default_judges, load_judge, load_named_judges, nam
 from cli.shared.output_folders import in_known_folder
 from cli.shared.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from judging import Judge
+from judging.judge import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
 
@@ -146,6 +147,8 @@ def _loader(
     def load(source: str) -> Judge:
         settings = (engine, source, base_url, key, concurrency, wait)
         judge = load_judge(*settings, tries=2, longest_wait=wait)
+        if judge.backbone.has_random_weights:
+            logger.warning("%s: %s", source, KNOWS_NOTHING)
         if engine == "tree":
             warm_up(judge)
         return judge

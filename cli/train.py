@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -88,6 +90,23 @@ def train(
         int | None,
         typer.Option(min=1, help="Train in so many processes. Default: one for each GPU, or one."),
     ] = None,
+    dry_run: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Take N steps on the first rows, validate, save, load, calibrate, grade and serve "
+            "in a temporary folder, and print seconds and memory. Default: train.",
+        ),
+    ] = None,
+    random_weights: Annotated[
+        bool,
+        typer.Option(
+            "--random-weights",
+            help="Train on random weights in the shape of the recipe's backbone, where its own "
+            "cannot be had; the judge knows nothing.",
+        ),
+    ] = False,
     config_file: Annotated[
         Path | None,
         typer.Option(help="Start processes as this file of 'accelerate config' says. Default: no."),
@@ -105,10 +124,14 @@ def train(
     Example: custos train my.yaml --train a.jsonl --test b.jsonl optim.epochs=5
 
     Example: custos train hieval_stage1 --train rows.parquet --processes 4
+
+    Example: custos train hieval_stage1 --dry-run 2 --random-weights
     """
     from train.setup.front import TrainingRun
     from train.setup.processes import stop_message
 
+    if dry_run:  # it leaves the run's folder alone
+        out = Path(tempfile.mkdtemp(prefix="custos-dry-run-"))
     tables: dict[Split, str | None] = {"train": train_table, "val": val, "cal": cal, "test": test}
     run = None
     try:
@@ -127,10 +150,15 @@ def train(
             run.check_recipe()
             show_skipped([str(row.error) for row in data.bad_rows])
             typer.echo(run.describe_data(data.counts))
-        run.start(processes, config_file)
+        trial = ["--dry-run", str(dry_run)] if dry_run else []
+        trial += ["--random-weights"] if random_weights else []
+        run.start(processes, config_file, trial)
     except KeyboardInterrupt:
         typer.echo(f"\n{stop_message(run.output, run.command) if run else 'stopped'}", err=True)
         raise typer.Exit(130) from None
     except (CustosError, OSError) as error:
         typer.echo(f"error: {' '.join(error_text(error).split())}", err=True)
         raise typer.Exit(1) from None
+    finally:
+        if dry_run and out:
+            shutil.rmtree(out, ignore_errors=True)

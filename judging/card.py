@@ -37,6 +37,8 @@ class JudgeCard(BaseModel):
     the backbone's own."""
     max_pixels: int | None = None
     """Larger pictures are scaled down."""
+    random_weights: bool = False
+    """The backbone's weights were drawn, not trained: the judge knows nothing."""
     instructions: dict[str, str]
     """``task/rubric`` to the instruction's hash, which shows a changed wording."""
 
@@ -56,6 +58,7 @@ class JudgeCard(BaseModel):
             modes=modes or {},
             response_budget=response_budget,
             **backbone.pixels._asdict(),
+            random_weights=backbone.has_random_weights,
             instructions={
                 f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
                 for name, rubrics in tasks.items()

@@ -46,6 +46,8 @@ WINDOW = 512
 WAYS = {"score": "at once", "critique": "after a critique"}
 """How a judge decides in each mode, for messages."""
 
+KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows nothing"
+
 OnText = Callable[[JudgeRequest, Pass, str], None]
 """Called with the request, a pass that holds only the order of the responses, and new text."""
 
@@ -308,6 +310,8 @@ class Judge:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
         notes = self._notes_on_mode(request, is_calibrated=is_calibrated)
         notes += self._notes_on_pictures(request, passes[0].scaled_pictures)
+        if self.backbone.has_random_weights:
+            notes.append(KNOWS_NOTHING)
         return make_verdict(
             request,
             task,

@@ -15,6 +15,8 @@ from pydantic import field_validator
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
+from train.dry_run.parts import PARTS
+from train.dry_run.rehearsal import with_rehearsal
 from train.finish.model_card import write_model_card
 from train.finish.report import announce
 from train.finish.result import RunResult
@@ -64,6 +66,7 @@ class BradleyTerryRecipe(Recipe):
 
 
 @command_line(WITHOUT_HUB)
+@with_rehearsal(SCRIPT)
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a reward judge."""
     recipe = load_recipe(BradleyTerryRecipe, SCRIPT, argv)
@@ -76,7 +79,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
-    backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    with PARTS.measured("load"):
+        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
     rows = encode_splits(splits, PairSupervision(encoder))

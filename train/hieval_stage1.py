@@ -10,6 +10,8 @@ from pathlib import Path
 
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
+from train.dry_run.parts import PARTS
+from train.dry_run.rehearsal import with_rehearsal
 from train.finish.calibrate import calibrate
 from train.finish.model_card import write_model_card
 from train.finish.report import announce, report_test
@@ -43,6 +45,7 @@ class Stage1Recipe(Recipe):
 
 
 @command_line(WITHOUT_HUB)
+@with_rehearsal(SCRIPT)
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a quick-score judge, calibrate it, and report on its test split."""
     recipe = load_recipe(Stage1Recipe, SCRIPT, argv)
@@ -56,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
-    backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    with PARTS.measured("load"):
+        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
     rows = encode_splits(splits, LabelSupervision(encoder))

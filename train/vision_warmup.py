@@ -26,6 +26,8 @@ from safetensors.torch import save_file
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from judging.records import write_json
+from train.dry_run.parts import PARTS
+from train.dry_run.rehearsal import with_rehearsal
 from train.setup.command_line import command_line, load_recipe
 from train.setup.recipe import OptimSection, RunSection, Section
 from train.setup.run_identity import run_identity
@@ -61,12 +63,14 @@ class WarmupRecipe(Section):
 
 
 @command_line()
+@with_rehearsal(SCRIPT, "embedded/vision_warmup")
 def main(argv: Sequence[str] | None = None) -> None:
     """Warm up the vision tower of a backbone."""
     recipe = load_recipe(WarmupRecipe, SCRIPT, argv, default="embedded/vision_warmup")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise CustosError("the warm-up runs in one process: start it with 'python'")
-    backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
+    with PARTS.measured("load"):
+        backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
     counts, seed = recipe.pictures, recipe.pictures.seed
     pictures = draw(backbone, counts.train, 2 * seed)  # even seeds to train on
     held_out = draw(backbone, counts.held_out, 2 * seed + 1)  # odd seeds to measure on

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Dtype = Literal["float32", "bfloat16"]
 
+RANDOM_WEIGHTS = "custos_random_weights"
+"""Key in ``config.json`` of checkpoints whose weights were drawn, not trained."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[^/\s.~][^/\s]*/[^/\s]+")
 _LOADING = threading.Lock()
@@ -58,6 +60,11 @@ class Backbone:
     def context(self) -> int:
         """Return the most tokens that a prompt and its answer may have together."""
         return int(self.model.config.text_config.max_position_embeddings)
+
+    @property
+    def has_random_weights(self) -> bool:
+        """Return whether the weights were drawn, so that the model knows nothing."""
+        return bool(getattr(self.model.config, RANDOM_WEIGHTS, False))
 
     def with_model(self, model: Any) -> Backbone:
         """Return the same backbone with its model wrapped in an adapter."""

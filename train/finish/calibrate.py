@@ -19,8 +19,10 @@ from judging.judge import CALIBRATION_FILE, Judge
 from judging.records import write_json
 from judging.tasks import get_task
 from judging.types import LabelledExample
+from train.dry_run.parts import PARTS
 
 
+@PARTS.measured("calibration")
 def calibrate(folder: Path, examples: Sequence[LabelledExample] | None) -> CalibrationSet | None:
     """Fit ``calibration.json`` for every rubric of which the split has all labels.
 
@@ -36,7 +38,8 @@ def calibrate(folder: Path, examples: Sequence[LabelledExample] | None) -> Calib
     if examples is None:
         return None
     (folder / CALIBRATION_FILE).unlink(missing_ok=True)
-    judge = Judge.load(str(folder))
+    with PARTS.measured("judge load"):
+        judge = Judge.load(str(folder))
     scores: dict[str, Calibration] = {}
     types: dict[str, Calibration] = {}
     for key, group in _by_key([_resolved(judge, example) for example in examples]).items():

@@ -14,6 +14,7 @@ from data_prep.splits.manifest import MANIFEST_NAME
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
+from judging.judge import KNOWS_NOTHING
 from judging.records import atomic_write
 from judging.types import LabelledExample
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
@@ -46,6 +47,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         + ", ".join(f"{task} ({', '.join(names)})" for task, names in card["tasks"].items())
         + ".",
         "",
+        *([f"**{KNOWS_NOTHING.capitalize()}.**", ""] if card["random_weights"] else []),
         *_measured(result),
         "## Data",
         "",

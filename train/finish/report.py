@@ -14,6 +14,7 @@ from evaluation.report.report import write_report
 from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
+from train.dry_run.parts import PARTS
 from train.finish.result import (
     RunResult,
     against_start,
@@ -28,6 +29,7 @@ from train.setup.run_log import RUN_LOG
 MAIN_METRICS = ("accuracy", "kappa", "score_accuracy", "type_accuracy")
 
 
+@PARTS.measured("grading")
 def report_test(
     recipe: Recipe,
     examples: Sequence[LabelledExample] | None,
@@ -48,7 +50,8 @@ def report_test(
     """
     if examples is None:
         return None
-    judge = Judge.load(str(recipe.run.output))
+    with PARTS.measured("judge load"):
+        judge = Judge.load(str(recipe.run.output))
     name = "start" if recipe.adapter.init else "zero_shot"
     beside = {name: list(start.values())} if len(start) == len(examples) else {}
     try:

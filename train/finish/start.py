@@ -23,6 +23,7 @@ from judging.models.adapters import ADAPTER_FILE
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
+from train.dry_run.parts import PARTS
 from train.loop.trainer import Trainer
 
 MOST_SCORED = 2000
@@ -31,6 +32,7 @@ MOST_CRITIQUES = 200
 """... and most where it writes a critique of each."""
 
 
+@PARTS.measured("grading")
 def grade_start(trainer: Trainer, examples: Sequence[LabelledExample] | None) -> dict[int, Verdict]:
     """Grade test rows with the judge that the run started from, on the process that calls it.
 

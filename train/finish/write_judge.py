@@ -20,12 +20,14 @@ from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
 from judging.records import atomic_write, write_json
 from judging.types import Mode
+from train.dry_run.parts import PARTS
 from train.loop.batches import EncodedSplits, Rows
 from train.loop.checkpoint import best_folder
 from train.loop.trainer import Progress
 from train.setup.recipe import Recipe
 
 
+@PARTS.measured("saving")
 def write_judge(
     recipe: Recipe,
     backbone: Backbone,

@@ -16,6 +16,7 @@ from accelerate.utils import set_seed
 
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
+from train.dry_run.parts import PARTS
 from train.loop.accelerator import thread_hint
 from train.loop.batches import EncodedSplits, MicroBatch, StepPlan
 from train.loop.checkpoint import (
@@ -151,6 +152,7 @@ class Trainer:
                 self.tracker.note(changes)
             self.progress = Progress(**state)
 
+    @PARTS.measured("step")
     def train_step(self, micro_batches: list[MicroBatch]) -> float:
         """Make one optimizer step and return the mean loss over all processes.
 
@@ -195,6 +197,7 @@ class Trainer:
         """Return the learning rate of a step, counted from 0."""
         return learning_rate(self.recipe.optim, step, self.plan.total_steps)
 
+    @PARTS.measured("validation")
     def validate(self) -> None:
         """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
         with self.tracker.validating():
@@ -215,6 +218,7 @@ class Trainer:
                     save_best(self.recipe.run.output, self.progress.step, adapted)
             self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
 
+    @PARTS.measured("saving")
     def save(self) -> None:
         """Write a checkpoint, then delete every kept adapter but the one that it names."""
         if self.accelerator.is_main_process:

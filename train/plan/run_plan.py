@@ -12,6 +12,7 @@ import torch
 
 from judging.errors import CustosError, FieldError, Missing
 from judging.models.backbones import load_backbone
+from judging.models.checkpoints import CONFIG, check_config
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.prompts import Encoder
 from train.plan.published import PUBLISHED, published_config
@@ -275,22 +276,27 @@ def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
         backbone = load_backbone(name, weights=False)
     except Missing:
         characters = CharacterEncoder(recipe.run.response_budget)
-        if name in PUBLISHED:
-            return published_config(name), characters
-        if (Path(name) / "config.json").is_file():  # a folder without a tokenizer
-            return _config_of_folder(Path(name)), characters
+        if name in PUBLISHED or (Path(name) / CONFIG).is_file():  # a folder without a tokenizer
+            return backbone_config(name), characters
         raise
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     return backbone.model.config, Encoder(backbone, recipe.run.response_budget)
 
 
-def _config_of_folder(folder: Path) -> Any:
+def backbone_config(name: str) -> Any:
+    """Return the configuration of a backbone, from the shapes known here if it is one of them.
+
+    Raises:
+        CustosError: If it has none, or is of a family that is not supported.
+    """
     from transformers import AutoConfig, PretrainedConfig
 
-    from judging.models.checkpoints import check_config
-
-    check_config(str(folder), PretrainedConfig.get_config_dict(str(folder))[0])
-    return AutoConfig.from_pretrained(str(folder))
+    if name in PUBLISHED:
+        return published_config(name)
+    if not (Path(name) / CONFIG).is_file():
+        return load_backbone(name, weights=False).model.config
+    check_config(name, PretrainedConfig.get_config_dict(name)[0])
+    return AutoConfig.from_pretrained(name)
 
 
 def _rows_of_files(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> list[RowSize]:

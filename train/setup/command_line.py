@@ -24,6 +24,14 @@ from train.setup.recipe_files import find_recipe
 from train.setup.run_log import RUN_LOG
 
 SECONDS_TO_BE_STOPPED = 10
+DRY_RUN_HELP = (
+    "take N optimizer steps on the first rows, then validate, save, load, calibrate, grade and "
+    "serve, all in a temporary folder, and print the seconds and the memory of each part"
+)
+RANDOM_WEIGHTS_HELP = (
+    "train on random weights in the shape of the recipe's backbone, where its own cannot be had, "
+    "and from a fresh adapter; the judge knows nothing"
+)
 
 
 def load_recipe(
@@ -42,11 +50,26 @@ def load_recipe(
         FieldError: If a key is unknown, missing or out of range.
     """
     check_engine(os.environ)
+    arguments = parse_arguments(script, argv, default)
+    return parse_recipe(kind, find_recipe(arguments.config), arguments.overrides)
+
+
+def parse_arguments(
+    script: Path, argv: Sequence[str] | None = None, default: str = ""
+) -> argparse.Namespace:
+    """Return the arguments of a training script: config, overrides, dry_run, random_weights.
+
+    Args:
+        script: The script's path.
+        argv: Arguments; default those of the process.
+        default: Name of the recipe without ``--config``; default the script's name.
+    """
     launch = f"accelerate launch train/{script.name}"
     parser = argparse.ArgumentParser(
         prog=launch,
         description=f"Train with a recipe. Example: {launch} "
-        "--config embedded/demo optim.lr=1e-4 run.output=runs/try",
+        "--config embedded/demo optim.lr=1e-4 run.output=runs/try. Try it out first: "
+        f"{launch} --dry-run 2",
     )
     parser.add_argument(
         "--config",
@@ -55,9 +78,16 @@ def load_recipe(
         help="a file, or the name of a recipe that came with custos (custos recipe list); "
         "default %(default)s",
     )
+    parser.add_argument("--dry-run", metavar="N", type=_positive, help=DRY_RUN_HELP)
+    parser.add_argument("--random-weights", action="store_true", help=RANDOM_WEIGHTS_HELP)
     parser.add_argument("overrides", nargs="*", metavar="key.path=value")
-    arguments = parser.parse_args(argv)
-    return parse_recipe(kind, find_recipe(arguments.config), arguments.overrides)
+    return parser.parse_intermixed_args(argv)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give the number of steps, 1 or more")
+    return int(text)
 
 
 def launch_command(script: Path, argv: Sequence[str] | None) -> str:

@@ -177,11 +177,19 @@ class TrainingRun:
         if isinstance(recipe, Recipe):
             with_shape_of_init(recipe)
 
-    def start(self, processes: int | None, config_file: Path | None) -> None:
-        """Train; the process ends with an error line and status 1 if that fails."""
+    def start(
+        self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
+    ) -> None:
+        """Train; the process ends with an error line and status 1 if that fails.
+
+        Args:
+            processes: Number of processes; default one for each GPU, or one.
+            config_file: Settings of ``accelerate config``.
+            options: Further options of the training script.
+        """
         run_script(
             self.script,
-            ["--config", str(self.recipe), *self.overrides],
+            ["--config", str(self.recipe), *options, *self.overrides],
             self.output,
             command=self.command,
             grade_command=self.grade_command,

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
+from train.dry_run.parts import PARTS
 from train.vision.pictures import FACTS, Picture, Shift, by_size, tokens_at
 from train.vision.tower import EqualPictures
 
@@ -152,6 +153,7 @@ class WarmupModel(nn.Module):
         )
 
     @torch.inference_mode()
+    @PARTS.measured("validation")
     def measure(self, held_out: Sequence[Picture]) -> dict[str, Any]:
         """Return the shares of facts, caption tokens and whole captions that are right.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from judging.errors import FieldError
+from train.dry_run.parts import PARTS
 from train.loop.accelerator import uses_autocast
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.learning_rate import learning_rate
@@ -91,6 +92,7 @@ class WarmupTrainer:
                     )
         return history
 
+    @PARTS.measured("step")
     def train_step(self, step: int) -> Tensor:
         """Make one optimizer step and return its loss."""
         rng = random.Random(f"{self.run.seed}/{step}")

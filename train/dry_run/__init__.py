@@ -1,0 +1,1 @@
+"""A short rehearsal of a run: a few real steps, and everything that follows training."""
