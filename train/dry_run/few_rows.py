@@ -21,8 +21,9 @@ CRITIQUE_TOKENS = 16
 def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     """Write the first rows of each split to a folder and return the keys that name them.
 
-    Training rows are those of the first steps in file order. The splits that are graded have two
-    micro-batches, at most :data:`MOST_HELD_OUT` rows, with as many labels as there are.
+    There are as many training rows as the steps take. The other splits have two micro-batches, at
+    most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
+    need them: so a split has at least one row of each.
 
     Args:
         recipe: Recipe of the run.
@@ -35,8 +36,8 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     splits = read_splits(recipe.data)
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.micro_batch_size)
     rows: dict[str, Sequence[LabelledExample] | None] = {
-        "train": list(islice(splits.train, steps * recipe.optim.batch_size)),
-        "val": list(islice(splits.val, held_out)),
+        "train": of_every_label(splits.train, steps * recipe.optim.batch_size),
+        "val": of_every_label(splits.val, held_out),
         "cal": splits.cal and of_every_label(splits.cal, held_out),
         "test": splits.test and of_every_label(splits.test, held_out),
     }
@@ -52,12 +53,15 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
 
 
 def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[LabelledExample]:
-    """Return so many examples, the first of each label before the second of any."""
+    """Return so many examples, or one of each label if there are more labels.
+
+    The first example of each label comes before the second of any.
+    """
     by_label: dict[str, list[LabelledExample]] = {}
     for example in examples:
         by_label.setdefault(example.label, []).append(example)
     in_turn = chain.from_iterable(zip_longest(*by_label.values()))
-    return list(islice((example for example in in_turn if example), count))
+    return list(islice((example for example in in_turn if example), max(count, len(by_label))))
 
 
 def _short(example: LabelledExample) -> LabelledExample:

@@ -125,3 +125,4 @@ def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:
     assert [row.label for row in rows[:6]].count("Correct") == 2
     assert [row.label for row in of_every_label(rows, 4)] == ["Correct", "Wrong"] * 2
     assert len(of_every_label(rows[:3], 16)) == 3
+    assert [row.label for row in of_every_label(rows, 1)] == ["Correct", "Wrong"]
