@@ -21,11 +21,12 @@ HubFolders = Callable[[str], str]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests to ``-m slow``."""
+    """Leave slow tests to ``-m slow``, and those for a GPU to ``-m cuda``."""
     if not config.option.markexpr:
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+        marks = ("slow", "cuda")
+        others = [item for item in items if any(map(item.get_closest_marker, marks))]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
 
 
 @pytest.fixture(scope="session")
