@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from cli.shared.output_folders import in_known_folder
-from evaluation.compare import MIN_COMMON, compare_evaluations, render_comparison
-from judging.records import write_json
+from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
+from judging.files.records import write_json
 
 
 def compare(

@@ -11,7 +11,7 @@ import typer
 from cli.shared.bad_rows import show_dropped
 from cli.shared.command_line import command_line
 from cli.shared.judges import load_judge
-from cli.shared.mapping_options import (
+from cli.shared.options.mapping import (
     TABLE_FORMATS,
     AllowDropped,
     Labels,
@@ -23,8 +23,8 @@ from cli.shared.mapping_options import (
     Variant,
     table_mapping,
 )
+from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
-from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from data_prep.tables import dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures

@@ -10,7 +10,7 @@ import typer
 
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_grader
-from cli.shared.mapping_options import (
+from cli.shared.options.mapping import (
     TABLE_FORMATS,
     Labels,
     Map,
@@ -21,11 +21,11 @@ from cli.shared.mapping_options import (
     Variant,
     table_mapping,
 )
+from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests, source_digest
-from cli.shared.server_options import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
-from cli.shared.verdict_files import check_verdict_files, write_verdicts
-from cli.shared.verdict_summary import Summary, end_with
+from cli.shared.verdicts.files import check_verdict_files, write_verdicts
+from cli.shared.verdicts.summary import Summary, end_with
 from clients.kept_verdicts import partial_file
 from clients.kept_work import locked
 from judging import CustosError

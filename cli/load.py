@@ -11,7 +11,7 @@ import typer
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
-from judging.records import write_json
+from judging.files.records import write_json
 
 
 def load(

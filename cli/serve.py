@@ -13,8 +13,8 @@ import typer
 
 from cli.shared.command_line import read_assignments
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
+from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
-from cli.shared.server_options import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from judging import Judge
 from judging.judge import KNOWS_NOTHING
 

@@ -11,7 +11,7 @@ import typer
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
-from cli.shared.mapping_options import (
+from cli.shared.options.mapping import (
     TABLE_FORMATS,
     AllowDropped,
     Labels,

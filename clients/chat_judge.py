@@ -14,7 +14,7 @@ from judging.fingerprint import digest
 from judging.messages import Message
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
-from judging.verdicts import disagreement, ruled_verdict
+from judging.verdicts.build import disagreement, ruled_verdict
 
 GREEDY = Decoding(temperature=0.0)
 """The graders of the published benchmarks use temperature 0."""

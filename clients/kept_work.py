@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError
-from judging.records import write_json, write_records
+from judging.files.records import write_json, write_records
 
 Origin = tuple[int | str, str]
 """Row number or id of the item that a line is a result of, and the line's key."""

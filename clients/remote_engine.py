@@ -25,9 +25,9 @@ from clients.connection import ModelServer, RequestRefused, ServerConnection, Se
 from clients.messages import encode_message
 from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
+from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest
 from judging.messages import Message
-from judging.pictures import PixelLimits, megapixels
 from judging.scoring.engine import GeneratedText, LabelLogprobs, Sampling, TextBatch
 
 if TYPE_CHECKING:

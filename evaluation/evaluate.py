@@ -13,7 +13,7 @@ from evaluation.unscored import check_scored
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
-from judging.verdicts import before_calibration
+from judging.verdicts.build import before_calibration
 
 
 def evaluate_judge(

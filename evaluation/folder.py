@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaluation.outcomes import check_aligned
 from judging.errors import CustosError
-from judging.records import read_records, write_records
+from judging.files.records import read_records, write_records
 from judging.types import LabelledExample, Verdict
 
 EXAMPLES = "examples.jsonl"

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
-from judging.calibration import calibration_key
 from judging.errors import CustosError, FieldError
 from judging.judge import WINDOW, Judge
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict
+from judging.verdicts.calibration import calibration_key
 
 
 class Familiarity(IntEnum):

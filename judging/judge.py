@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judging.calibration import CalibrationSet, calibration_key
 from judging.card import (
     JudgeCard,
     instruction_hash,
@@ -15,12 +14,11 @@ from judging.card import (
     run_folder,
 )
 from judging.errors import CustosError
+from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.judge_names import check_name
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
-from judging.pictures import PixelLimits, megapixels
-from judging.probabilities import log_probabilities
 from judging.resolve import RequestT, resolve
 from judging.scoring.ask_model import (
     OrderedPrompt,
@@ -33,7 +31,9 @@ from judging.scoring.engine import Engine, Sampling
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
-from judging.verdicts import make_verdict, merge_passes, ruled_verdict
+from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
+from judging.verdicts.calibration import CalibrationSet, calibration_key
+from judging.verdicts.probabilities import log_probabilities
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -24,8 +24,8 @@ from rich.console import Console
 from safetensors.torch import save_file
 
 from judging.errors import CustosError
+from judging.files.records import write_json
 from judging.models.backbones import load_backbone
-from judging.records import write_json
 from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
 from train.setup.command_line import command_line, load_recipe

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
-from judging.records import ROW_SUFFIXES, atomic_write, read_rows, write_json
+from judging.files.records import ROW_SUFFIXES, atomic_write, read_rows, write_json
 from judging.types import parse_record
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import coverage, store_verdicts, stored_verdicts, values
 from benchmarks.hieval.published import PUBLISHED, TIME_AND_COST
-from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
+from evaluation.comparisons.baselines import exact_match, relaxed_accuracy, rule_verdicts
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.measure import error_types, measure, measure_error_types

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.benchmark_options import JsonOut, Name
+from cli.shared.options.benchmark import JsonOut, Name
 from cli.shared.tables import wide_console
-from judging.records import write_json
+from judging.files.records import write_json
 
 
 def compare(

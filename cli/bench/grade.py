@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.shared.bad_rows import fail_without_verdict, show_problems
-from cli.shared.benchmark_options import Name
 from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
-from cli.shared.output_folders import in_known_folder
-from cli.shared.server_options import (
+from cli.shared.options.benchmark import Name
+from cli.shared.options.server import (
     ChatModel,
     CompletionPrice,
     Concurrency,
@@ -24,10 +23,11 @@ from cli.shared.server_options import (
     PromptPrice,
     prices,
 )
+from cli.shared.output_folders import in_known_folder
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from clients.kept_work import KeptFile, locked
 from judging import CustosError, Judge
-from judging.records import write_json
+from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.grading import ResponsesToGrade

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.benchmark_options import JsonOut
+from cli.shared.options.benchmark import JsonOut
 from cli.shared.tables import interval_table, wide_console
-from judging.records import write_json
+from judging.files.records import write_json
 
 
 def lal(

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.shared.bad_rows import show_problems, write_problems
-from cli.shared.benchmark_options import Items, Name
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
-from cli.shared.progress import counting_bar, job_bar, spent_text
-from cli.shared.server_options import (
+from cli.shared.options.benchmark import Items, Name
+from cli.shared.options.server import (
     ChatModel,
     CompletionPrice,
     Concurrency,
@@ -25,8 +23,10 @@ from cli.shared.server_options import (
     api_key,
     prices,
 )
+from cli.shared.output_folders import in_known_folder
+from cli.shared.progress import counting_bar, job_bar, spent_text
 from judging.errors import CustosError
-from judging.records import write_json
+from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.benchmark_options import JsonOut, Name
+from cli.shared.options.benchmark import JsonOut, Name
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import interval_table, wide_console
 from judging import CustosError
-from judging.records import atomic_write, write_json
+from judging.files.records import atomic_write, write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark

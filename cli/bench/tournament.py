@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.shared.bad_rows import fail_without_verdict, show_problems
-from cli.shared.benchmark_options import Items, JsonOut
 from cli.shared.command_line import read_assignments
 from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
+from cli.shared.options.benchmark import Items, JsonOut
+from cli.shared.options.server import ChatModel, Concurrency, Deadline, KeyEnv
 from cli.shared.output_folders import in_known_folder
-from cli.shared.server_options import ChatModel, Concurrency, Deadline, KeyEnv
 from clients.kept_verdicts import partial_file
 from clients.kept_work import locked
 from judging import CustosError, Verdict
-from judging.records import read_records, write_json, write_records
+from judging.files.records import read_records, write_json, write_records
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark

@@ -10,10 +10,8 @@ from rich.console import Console
 
 from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
-from cli.shared.mapping_options import AllowDropped
-from cli.shared.output_folders import in_known_folder
-from cli.shared.progress import job_bar
-from cli.shared.server_options import (
+from cli.shared.options.mapping import AllowDropped
+from cli.shared.options.server import (
     CompletionPrice,
     Concurrency,
     Deadline,
@@ -25,6 +23,8 @@ from cli.shared.server_options import (
     api_key,
     prices,
 )
+from cli.shared.output_folders import in_known_folder
+from cli.shared.progress import job_bar
 from cli.shared.tables import count_table
 from judging.errors import CustosError
 

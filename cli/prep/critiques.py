@@ -10,9 +10,7 @@ import typer
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
-from cli.shared.progress import job_bar
-from cli.shared.server_options import (
+from cli.shared.options.server import (
     CompletionPrice,
     Concurrency,
     Deadline,
@@ -24,6 +22,8 @@ from cli.shared.server_options import (
     api_key,
     prices,
 )
+from cli.shared.output_folders import in_known_folder
+from cli.shared.progress import job_bar
 from data_prep.sources.generic import load_generic
 from data_prep.sources.judgement_text import PAIR_TASK
 from data_prep.splits.manifest import describe_file

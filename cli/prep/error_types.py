@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.bad_rows import check_skipped
-from cli.shared.mapping_options import AllowDropped
+from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.shared.mapping_options import AllowDropped
+from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,

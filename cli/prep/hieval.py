@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.command_line import read_assignments
-from cli.shared.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
-from cli.shared.mapping_options import AllowDropped
+from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
+from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,
@@ -23,7 +23,7 @@ from cli.shared.splits import (
 from data_prep.sources.hieval import Columns, load_hieval
 from data_prep.sources.hub import HubOptions, is_hub_id, split_files
 from data_prep.splits.manifest import describe_file
-from judging.records import ROW_SUFFIXES
+from judging.files.records import ROW_SUFFIXES
 from judging.types import parse_record
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from cli.shared.bad_rows import show_dropped
-from cli.shared.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
-from cli.shared.mapping_options import (
+from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
+from cli.shared.options.mapping import (
     TABLE_FORMATS,
     AllowDropped,
     Labels,

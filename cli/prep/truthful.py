@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.mapping_options import AllowDropped
+from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
     Cal,
     Out,

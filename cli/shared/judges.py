@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.shared.server_options import api_key
+from cli.shared.options.server import api_key
 from judging import CustosError, Judge
 from judging.card import shipped_judges
 

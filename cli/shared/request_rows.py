@@ -9,9 +9,9 @@ from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
 from judging import CustosError, JudgeRequest, Verdict
-from judging.csv_rows import row_location
+from judging.files.csv_rows import row_location
+from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
-from judging.pictures import check_pictures
 from judging.tasks import get_task
 
 

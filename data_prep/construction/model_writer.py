@@ -21,8 +21,8 @@ from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
 from data_prep.errors import UnusableText
 from data_prep.splits.manifest import write_with_manifest
+from judging.files.records import atomic_write
 from judging.fingerprint import file_sha256
-from judging.records import atomic_write
 
 ANSWERS, REJECTS = "answers.jsonl", "rejects.jsonl"
 

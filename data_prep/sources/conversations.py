@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from data_prep.sources.images import image_names
 from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement, write_judgement
 from judging.errors import CustosError, FieldError
-from judging.records import read_rows
+from judging.files.records import read_rows
 from judging.tasks import get_task
 from judging.types import LabelledExample, parse_record
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, StrictBool, ValidationInfo, field_validator
 
 from data_prep.splits.near_duplicates import question_key
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 
 ANSWERERS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")

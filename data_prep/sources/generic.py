@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 
 

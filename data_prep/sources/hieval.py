@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from data_prep.sources.images import image_names
-from judging.csv_rows import row_location
 from judging.errors import CustosError, FieldError
-from judging.records import ROW_SUFFIXES, read_rows
+from judging.files.csv_rows import row_location
+from judging.files.records import ROW_SUFFIXES, read_rows
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, parse_record

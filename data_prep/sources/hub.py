@@ -11,8 +11,8 @@ from typing import Any
 
 from data_prep.splits.manifest import MANIFEST_NAME
 from judging.errors import CustosError
-from judging.hub import ask_hub
-from judging.records import ROW_SUFFIXES
+from judging.files.records import ROW_SUFFIXES
+from judging.models.hub import ask_hub
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
-from judging.records import absolute_name
+from judging.files.records import absolute_name
 
 HASH_CHARS = 16
 """Hex digits of the SHA-256 of its content that an image is named by."""

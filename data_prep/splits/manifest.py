@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.splits.splits import SPLITS, HeldOut
+from judging.files.records import write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
 from judging.questions import normalise_question
-from judging.records import write_json, write_records
 from judging.types import LabelledExample, Split
 
 MANIFEST_NAME = "manifest.json"

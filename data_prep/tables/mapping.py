@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError
-from judging.near_files import nearest_file
+from judging.files.near_files import nearest_file
 from judging.tasks import task_names
 from judging.types import ReferenceMode, parse_record
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from judging.csv_rows import row_location
 from judging.errors import errors_at
-from judging.pictures import check_pictures
+from judging.files.csv_rows import row_location
+from judging.files.pictures import check_pictures
 from judging.types import JudgeRequest
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
-from judging.csv_rows import DELIMITERS, csv_columns, row_location
 from judging.errors import CustosError
-from judging.records import ROW_SUFFIXES, read_rows
+from judging.files.csv_rows import DELIMITERS, csv_columns, row_location
+from judging.files.records import ROW_SUFFIXES, read_rows
 
 _HUB_NAME = re.compile(
     r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?:(?P<config>.+)/)?(?P<split>[^/]+))?"

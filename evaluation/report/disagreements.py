@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.comparisons.second_annotator import side_of_judge
 from evaluation.outcomes import check_aligned, full_label
-from evaluation.second_annotator import side_of_judge
-from judging.spreadsheets import write_spreadsheet
+from judging.files.spreadsheets import write_spreadsheet
 from judging.types import LabelledExample, Verdict
 
 FILE = "disagreements.csv"

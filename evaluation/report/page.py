@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from evaluation.report.markdown import TEMPLATES, number, p_value, with_interval
 from judging.errors import CustosError
-from judging.pictures import read_image
+from judging.files.pictures import read_image
 
 if TYPE_CHECKING:
     from jinja2 import Environment

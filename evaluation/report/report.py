@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.baselines import RULES, majority_verdicts, rule_verdicts
 from evaluation.cautions import cautions
+from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
+from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, mcnemar_p
@@ -24,10 +25,9 @@ from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
 from evaluation.ranking.agreement import rank_answerers
 from evaluation.report.markdown import render_markdown
-from evaluation.second_annotator import compare_annotators
 from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
-from judging.records import atomic_write, write_json
+from judging.files.records import atomic_write, write_json
 from judging.types import LabelledExample, Verdict
 
 PACKAGES = ("custos", "numpy", "scipy", "torch", "transformers", "peft")

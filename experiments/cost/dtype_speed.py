@@ -21,9 +21,9 @@ from rich.console import Console
 
 from evaluation.intervals import wilson_interval
 from judging.errors import CustosError
+from judging.files.records import read_records, write_json
 from judging.judge import Judge
 from judging.models.backbones import Dtype
-from judging.records import read_records, write_json
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.types import JudgeRequest, LabelledExample, Verdict

@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 
 from experiments.cost.step_variants import FLOOR, compare_steps
-from judging.records import write_json
+from judging.files.records import write_json
 
 VOCABULARY, STEPS = 151_936, 3
 VARIANTS = (FLOOR, "chunked", "supervised", "full")

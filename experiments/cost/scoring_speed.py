@@ -21,9 +21,9 @@ from typing import Any
 
 from rich.console import Console
 
+from judging.files.records import read_records, write_json
 from judging.judge import Judge
 from judging.models.backbones import load_backbone
-from judging.records import read_records, write_json
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict

@@ -18,7 +18,7 @@ from evaluation.ranking.agreement import kendall_tau_b
 from evaluation.ranking.bradley_terry import RATING_SCALE, bradley_terry
 from evaluation.ranking.elo import elo_table
 from evaluation.ranking.match_results import MatchResults
-from judging.records import write_json
+from judging.files.records import write_json
 
 MODELS, MATCHES, RESAMPLES = 20, 100_000, 1_000
 TIE_SHARE = 0.15

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from experiments.cost.step_variants import FLOOR, compare_steps
-from judging.records import write_json
+from judging.files.records import write_json
 from judging.scoring.label_tree import LabelTree
 from judging.tasks import get_task
 

@@ -28,9 +28,9 @@ from evaluation.outcomes import Outcomes, gather
 from evaluation.report.markdown import table as markdown_table
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError
+from judging.files.records import atomic_write, read_records, write_json, write_records
 from judging.fingerprint import digest
 from judging.judge import Judge
-from judging.records import atomic_write, read_records, write_json, write_records
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED
 from judging.types import LabelledExample, Verdict
 

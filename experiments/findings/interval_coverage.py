@@ -31,7 +31,7 @@ from rich.table import Table
 
 from evaluation.correction.intervals import Cells, Rates, labels_alone, plug_in, ppi_plus_plus
 from evaluation.intervals import Floats
-from judging.records import write_json
+from judging.files.records import write_json
 
 ITEMS = 2000
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)

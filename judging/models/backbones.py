@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, FieldError
+from judging.files.pictures import PictureSize, PixelLimits
 from judging.fingerprint import digest, file_sha256
 from judging.models.checkpoints import (
     CONFIG,
@@ -21,7 +22,6 @@ from judging.models.checkpoints import (
 )
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
 from judging.models.hub import snapshot_folder
-from judging.pictures import PictureSize, PixelLimits
 
 if TYPE_CHECKING:
     import torch

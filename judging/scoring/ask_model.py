@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from judging.errors import CustosError
-from judging.probabilities import best_label, normalise
 from judging.scoring.engine import (
     Engine,
     GeneratedText,
@@ -22,6 +21,7 @@ from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
 from judging.tasks.base import CritiqueFormat
 from judging.types import JudgeRequest, Pass
+from judging.verdicts.probabilities import best_label, normalise
 
 if TYPE_CHECKING:
     from judging.scoring.label_tree import LabelTree

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
+from judging.files.pictures import PictureSize, picture_size, read_image
 from judging.messages import Message
-from judging.pictures import PictureSize, picture_size, read_image
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest

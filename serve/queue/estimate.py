@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from judging import Judge, JudgeRequest
 from judging.errors import FieldError
-from judging.pictures import picture_size
+from judging.files.pictures import picture_size
 
 BYTES_PER_TOKEN = 4
 """In English text, about."""

@@ -14,9 +14,9 @@ import pytest
 from clients.connection import ServerRefusal
 from clients.remote_judge import remote_judge, remote_source
 from judging import CustosError, Judge, Verdict
-from judging.calibration import Calibration, CalibrationSet
 from judging.models.backbones import Backbone, load_backbone
 from judging.tasks import get_task
+from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import SHORT, pair, server
 from tests.clients.vllm_replies import VllmReplies

@@ -1,6 +1,6 @@
 import pytest
 
-from evaluation.compare import compare_evaluations
+from evaluation.comparisons.compare import compare_evaluations
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.folder import save_evaluation
 from evaluation.report.report import build_report

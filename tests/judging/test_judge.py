@@ -15,7 +15,6 @@ import torch
 from transformers import Qwen2_5_VLForConditionalGeneration
 
 from judging import judge as judge_module
-from judging.calibration import Calibration, CalibrationSet
 from judging.card import JudgeCard, read_card
 from judging.errors import CustosError
 from judging.judge import Judge
@@ -26,7 +25,8 @@ from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batc
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest, Verdict
-from judging.verdicts import before_calibration
+from judging.verdicts.build import before_calibration
+from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 

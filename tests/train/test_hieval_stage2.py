@@ -18,9 +18,9 @@ from safetensors.torch import load_file
 from judging import Judge
 from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
+from judging.files.records import write_json
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.records import write_json
 from tests.train.made_up import analysed, examples, write_split
 from train import hieval_stage2
 from train.setup.recipe import parse_recipe

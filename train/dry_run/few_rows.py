@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
-from judging.records import write_records
+from judging.files.records import write_records
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.setup.data import read_splits

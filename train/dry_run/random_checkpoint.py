@@ -20,11 +20,11 @@ from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 
 from judging.errors import CustosError
+from judging.files.records import write_json
 from judging.fingerprint import digest, file_sha256
 from judging.models.backbones import RANDOM_WEIGHTS, empty_model
 from judging.models.checkpoints import INDEX
 from judging.models.embedded import CHAT_TEMPLATE, cache_folder, embedded_folder
-from judging.records import write_json
 from train.plan.row_sizes import PUBLISHED_LIMITS
 from train.plan.run_plan import backbone_config
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from judging.calibration import Calibration, CalibrationSet, calibration_key
-from judging.calibration_fit import (
+from judging.errors import CustosError
+from judging.files.records import write_json
+from judging.judge import CALIBRATION_FILE, Judge
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
+from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
     fit_score_calibration,
     fit_type_calibration,
 )
-from judging.errors import CustosError
-from judging.judge import CALIBRATION_FILE, Judge
-from judging.records import write_json
-from judging.tasks import get_task
-from judging.types import LabelledExample
 from train.dry_run.parts import PARTS
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from data_prep.splits.overlap import Overlap
+from evaluation.comparisons.paired import paired_accuracies
 from evaluation.correction.intervals import labels_alone
 from evaluation.intervals import Z_95, number_clusters, wilson_interval
 from evaluation.outcomes import full_label
-from evaluation.paired import paired_accuracies
 from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
 from train.loop.trainer import Progress, selection_key
@@ -140,8 +140,8 @@ def against_start(
     """Compare the finished judge with its start on test rows; a row without a label is not right.
 
     Returns:
-        The figures of :func:`~evaluation.paired.paired_accuracies`, with ``split``, ``start`` and
-        ``chosen_on``, whether the rows also chose the step.
+        The figures of :func:`~evaluation.comparisons.paired.paired_accuracies`, with ``split``,
+        ``start`` and ``chosen_on``, whether the rows also chose the step.
     """
     right, before = (
         [full_label(verdict) == full_label(row) for row, verdict in zip(examples, of, strict=True)]

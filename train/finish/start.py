@@ -16,13 +16,13 @@ from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 
 from evaluation.evaluate import grade_examples
-from judging.calibration import CalibrationSet
 from judging.card import JudgeCard
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.models.adapters import ADAPTER_FILE
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
+from judging.verdicts.calibration import CalibrationSet
 from train.dry_run.parts import PARTS
 from train.loop.trainer import Trainer
 

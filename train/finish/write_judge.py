@@ -13,12 +13,12 @@ from safetensors.torch import load_file, save_file
 
 from evaluation.report.plots import draw_learning_curve
 from judging.card import CARD_FILE, JudgeCard
+from judging.files.records import atomic_write, write_json
 from judging.fingerprint import package_versions
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
-from judging.records import atomic_write, write_json
 from judging.types import Mode
 from train.dry_run.parts import PARTS
 from train.loop.batches import EncodedSplits, Rows

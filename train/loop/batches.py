@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 from judging.errors import errors_at
-from judging.pictures import megapixels
+from judging.files.pictures import megapixels
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task

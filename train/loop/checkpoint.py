@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from judging.errors import CustosError, FieldError
+from judging.files.records import whole_folder
 from judging.models.adapters import save_adapter
-from judging.records import whole_folder
 
 KEEP = 2
 """Newest checkpoints that stay."""

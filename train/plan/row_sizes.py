@@ -12,7 +12,7 @@ from typing import Any
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
 from judging.errors import FieldError, errors_at
-from judging.pictures import PictureSize, PixelLimits, picture_size
+from judging.files.pictures import PictureSize, PixelLimits, picture_size
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.tables.mapping import TableMapping, read_mapping
-from judging.csv_rows import DELIMITERS
 from judging.errors import CustosError
+from judging.files.csv_rows import DELIMITERS
 from judging.tasks import get_task, task_names
 from judging.types import Split, parse_record
 from train.setup.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from judging.errors import CustosError, FieldError
-from judging.records import read_records
+from judging.files.records import read_records
 
 SUBPLOT_SHARES: Mapping[int, Fraction] = {1: Fraction(3, 5), 2: Fraction(2, 5)}
 """Charts with one and with two subplots, 3:2 (paper appendix A.1)."""

@@ -22,7 +22,7 @@ from data_prep.construction.charthal.recipes import (
 )
 from data_prep.construction.model_writer import ModelWriter, Request
 from judging.errors import FieldError
-from judging.records import read_records
+from judging.files.records import read_records
 
 QUESTIONS = "questions.jsonl"
 

@@ -10,7 +10,7 @@ from typing import Any
 from data_prep.construction.charthal.questions import Question
 from data_prep.construction.charthal.sheets import Check
 from judging.errors import CustosError
-from judging.records import write_json
+from judging.files.records import write_json
 
 BENCHMARK, DISAGREEMENTS = "charthal.json", "disagreements.json"
 

@@ -11,8 +11,8 @@ from typing import Any
 from data_prep.splits.manifest import write_with_manifest
 from data_prep.synthetic.charts.generate import ChartRow
 from data_prep.synthetic.pictures import save_picture
+from judging.files.records import write_records
 from judging.fingerprint import file_sha256
-from judging.records import write_records
 from judging.types import LabelledExample
 
 

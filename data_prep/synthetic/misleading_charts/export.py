@@ -12,8 +12,8 @@ from data_prep.splits.manifest import write_with_manifest
 from data_prep.synthetic.misleading_charts.drawing import render
 from data_prep.synthetic.misleading_charts.generate import ChartPair
 from data_prep.synthetic.pictures import IMAGE_FOLDER
+from judging.files.records import atomic_write
 from judging.fingerprint import file_sha256
-from judging.records import atomic_write
 
 ITEMS = "items.jsonl"
 

@@ -175,8 +175,8 @@ def test_a_local_backbone_answers_as_the_library_does(
     import torch
 
     from benchmarks.framework.responses import ask_backbone
+    from judging.files.pictures import read_image
     from judging.models.backbones import load_backbone
-    from judging.pictures import read_image
 
     items = charthal(tmp_path, 2)
     rows = get_benchmark("charthal").load(str(items))

@@ -15,8 +15,8 @@ from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.responses import build_questions
 from benchmarks.truthfulvqa.option_logits import option_logits
 from cli.main import app
+from judging.files.pictures import read_image
 from judging.models.backbones import load_backbone
-from judging.pictures import read_image
 from tests.conftest import Folders
 from tests.tiny import save_picture
 

@@ -9,7 +9,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from cli.prep.app import app
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 
 SPLITS = ("train", "val", "cal", "test")

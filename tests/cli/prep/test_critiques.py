@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 from tests.clients.fake_server import FakeServer, Say, completion
 

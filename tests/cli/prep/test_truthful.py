@@ -9,7 +9,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 
 GOOD = "<critique>A is right.</critique><label>A</label><confidence>.83</confidence>"

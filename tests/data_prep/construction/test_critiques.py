@@ -16,7 +16,7 @@ from data_prep.construction.critiques import critique_item, write_critiques
 from data_prep.construction.model_writer import ModelWriter
 from data_prep.sources.conversations import load_conversations
 from data_prep.truthfulness_tags import MEANINGS
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.clients.fake_server import FakeServer, Say, Seen, completion

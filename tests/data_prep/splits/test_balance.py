@@ -16,7 +16,7 @@ from cli.main import app
 from data_prep.splits.balance import balanced_sample, class_of, hard_and_new_test, item_of
 from data_prep.splits.splits import SPLITS, HeldOut, split_beside_test
 from judging.errors import CustosError
-from judging.records import read_records, write_records
+from judging.files.records import read_records, write_records
 from judging.types import LabelledExample
 
 TYPES = ("Reasoning Error", "Overthinking", "Other")

@@ -9,7 +9,7 @@ import pytest
 from data_prep.splits.manifest import describe_file, write_prepared
 from data_prep.splits.splits import HeldOut, Splits
 from judging.errors import CustosError
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 from tests.data_prep.examples import example
 

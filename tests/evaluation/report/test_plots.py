@@ -35,8 +35,8 @@ def test_ranking_without_intervals(tmp_path: Path) -> None:
 
 def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
     code = (
-        "import sys, evaluation.report.report, evaluation.compare, evaluation.report.plots;"
-        "import evaluation.folder;"
+        "import sys, evaluation.report.report, evaluation.report.plots, evaluation.folder;"
+        "import evaluation.comparisons.compare;"
         "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

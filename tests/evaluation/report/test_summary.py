@@ -3,8 +3,8 @@ import pytest
 from evaluation.report.disagreements import find_disagreements
 from evaluation.report.report import build_report
 from evaluation.report.summary import WIDTH, summary_lines
+from tests.evaluation.comparisons.test_second_annotator import with_second
 from tests.evaluation.made_up import evaluation, typed_records
-from tests.evaluation.test_second_annotator import with_second
 
 
 @pytest.mark.parametrize("make", [evaluation, typed_records, with_second])

@@ -8,7 +8,7 @@ import pytest
 from experiments.cost.dtype_speed import main
 from judging import Judge
 from judging.errors import CustosError
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 from tests.conftest import Folders
 

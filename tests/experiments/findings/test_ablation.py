@@ -24,7 +24,7 @@ from experiments.findings.ablation import (
     run_cells,
 )
 from judging import CustosError, Judge, LabelledExample
-from judging.records import read_records
+from judging.files.records import read_records
 from tests.train.made_up import analysed, examples, write_split
 
 

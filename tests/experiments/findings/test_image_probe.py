@@ -14,8 +14,8 @@ from experiments.findings import image_probe
 from experiments.findings.image_probe import probe, render, shuffled_pictures
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.errors import CustosError
-from judging.pictures import read_image
-from judging.records import write_records
+from judging.files.pictures import read_image
+from judging.files.records import write_records
 from tests.serve.made_up import FakeJudge
 from tests.tiny import save_picture
 

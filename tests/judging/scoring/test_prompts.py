@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from judging.errors import CustosError
+from judging.files.pictures import read_image
 from judging.judge import Judge
 from judging.models.backbones import Backbone
-from judging.pictures import read_image
 from judging.scoring.prompts import CUT_MARK, EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine

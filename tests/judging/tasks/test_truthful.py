@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judging.calibration import Calibration, CalibrationSet, calibration_key
 from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
@@ -15,7 +14,8 @@ from judging.scoring.ask_model import confidence_in
 from judging.scoring.engine import Sampling
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
-from judging.verdicts import before_calibration, merge_passes
+from judging.verdicts.build import before_calibration, merge_passes
+from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from data_prep.splits.splits import HeldOut
 from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
 from data_prep.synthetic.preference_pairs.generate import generate_pairs
-from judging.records import read_records
+from judging.files.records import read_records
 from judging.types import LabelledExample
 
 

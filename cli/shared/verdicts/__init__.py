@@ -1,0 +1,1 @@
+"""What the verbs that grade write: files, tables, a summary."""

@@ -1,0 +1,81 @@
+"""Files of verdicts: whole ones as JSONL, or the main fields beside the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from cli.shared.verdicts.tables import TABLE_SUFFIXES, GradedRow, GradedTable, write_table
+from clients.kept_verdicts import KeptVerdict
+from clients.kept_work import KeptFile
+from data_prep.tables.source import open_table
+from judging import CustosError
+from judging.files.records import write_records
+
+OUT_SUFFIXES = (".jsonl", *TABLE_SUFFIXES)
+
+
+def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
+    """Check the names of the files before anything is read.
+
+    Args:
+        source: File of ``--in``.
+        out: File of ``--out``.
+        table: File of ``--csv``.
+
+    Raises:
+        CustosError: If one is a pipe, cannot be written by its ending, or is another one of them.
+    """
+    for option, path in (("--in", source), ("--out", out)):
+        if str(path) in ("-", "/dev/stdin", "/dev/stdout"):
+            raise CustosError(
+                f"{option} '{path}': name a file; a run that is stopped goes on from its files, "
+                "so pipes are not used"
+            )
+    for option, output, suffixes, others in (
+        ("--out", out, OUT_SUFFIXES, [source]),
+        ("--csv", table, TABLE_SUFFIXES, [source, out]),
+    ):
+        if output is None:
+            continue
+        if output.suffix not in suffixes:
+            expected = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+            raise CustosError(f"{option} '{output}': expected a file ending in {expected}")
+        if output.resolve() in {other.resolve() for other in others}:
+            raise CustosError(f"{option} '{output}': that is another file of this command")
+
+
+def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None:
+    """Write verdicts to a file that appears only when it is complete.
+
+    Args:
+        out: JSONL file of whole verdicts, or a table (see ``verdict_tables``).
+        source: Table that was graded.
+        kept: One verdict for each of its rows.
+
+    Raises:
+        CustosError: If the rows of the source are not those of the verdicts any more.
+        OSError: If the file cannot be written; it names the file.
+    """
+    try:
+        if out.suffix == ".jsonl":
+            verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
+            write_records(out, verdicts)
+        else:
+            write_table(out, GradedTable.of_source(source, _graded_rows(source, kept)))
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(out)) from None  # such as a full disk
+
+
+def _graded_rows(source: Path, kept: KeptFile[KeptVerdict]) -> Callable[[], Iterable[GradedRow]]:
+    def rows() -> Iterator[GradedRow]:
+        lines = kept.lines()
+        for number, row in open_table(source).rows():
+            line = next(lines, None)
+            if line is None or line.row != number:
+                raise CustosError(f"{source}: the rows have changed while they were graded")
+            yield (row if isinstance(row, dict) else {}), line.verdict
+
+    return rows

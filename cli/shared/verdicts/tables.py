@@ -1,0 +1,188 @@
+"""Tables of verdicts: the columns of the user's table, and the verdict on every row beside them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data_prep.tables.source import open_table
+from judging import Verdict
+from judging.files.csv_rows import csv_columns, csv_delimiter
+from judging.files.spreadsheets import write_spreadsheet
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+VERDICT_COLUMNS = (
+    *("status", "label", "error_type", "confidence", "score", "needs_review", "critique"),
+    *("message", "judge_name", "rubric", "judge"),
+    *("stated_confidence", "label_mass", "posterior", "truncated_input"),
+)
+"""Fields of a verdict that are columns; the whole verdict is in JSONL files."""
+_NUMBERS = ("confidence", "score", "stated_confidence", "label_mass")
+_FLAGS = ("needs_review", "truncated_input")
+_PROBABILITY = "p_"
+_PREFIX = "custos_"
+_INT64 = 2**63
+ROWS_AT_ONCE = 10_000
+
+GradedRow = tuple[Mapping[str, Any], Verdict]
+"""Cells of a row of the user's table, and the verdict on it."""
+
+
+@dataclass(frozen=True)
+class GradedTable:
+    """A user's table with verdicts, as it will be written."""
+
+    theirs: tuple[str, ...]
+    """Names of the user's columns, in their order."""
+    kinds: Mapping[str, frozenset[type]]
+    """Types of the cells in each of them."""
+    labels: tuple[str, ...]
+    """Labels that have a probability in some verdict."""
+    rows: Callable[[], Iterable[GradedRow]]
+    """Returns the rows; called several times."""
+    source: Path
+
+    @classmethod
+    def of_source(cls, source: Path, rows: Callable[[], Iterable[GradedRow]]) -> GradedTable:
+        """Read the rows once to learn their columns, types and labels."""
+        kinds: dict[str, set[type]] = {name: set() for name in _known_columns(source)}
+        labels: dict[str, None] = {}
+        for cells, verdict in rows():
+            for name, value in cells.items():
+                kinds.setdefault(name, set()).add(_kind(value))
+            labels.update(dict.fromkeys(verdict.probabilities))
+        frozen = {name: frozenset(types - {type(None)}) for name, types in kinds.items()}
+        return cls(tuple(kinds), frozen, tuple(labels), rows, source)
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of all columns; ours get a prefix where the user has such a column."""
+        columns = list(self.theirs)
+        for name in (*VERDICT_COLUMNS, *(_PROBABILITY + label for label in self.labels)):
+            while name in columns:
+                name = _PREFIX + name
+            columns.append(name)
+        return columns
+
+    def cells(self) -> Iterator[list[Any]]:
+        """Yield the cells of every row, in the order of ``columns``."""
+        for cells, verdict in self.rows():
+            yield [
+                *(cells.get(name) for name in self.theirs),
+                *(getattr(verdict, name) for name in VERDICT_COLUMNS),
+                *(verdict.probabilities.get(label) for label in self.labels),
+            ]
+
+
+def write_table(out: Path, table: GradedTable) -> None:
+    """Write a table as CSV, TSV or Parquet; the file appears only when it is complete.
+
+    In CSV and TSV files nested values are JSON, and no text is a formula (see ``spreadsheets``). A
+    CSV file has the delimiter of the source if that is a CSV file too, as Excel differs by country.
+    Parquet files keep types: those of the source if it is Parquet too.
+    """
+    if out.suffix == ".parquet":
+        _write_parquet(out, table)
+    else:
+        rows = (list(map(_text, row)) for row in table.cells())
+        both_csv = out.suffix == table.source.suffix == ".csv"
+        delimiter = csv_delimiter(table.source) if both_csv else None
+        write_spreadsheet(out, table.columns, rows, delimiter)
+
+
+def _known_columns(source: Path) -> Sequence[str]:
+    table = open_table(source)
+    if table.is_csv:
+        return csv_columns(source)
+    if table.hub is None and source.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        names: list[str] = pq.read_schema(source).names
+        return names
+    return ()
+
+
+def _kind(value: Any) -> type:
+    """Return the type of a cell; a number too large for a column of numbers counts as text."""
+    if type(value) is int and not -_INT64 <= value < _INT64:
+        return str
+    return type(value)
+
+
+def _text(value: Any) -> Any:
+    """Return a cell for a file of text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=_json_default)
+    return str(_json_default(value))
+
+
+def _json_default(value: Any) -> str:
+    return f"({len(value)} bytes)" if isinstance(value, bytes) else str(value)
+
+
+def _write_parquet(out: Path, table: GradedTable) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    theirs = _parquet_fields(table)
+    ours = [_verdict_type(name) for name in VERDICT_COLUMNS]
+    types = [*theirs, *ours, *[pa.float64() for _ in table.labels]]
+    schema = pa.schema(list(zip(table.columns, types, strict=True)))
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            with pq.ParquetWriter(file, schema) as writer:
+                rows = table.cells()
+                while batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
+                    arrays = [
+                        pa.array([_typed(value, kind) for value in column], kind)
+                        for column, kind in zip(zip(*batch, strict=True), types, strict=True)
+                    ]
+                    writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _parquet_fields(table: GradedTable) -> list[Any]:
+    """Return the types of the user's columns: those of a Parquet source, or what its cells are."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if table.source.suffix == ".parquet" and open_table(table.source).hub is None:
+        return list(pq.read_schema(table.source).types)
+    by_kinds = {
+        frozenset({bool}): pa.bool_(),
+        frozenset({int}): pa.int64(),
+        frozenset({float}): pa.float64(),
+        frozenset({int, float}): pa.float64(),
+    }
+    return [by_kinds.get(table.kinds[name], pa.string()) for name in table.theirs]
+
+
+def _verdict_type(name: str) -> Any:
+    import pyarrow as pa
+
+    if name in _FLAGS:
+        return pa.bool_()
+    return pa.float64() if name in _NUMBERS else pa.string()
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    """Return a cell as its column takes it."""
+    import pyarrow as pa
+
+    if value is None or kind != pa.string():
+        return value
+    return str(_text(value)).encode(errors="replace").decode()

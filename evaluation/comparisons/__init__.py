@@ -1,0 +1,1 @@
+"""A judge beside something else: another judge, a baseline, a second person."""

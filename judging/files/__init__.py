@@ -1,0 +1,1 @@
+"""Files of rows and pictures: read, measured, written."""

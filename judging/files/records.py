@@ -1,0 +1,162 @@
+"""Rows of JSONL, JSON, Parquet, CSV and TSV files, read lazily and written atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from pydantic import BaseModel
+
+from judging.errors import CustosError
+from judging.files.csv_rows import DELIMITERS, csv_rows, row_location
+from judging.files.near_files import nearest_file
+from judging.types import R, parse_record
+
+ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield ``(row number from 1, decoded row)``, with an error in place of a bad line.
+
+    A row of a CSV or TSV file is an object of its cells that are not empty; its number counts the
+    rows below the header.
+
+    Raises:
+        CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
+    """
+    if not path.is_file():
+        raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
+    try:
+        yield from _decode_file(path)
+    except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
+        raise CustosError(f"{path}: cannot be decoded: {error}") from None
+
+
+def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
+    if path.suffix == ".jsonl":
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, _decode_line(line, f"{path} row {number}")
+    elif path.suffix == ".json":
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise CustosError(f"{path}: not valid JSON: {error}") from None
+        if not isinstance(rows, list):
+            raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")
+        yield from enumerate(rows, 1)
+    elif path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        number = 0
+        for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield number, {name: value for name, value in row.items() if value is not None}
+    elif path.suffix in DELIMITERS:
+        yield from csv_rows(path)
+    else:
+        raise CustosError(
+            f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}; "
+            "save a spreadsheet as CSV"
+        )
+
+
+def _decode_line(line: str, location: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        return CustosError(f"{location}: not valid JSON: {error}")
+
+
+def read_records(
+    path: Path, model: type[R], bad_rows: list[str] | None = None
+) -> Iterator[tuple[int, R]]:
+    """Yield ``(row number, validated record)`` from a file.
+
+    Relative image paths are relative to the file.
+
+    Args:
+        path: File of one of ``ROW_SUFFIXES``.
+        model: Record type of every row.
+        bad_rows: List that gets a message for every row that does not validate; ``None`` raises on
+            the first.
+
+    Raises:
+        CustosError: On the first bad row when ``bad_rows`` is ``None``.
+    """
+    for number, row in read_rows(path):
+        try:
+            if isinstance(row, CustosError):
+                raise row
+            record = parse_record(model, row, row_location(path, number))
+        except CustosError as error:
+            if bad_rows is None:
+                raise
+            bad_rows.append(str(error))
+            continue
+        yield number, with_absolute_images(record, path.parent)
+
+
+def with_absolute_images(record: R, folder: Path) -> R:
+    """Return the record with its relative image paths joined to a folder, if it has images."""
+    images = tuple(absolute_name(name, folder) for name in getattr(record, "images", ()))
+    return record.model_copy(update={"images": images}) if images else record
+
+
+def absolute_name(name: str, folder: Path) -> str:
+    """Make a relative path absolute; URLs (``data:``, ``https:``) stay as they are."""
+    is_url = name.startswith("data:") or "://" in name
+    return name if is_url else str((folder / name).resolve())
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[str]]:
+    """Open a text file that appears under ``path`` only when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_records(path: Path, records: Iterable[BaseModel]) -> int:
+    """Write records as JSONL, atomically, leaving out unset fields; return how many."""
+    count = 0
+    with atomic_write(path) as file:
+        for record in records:
+            file.write(record.model_dump_json(exclude_unset=True) + "\n")
+            count += 1
+    return count
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one JSON document, indented, atomically."""
+    with atomic_write(path) as file:
+        json.dump(value, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+
+
+@contextmanager
+def whole_folder(final: Path) -> Iterator[Path]:
+    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
+    partial = final.parent / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)

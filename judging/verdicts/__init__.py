@@ -1,0 +1,1 @@
+"""From log-probabilities of labels to calibrated verdicts."""

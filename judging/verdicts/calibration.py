@@ -1,0 +1,108 @@
+"""Calibration: temperature and per-class bias on a judge's label log-probabilities.
+
+A temperature alone cannot undo class weights or balanced sampling, which move the label shares; a
+bias per class can, if there are enough errors to fit it to. A calibration is fitted per rubric, on
+a split with natural label shares that nothing was selected on, and belongs to one judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from judging.errors import CustosError, FieldError
+from judging.fingerprint import digest
+from judging.tasks import JudgeTask
+from judging.types import JudgeRequest, score_of, type_of
+from judging.verdicts.probabilities import normalise, score_logprobs
+
+
+class Calibration(BaseModel):
+    """``softmax(log-probabilities / temperature + bias)`` for one rubric."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    temperature: float = Field(gt=0)
+    bias: dict[str, float]
+    """Per full label string; sums to zero."""
+    n: int
+    """Items it was fitted on."""
+    nll_before: float
+    nll_after: float
+
+    def posterior(self, logprobs: Mapping[str, float]) -> dict[str, float]:
+        """Return the calibrated probabilities of the declared labels."""
+        return normalise(
+            {
+                label: logprob / self.temperature + self.bias[label]
+                for label, logprob in logprobs.items()
+            }
+        )
+
+
+class CalibrationSet(BaseModel):
+    """All calibrations of a judge, as ``calibration.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    judge: str
+    """Digest of the judge's identity (weights, instructions, budget, dtype, engine)."""
+    rubrics: dict[str, Calibration]
+    """Over scores (labels without their error type), keyed by ``task/rubric``."""
+    error_types: dict[str, Calibration] = {}
+    """Over error types given the score, for rubrics that have them."""
+
+    @property
+    def id(self) -> str:
+        """Return a short hash of the content."""
+        return digest(self.model_dump())
+
+    def posterior(self, rubric: str, logprobs: Mapping[str, float]) -> dict[str, float]:
+        """Return calibrated probabilities of full labels: the score's times the type's share."""
+        scores = self.rubrics[rubric].posterior(score_logprobs(logprobs))
+        probabilities = {}
+        for score, probability in scores.items():
+            types = {
+                type_of(label): logprob
+                for label, logprob in logprobs.items()
+                if score_of(label) == score
+            }
+            calibration = self.error_types.get(rubric) if len(types) > 1 else None
+            shares = calibration.posterior(types) if calibration else normalise(types)
+            for error_type, share in shares.items():
+                label = f"{score}; {error_type}" if error_type else score
+                probabilities[label] = probability * share
+        return {label: probabilities[label] for label in logprobs}
+
+    @classmethod
+    def load(cls, path: Path, judge: str) -> CalibrationSet:
+        """Read ``calibration.json``.
+
+        Raises:
+            CustosError: If it is malformed or was fitted for another judge.
+        """
+        try:
+            calibration = cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise FieldError.from_validation(error, str(path)) from None
+        if calibration.judge != judge:
+            raise CustosError(
+                f"{path}: fitted for judge {calibration.judge}, but this judge is {judge}; train "
+                f"the judge again, or remove the file to judge uncalibrated"
+            )
+        return calibration
+
+
+def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
+    """Return what a calibration is keyed by: task, rubric and the way the label is read.
+
+    A label after a critique, and one of a single order of a pair, need calibrations of their own.
+    """
+    key = task.full_rubric(request)
+    if request.mode == "critique":
+        key += "/critique"
+    if task.num_responses == 2 and request.order == "given":
+        key += "/given"
+    return key

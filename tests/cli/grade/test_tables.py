@@ -1,0 +1,141 @@
+"""What ``custos grade`` writes beside the user's own columns, and on a full disk."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from tests.cli.grade.test_verdicts import REPOSITORY, Run, judge, many, read, run, write
+from tests.serve.made_up import row
+
+__all__ = ["judge", "run"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.parquet"])
+def test_a_table_has_the_users_columns_and_the_verdict_beside(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    rows = [row("=1+1", id="-5", metadata={"a": [1]}), "{", row(id="z", label="Wrong")]
+    assert run(rows, "--csv", str(tmp_path / name)).exit_code == 1
+    assert [v["status"] for v in read(tmp_path / "out.jsonl")] == ["scored", "invalid", "scored"]
+    columns: list[str]
+    if name.endswith("parquet"):
+        table = pq.read_table(tmp_path / name)
+        columns, cells = table.column_names, table.to_pylist()
+        assert (cells[0]["response"], cells[0]["confidence"]) == ("=1+1", pytest.approx(0.898))
+    else:
+        text = (tmp_path / name).read_bytes().decode("utf-8-sig")
+        assert (tmp_path / name).read_bytes().startswith(b"\xef\xbb\xbf")
+        lines = csv.reader(text.splitlines(), delimiter="\t" if name.endswith("tsv") else ",")
+        columns = next(lines)
+        cells = [dict(zip(columns, line, strict=True)) for line in lines]
+        assert (cells[0]["response"], float(cells[0]["confidence"])) == ("'=1+1", 0.898)
+    assert columns[:8] == [
+        *("question", "references", "response", "id", "metadata"),
+        *("label", "status", "custos_label"),
+    ]
+    assert columns[-2:] == ["p_Wrong", "p_Correct"]
+    assert [cell["status"] for cell in cells] == ["scored", "invalid", "scored"]
+    assert (cells[0]["id"], cells[0]["references"]) == ("-5", '["Paris"]')
+    assert (cells[0]["metadata"], cells[1]["question"] or None) == ('{"a": [1]}', None)
+    assert [cell["custos_label"] or None for cell in cells] == ["Wrong", None, "Correct"]
+
+
+def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path: Path) -> None:
+    source = tmp_path / "sheet.csv"
+    source.write_text(
+        'no,empty,q,gold,answer\n-1,,"What, then?",Paris,Paris\n,,x,Paris,"a\nb"\n\n2,,x,Paris\n'
+    )
+    maps = ["--map", "question=q", "--map", "references=gold", "--map", "response=answer"]
+    files = ["--in", str(source), "--out", str(tmp_path / "graded.csv")]
+    command = ["grade", "--judge", "fake", *files, *maps]
+    assert CliRunner().invoke(app, command).exit_code == 1
+    with (tmp_path / "graded.csv").open(encoding="utf-8-sig", newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header[:6] == ["no", "empty", "q", "gold", "answer", "status"]
+    assert [line[:6] for line in lines] == [
+        ["-1", "", "What, then?", "Paris", "Paris", "scored"],
+        ["", "", "x", "Paris", "a\nb", "scored"],
+        ["", "", "", "", "", "invalid"],
+    ]
+    day = datetime.date(2026, 1, 2)
+    table = pa.table({"day": [day], "none": pa.array([None], pa.int32())} | column_of(row()))
+    pq.write_table(table, tmp_path / "in.parquet")
+    files = ["--in", str(tmp_path / "in.parquet"), "--out", str(tmp_path / "graded.parquet")]
+    command = ["grade", "--judge", "fake", *files, "--map", "question=question"]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    graded = pq.read_table(tmp_path / "graded.parquet")
+    assert graded.schema.types[:3] == table.schema.types[:3]
+    assert graded.to_pylist()[0]["day"] == day
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_csv_file_is_written_with_the_delimiter_of_the_source(
+    run: Run, tmp_path: Path, delimiter: str
+) -> None:
+    source, out = tmp_path / "sheet.csv", tmp_path / "graded.csv"
+    cells = [("question", "references", "response"), ("Which, then?", "Paris", "a;b")]
+    with source.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(cells)
+    command = ["grade", "--judge", "fake", "--in", str(source), "--out", str(out)]
+    assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    with out.open(encoding="utf-8-sig", newline="") as file:
+        header, line = csv.reader(file, delimiter=delimiter)
+    assert [tuple(header[:3]), tuple(line[:3])] == cells
+
+
+def column_of(fields: dict[str, Any]) -> dict[str, list[Any]]:
+    return {name: [value] for name, value in fields.items()}
+
+
+FULL_DISK = """
+import resource, sys
+sys.path.insert(0, {repository!r})
+from judging import Judge
+from tests.serve.made_up import FakeJudge
+from cli.main import app
+import cli.grade
+Judge.load = lambda source: FakeJudge()
+write = cli.grade.write_verdicts
+def on_a_full_disk(*arguments):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+    write(*arguments)
+cli.grade.write_verdicts = on_a_full_disk
+app()
+"""
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
+def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "in.jsonl", many(20))
+    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / name)]
+    script = FULL_DISK.format(repository=str(REPOSITORY))
+    command = [sys.executable, "-c", script, "grade", "--judge", "fake", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    errors = [line for line in done.stderr.splitlines() if "grading" not in line]
+    assert errors == [f"error: {tmp_path / name}: File too large"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", f"{name}.partial"]
+    assert len(read(tmp_path / f"{name}.partial")) == 20
+
+
+def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Path) -> None:
+    rows = [row(judge="fake"), row(task="hieval-ea"), row(task="hieval-qs"), row()]
+    assert run(rows, "--task", "hieval-qs").exit_code == 1
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [v["status"] for v in verdicts] == ["invalid", "invalid", "scored", "scored"]
+    assert [v["message"] for v in verdicts[:2]] == [
+        "field 'judge': rows of files name no judge; name it with --judge",
+        "field 'task': the row has 'hieval-ea', --task is 'hieval-qs'",
+    ]

@@ -1,0 +1,348 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from cli.shared.verdicts.files import write_verdicts
+from clients.kept_work import locked
+from judging import Judge, JudgeRequest, Verdict
+from tests.serve.chat.made_up import KnowingJudge
+from tests.serve.made_up import FakeJudge, row
+
+Run = Callable[..., Any]
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
+    judge = FakeJudge()
+    monkeypatch.setattr(Judge, "load", lambda source: judge)
+    return judge
+
+
+@pytest.fixture
+def run(judge: FakeJudge, tmp_path: Path) -> Run:
+    def run(rows: Sequence[Any] | None, *options: str, out: str = "out.jsonl") -> Any:
+        source = tmp_path / "in.jsonl"
+        if rows is not None:
+            write(source, rows)
+        arguments = ["grade", "--judge", "fake", "--in", str(source), "--out", str(tmp_path / out)]
+        return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+
+    return run
+
+
+def write(path: Path, rows: Sequence[Any]) -> None:
+    lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def read(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    return [row(f"Paris {number}" if number % 3 else "Rome") for number in range(count)]
+
+
+def failing_on_rome(judge: FakeJudge) -> Callable[[JudgeRequest, float], Verdict]:
+    """The judge's way of answering, but for one response."""
+    answer = judge.verdict_on
+
+    def answer_or_fail(request: JudgeRequest, confidence: float) -> Verdict:
+        if request.response == "Rome":
+            return Verdict(id=request.id, status="judge_error", message="no such picture")
+        return answer(request, confidence)
+
+    return answer_or_fail
+
+
+def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
+    result = run([row("Paris", id="x"), row("Rome"), row("in Paris")])
+    assert result.exit_code == 0
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [(v["id"], v["label"]) for v in verdicts] == [
+        ("x", "Correct"),
+        ("2", "Wrong"),
+        ("3", "Correct"),
+    ]
+    assert all(Verdict.model_validate(verdict).status == "scored" for verdict in verdicts)
+    assert f"3 rows graded (3 scored): {tmp_path / 'out.jsonl'}" in result.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
+    run([row(label="Wrong", split="test", group="g")])
+    assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"
+
+
+def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path: Path) -> None:
+    rows = [row(), '{"question": ', row(references=[]), row(nonsense=1, id="n"), row("Rome")]
+    result = run(rows)
+    assert result.exit_code == 1
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [(v["row"], v["id"], v["status"]) for v in verdicts] == [
+        (1, "1", "scored"),
+        (2, "2", "invalid"),
+        (3, "3", "invalid"),
+        (4, "n", "invalid"),
+        (5, "5", "scored"),
+    ]
+    assert verdicts[1]["message"].startswith("not valid JSON: ")
+    assert verdicts[2]["message"] == "field 'references': task 'hieval-qs' needs it"
+    assert verdicts[3]["message"].startswith("field 'nonsense':")
+    assert all(Verdict.model_validate(verdict) for verdict in verdicts)
+    assert [line for line in result.stderr.splitlines() if "row 2" in line] == [
+        f"error: {tmp_path / 'in.jsonl'}: 3 of 5 rows have no verdict: 3 invalid; the first: row 2:"
+        f" {verdicts[1]['message']}; mend the invalid rows, or the option that their message is "
+        "about, and give the same command again: it grades only these rows"
+    ]
+    assert "--retry-failed" not in result.stderr
+    assert result.stdout.splitlines()[0].startswith("5 rows graded (3 invalid, 2 scored): ")
+    assert run(None, "--allow-failed").exit_code == 0
+
+
+def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    run([row(), '{"question": ', row("Rome")])
+    judge.batches.clear()
+    assert run([row(), row("in Paris"), row("Rome")]).exit_code == 0
+    assert judge.batches == [["2"]]
+    assert [v["label"] for v in read(tmp_path / "out.jsonl")] == ["Correct", "Correct", "Wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_a_judge_that_fails_is_asked_again_with_an_option(
+    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
+    result = run([row(), row("Rome")])
+    assert result.exit_code == 1
+    assert "1 of 2 rows have no verdict: 1 judge_error; the first: row 2: no such" in result.stderr
+    assert result.stderr.endswith("; --retry-failed asks again for the rows with judge_error\n")
+
+
+def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) -> None:
+    def verdict(request: JudgeRequest, confidence: float) -> Verdict:
+        return Verdict(
+            status="scored",
+            label="A" if request.response == "Rome" else "B",
+            needs_review=request.response == "Rome",
+            judge_name="pairs",
+            rubric="truthful-pair/plain",
+        )
+
+    monkeypatch.setattr(FakeJudge, "verdict_on", staticmethod(verdict))
+    result = run([row(), row(), row("Rome")])
+    assert result.stdout.splitlines()[1:] == [
+        "pairs graded 3 under truthful-pair/plain: 2 B, 1 A; 1 need review"
+    ]
+
+
+def test_a_source_that_changes_meanwhile_is_noticed(
+    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = judge.verdict_on
+
+    def change(request: JudgeRequest, confidence: float) -> Verdict:
+        write(tmp_path / "in.jsonl", [row("Rome")])
+        return answer(request, confidence)
+
+    monkeypatch.setattr(judge, "verdict_on", change)
+    result = run([row()])
+    assert result.exit_code == 2
+    assert "the file has changed while it was graded" in result.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("out", ["out.xlsx", "in.jsonl"])
+def test_outputs_that_are_refused(run: Run, tmp_path: Path, out: str) -> None:
+    result = run([row()], out=out)
+    assert result.exit_code == 2
+    assert f"error: --out '{tmp_path / out}': " in result.stderr
+    assert read(tmp_path / "in.jsonl") == [row()]
+
+
+def test_an_empty_file(run: Run, tmp_path: Path) -> None:
+    assert "0 rows graded (none)" in run([]).stdout
+    assert (tmp_path / "out.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(("option", "name"), [("--in", "-"), ("--out", "-")])
+def test_pipes_are_refused(option: str, name: str) -> None:
+    files = {"--in": "in.jsonl", "--out": "out.jsonl"} | {option: name}
+    arguments = [part for pair in files.items() for part in pair]
+    result = CliRunner().invoke(app, ["grade", *arguments])
+    assert result.exit_code == 2
+    assert f"error: {option} '-': name a file; " in result.stderr
+
+
+def interrupted(
+    run: Run, judge: FakeJudge, tmp_path: Path, rows: Sequence[Any], after: int
+) -> bytes:
+    """Final file of an undisturbed run; then leave a partial file of a run that ended early."""
+    assert run(rows, "--batch", "4").exit_code == 0
+    whole = (tmp_path / "out.jsonl").read_bytes()
+    (tmp_path / "out.jsonl").unlink()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
+        grade = judge.grade
+
+        def fail_later(requests: list[JudgeRequest]) -> Any:
+            if len(judge.batches) - before >= after:
+                raise RuntimeError("power cut")
+            return grade(requests)
+
+        before = len(judge.batches)
+        patch.setattr(judge, "grade", fail_later)
+        run(rows, "--batch", "4")
+    assert len(read(tmp_path / "out.jsonl.partial")) == 4 * after
+    judge.batches.clear()
+    return whole
+
+
+def test_resuming_grades_only_the_rest(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    whole = interrupted(run, judge, tmp_path, many(10), after=2)
+    run(None, "--batch", "4")
+    assert judge.batches == [["9", "10"]]
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
+    assert not (tmp_path / "out.jsonl.partial").exists()
+
+
+def test_two_runs_do_not_write_one_file(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    partial = tmp_path / "out.jsonl.partial"
+    with locked(partial):
+        done = run(many(3))
+    assert done.exit_code == 2
+    assert f"{partial}: another run is writing it" in done.stderr
+    assert judge.batches == []
+    assert run(None).exit_code == 0
+
+
+def test_no_other_run_begins_while_the_verdicts_are_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile: list[Any] = []
+
+    def slowly(*arguments: Any) -> None:
+        if not meanwhile:
+            meanwhile.append(run(None))
+        write_verdicts(*arguments)
+
+    monkeypatch.setattr("cli.grade.write_verdicts", slowly)
+    assert run(many(3)).exit_code == 0
+    assert "another run is writing it" in meanwhile[0].stderr
+    assert len(read(tmp_path / "out.jsonl")) == 3
+
+
+def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = {
+        "quick": KnowingJudge("quick", ("hieval-qs",)),
+        "pairs": KnowingJudge("pairs", ("truthful-pair",)),
+    }
+    monkeypatch.setattr("cli.shared.judges.default_judges", lambda: list(shipped))
+    monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
+    pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
+    critique = {"task": "hieval-ea", **row()}
+    write(tmp_path / "in.jsonl", [pair, row(), critique, pair])
+    files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")]
+    result = CliRunner().invoke(app, ["grade", *files], catch_exceptions=False)
+    assert result.exit_code == 1, result.output
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [v.get("judge") for v in verdicts] == [
+        *("pairs/truthful-pair", "quick/hieval-qs", None, "pairs/truthful-pair")
+    ]
+    assert verdicts[2]["message"] == "field 'task': no judge here takes 'hieval-ea'"
+    assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
+    assert "1 of 4 rows have no verdict: 1 invalid; the first: row 3: field 'task'" in result.stderr
+
+
+def test_every_cut_of_the_partial_file_gives_the_same_result(
+    run: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    whole = interrupted(run, judge, tmp_path, many(10), after=2)
+    saved = (tmp_path / "out.jsonl.partial").read_bytes()
+    for cut in range(0, len(saved) + 1, 97):
+        (tmp_path / "out.jsonl.partial").write_bytes(saved[:cut])
+        judge.batches.clear()
+        run(None, "--batch", "4")
+        assert (tmp_path / "out.jsonl").read_bytes() == whole
+        complete = saved[:cut].count(b"\n") // 4
+        assert judge.batches == [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]][complete:]
+
+
+def test_garbage_in_the_partial_file_is_dropped(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    whole = interrupted(run, judge, tmp_path, many(10), after=2)
+    partial = tmp_path / "out.jsonl.partial"
+    lines = partial.read_bytes().splitlines(keepends=True)
+    partial.write_bytes(b"".join([*lines[:5], b'{"row": \xff\n', *lines[6:]]))
+    run(None, "--batch", "4")
+    assert judge.batches == [["5", "6", "7", "8"], ["9", "10"]]
+    assert (tmp_path / "out.jsonl").read_bytes() == whole
+
+
+def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
+    run: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    rows = many(10)
+    interrupted(run, judge, tmp_path, rows, after=2)
+    partial = tmp_path / "out.jsonl.partial"
+    kept = partial.read_bytes()
+    changed = [*rows[:5], row("Paris, surely"), *rows[6:]]
+    for others, line in ((changed, 6), (rows[1:], 1), (rows[:7], 8)):
+        result = run(others, "--batch", "4")
+        assert result.exit_code == 2
+        assert f"line {line} is a result on something else" in result.stderr
+        assert f"rm {partial}" in result.stderr
+    judge.name = "retrained"
+    assert "line 1 is a result on something else" in run(rows, "--batch", "4").stderr
+    assert (partial.read_bytes(), judge.batches) == (kept, [])
+
+
+SLOW = """
+import sys
+sys.path.insert(0, {repository!r})
+from judging import Judge
+from tests.serve.made_up import FakeJudge
+Judge.load = lambda source: FakeJudge(pause_s=float(source))
+from cli.main import app
+app()
+"""
+
+
+def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", many(60))
+
+    def command(out: str, pause: str) -> list[str]:
+        script = SLOW.format(repository=str(REPOSITORY))
+        files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / out)]
+        return [sys.executable, "-c", script, "grade", "--judge", pause, "--batch", "4", *files]
+
+    subprocess.run(command("whole.jsonl", "0"), check=True, capture_output=True)
+    partial = tmp_path / "out.jsonl.partial"
+    for num_lines in (4, 20):
+        process = subprocess.Popen(
+            command("out.jsonl", "0.02"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 30
+        while not partial.exists() or partial.read_bytes().count(b"\n") < num_lines:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not (tmp_path / "out.jsonl").exists()
+    assert len(partial.read_bytes().splitlines()) < 60
+    subprocess.run(command("out.jsonl", "0"), check=True, capture_output=True)
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not partial.exists()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.shared.options.mapping import table_mapping
+from data_prep.tables.mapping import TableMapping
+from judging.errors import CustosError
+
+
+def test_options_win_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mapping.yaml"
+    path.write_text("columns: {references: gold, label: l}\nseparator: '|'\nlabels: {a: Wrong}\n")
+    options = table_mapping(
+        ["label=grade"], ["b=Correct,a=Partial", "c=Wrong"], path, None, "any", None, None
+    )
+    assert options == TableMapping(
+        columns={"references": "gold", "label": "grade"},
+        labels={"a": "Partial", "b": "Correct", "c": "Wrong"},
+        separator="|",
+        reference_mode="any",
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "message"),
+    [
+        (["references"], None, "--map 'references': expected OURS=THEIRS"),
+        (["label=a", "label=b"], None, "--map 'label=b': expected OURS=THEIRS, each field once"),
+        (["refs=a"], None, "'refs' is not one of our fields"),
+        (None, ["right"], "--labels 'right': expected THEIRS=OURS"),
+        (None, ["a=Wrong,a=Correct"], "--labels 'a=Correct': expected .*each label once"),
+    ],
+)
+def test_options_that_are_refused(
+    columns: list[str] | None, labels: list[str] | None, message: str
+) -> None:
+    with pytest.raises(CustosError, match=message):
+        table_mapping(columns, labels, None, None, None, None, None)

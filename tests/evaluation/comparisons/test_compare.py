@@ -1,0 +1,140 @@
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.comparisons.compare import compare_evaluations, render_comparison
+from evaluation.folder import save_evaluation
+from judging.errors import CustosError
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import evaluation, scored, unscored
+
+
+def save(folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Path:
+    save_evaluation(folder, examples, verdicts)
+    return folder
+
+
+def test_better_judge_is_better_and_signs_turn(tmp_path: Path) -> None:
+    poor = save(tmp_path / "poor", *evaluation(accuracy=0.6, seed=1))
+    good = save(tmp_path / "good", *evaluation(accuracy=0.9, seed=2))
+    forth, back = compare_evaluations(poor, good), compare_evaluations(good, poor)
+    for name, sign in (("accuracy", 1), ("kappa", 1), ("mcc", 1), ("fpr", -1), ("brier", -1)):
+        difference = forth["metrics"][name]["difference"]
+        assert all(sign * difference[end] > 0 for end in ("value", "low", "high"))
+        reverse = back["metrics"][name]["difference"]
+        assert reverse["value"] == pytest.approx(-difference["value"])
+        assert reverse["low"] == pytest.approx(-difference["high"])
+    assert forth["mcnemar_p"] == back["mcnemar_p"] < 0.001
+
+
+def test_counts_and_ids_both_ways(tmp_path: Path) -> None:
+    examples, _ = evaluation(questions=20)
+    right = [scored(item.label, id=item.id) for item in examples]
+    other = {"Correct": "Wrong", "Wrong": "Correct"}
+    a = [scored(other[v.label or ""], id=v.id) if n < 5 else v for n, v in enumerate(right)]
+    b = [scored(other[v.label or ""], id=v.id) if 3 <= n < 6 else v for n, v in enumerate(right)]
+    b[-1] = unscored(b[-1].id)
+    made = compare_evaluations(save(tmp_path / "a", examples, a), save(tmp_path / "b", examples, b))
+    assert (made["n_common"], made["n_both_scored"]) == (60, 59)
+    assert (made["n_scored_a"], made["n_scored_b"]) == (60, 59)
+    assert made["only_b_right"] == ["0", "1", "2"]
+    assert made["only_a_right"] == ["5"]
+    assert (made["n_only_a_right"], made["n_only_b_right"]) == (1, 3)
+    assert (made["n_both_right"], made["n_neither_right"]) == (53, 2)
+    assert made["n_labels_differ"] == 4
+    assert made["mcnemar_p"] == pytest.approx(2 * (1 + 4) / 2**4)
+    difference = made["metrics"]["accuracy"]["difference"]
+    assert difference["value"] == pytest.approx(2 / 59)
+    assert made["metrics"]["brier"]["difference"] == {"value": None, "low": None, "high": None}
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+
+
+def test_interval_is_paired_and_over_questions(tmp_path: Path) -> None:
+    """A hundred judges' worth of agreement must not widen the interval of a few differences."""
+    examples, verdicts = evaluation(questions=100, accuracy=0.7)
+    changed = [
+        scored(item.label, id=item.id) if n % 30 == 0 else verdict
+        for n, (item, verdict) in enumerate(zip(examples, verdicts, strict=True))
+    ]
+    folders = save(tmp_path / "a", examples, verdicts), save(tmp_path / "b", examples, changed)
+    made = compare_evaluations(*folders)["metrics"]["accuracy"]["difference"]
+    gains = np.array(
+        [
+            sum(
+                (after.label == item.label) - (before.label == item.label)
+                for item, before, after in list(zip(examples, verdicts, changed, strict=True))[
+                    3 * question : 3 * question + 3
+                ]
+            )
+            for question in range(100)
+        ]
+    )
+    rng = np.random.default_rng(7)
+    plain = np.quantile(
+        gains[rng.integers(100, size=(4000, 100))].sum(axis=1) / 300, [0.025, 0.975]
+    )
+    assert (made["low"], made["high"]) == pytest.approx(plain, abs=0.0034)  # one item in 300
+
+
+def test_a_judge_against_itself_differs_in_nothing(tmp_path: Path) -> None:
+    run = save(tmp_path / "a", *evaluation())
+    made = compare_evaluations(run, run)
+    assert made["mcnemar_p"] == 1
+    assert made["n_labels_differ"] == 0
+    for metric in made["metrics"].values():
+        assert metric["difference"] == {"value": 0, "low": 0, "high": 0}
+
+
+def test_only_common_items_count_and_order_is_free(tmp_path: Path) -> None:
+    examples, verdicts = evaluation()
+    whole = save(tmp_path / "a", examples, verdicts)
+    part = save(tmp_path / "b", examples[100:40:-1], verdicts[100:40:-1])
+    made = compare_evaluations(whole, part)
+    assert (made["n_a"], made["n_b"], made["n_common"]) == (180, 60, 60)
+    assert made["n_labels_differ"] == 0
+
+
+def test_too_few_common_items_are_refused(tmp_path: Path) -> None:
+    examples, verdicts = evaluation()
+    a = save(tmp_path / "a", examples[:100], verdicts[:100])
+    b = save(tmp_path / "b", examples[90:], verdicts[90:])
+    with pytest.raises(CustosError, match="share 10 ids, fewer than 20: evaluate both"):
+        compare_evaluations(a, b)
+    assert compare_evaluations(a, b, min_common=10)["n_common"] == 10
+    silent = save(tmp_path / "c", examples, [unscored(item.id) for item in examples])
+    with pytest.raises(CustosError, match="only 0 shared items have a label from both"):
+        compare_evaluations(a, silent)
+
+
+def test_ids_must_name_one_item(tmp_path: Path) -> None:
+    examples, verdicts = evaluation()
+    a = save(tmp_path / "a", examples, verdicts)
+    relabelled = [item.model_copy(update={"label": "Correct"}) for item in examples]
+    b = save(tmp_path / "b", relabelled, verdicts)
+    with pytest.raises(CustosError, match="is not the same item in both folders"):
+        compare_evaluations(a, b)
+    twice = save(tmp_path / "c", examples[:1] * 2, verdicts[:1] * 2)
+    with pytest.raises(CustosError, match="id '0' occurs twice"):
+        compare_evaluations(a, twice)
+    nameless = save(
+        tmp_path / "d",
+        [examples[0].model_copy(update={"id": ""})],
+        [verdicts[0].model_copy(update={"id": ""})],
+    )
+    with pytest.raises(CustosError, match="has no id"):
+        compare_evaluations(nameless, a)
+
+
+def test_rendered_comparison_says_it_all(tmp_path: Path) -> None:
+    a = save(tmp_path / "a", *evaluation(accuracy=0.6, seed=1))
+    b = save(tmp_path / "b", *evaluation(accuracy=0.9, seed=2, unscored_every=9))
+    made = compare_evaluations(a, b)
+    text = render_comparison(made)
+    assert f"A  {a}\nB  {b}\n" in text
+    assert "180 items in common, 160 with a label from both (A 180, B 160)." in text
+    accuracy = made["metrics"]["accuracy"]
+    assert f"| accuracy | {accuracy['a']:.3f} | {accuracy['b']:.3f} | " in text
+    assert f"Only A right: {made['n_only_a_right']}." in text

@@ -1,0 +1,75 @@
+"""Pictures whole and broken, as files and as data URLs."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judging.errors import FieldError
+from judging.files.pictures import check_pictures, megapixels, picture_size, read_image
+from tests.tiny import save_picture
+
+FORMATS = ("jpg", "png", "webp", "gif", "bmp")
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A picture of each format."""
+    return Path(save_picture(tmp_path_factory.mktemp("whole") / f"a.{request.param}", 70, 50))
+
+
+def _data_url(content: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+
+def _is_readable(source: str) -> bool:
+    try:
+        read_image(source)
+    except FieldError:
+        return False
+    return True
+
+
+def test_whole_pictures_are_taken(whole: Path) -> None:
+    sources = [str(whole), _data_url(whole.read_bytes())]
+    check_pictures(sources)
+    assert [picture_size(source) for source in sources] == [(70, 50)] * 2
+    assert picture_size(sources[0]).pixels == 3500
+
+
+@given(st.data())
+def test_cut_pictures_are_refused_where_they_cannot_be_read(
+    whole: Path, data: st.DataObject
+) -> None:
+    content = whole.read_bytes()
+    source = _data_url(content[: data.draw(st.integers(0, len(content) - 1))])
+    if _is_readable(source):  # some decoders do without the last bytes
+        return
+    with pytest.raises(FieldError, match="^field 'images': data URL is not a readable picture$"):
+        check_pictures([source])
+
+
+def test_a_picture_without_its_end_is_taken_if_it_can_be_read(tmp_path: Path) -> None:
+    picture = Path(save_picture(tmp_path / "a.jpg", 70, 50))
+    picture.write_bytes(picture.read_bytes() + b"\0" * 9000)  # the end is far from the end
+    check_pictures([str(picture)])
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xd9"])
+def test_what_is_no_picture(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "a.png"
+    file.write_bytes(content)
+    for check in (lambda source: check_pictures([source]), picture_size, read_image):
+        for source in (str(file), _data_url(content), str(tmp_path), str(tmp_path / "none.png")):
+            with pytest.raises(FieldError, match="is not a readable picture$"):
+                check(source)
+
+
+def test_megapixels() -> None:
+    assert [megapixels(n) for n in (1024 * 1024, 12_192_768, 200_704)] == [
+        *("1.0 MP", "12.2 MP", "0.20 MP")
+    ]
