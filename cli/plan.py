@@ -112,6 +112,7 @@ def _as_text(plan: RunPlan) -> str:
         ("rows", f"{rows}; the longest {_tokens(plan):,} tokens{pictures}, "
          f"{counted}"),
         ("micro-batch", f"{plan.micro_batch} rows; gradient checkpointing {checkpointing}"),
+        ("attention", plan.attention),
         ("tokens a step", f"{plan.tokens_per_step:,}"),
         ("steps", steps),
         *([("time", _duration(plan.seconds))] if plan.seconds else []),
@@ -139,6 +140,7 @@ def _as_dict(plan: RunPlan) -> dict[str, Any]:
         "counted_by": plan.counted,
         "micro_batch": plan.micro_batch,
         "gradient_checkpointing": plan.checkpointing,
+        "attention": plan.attention,
         "tokens_per_step": plan.tokens_per_step,
         "steps": plan.steps,
         "seconds": plan.seconds,

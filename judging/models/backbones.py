@@ -236,9 +236,10 @@ def _load_model(folder: Path, config: Any, dtype: Dtype, adapter: Path | None) -
     import transformers
 
     from judging.models.adapters import weight_changes
+    from judging.models.attention import register_attention
     from judging.models.stored_weights import stored_weights
 
-    _register_attention()
+    register_attention()
     model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
     try:
         with _LOADING:
@@ -275,19 +276,11 @@ def empty_model(config: Any) -> Any:
     import torch
     import transformers
 
-    _register_attention()
+    from judging.models.attention import register_attention
+
+    register_attention()
     with torch.device("meta"):
         return getattr(transformers, MODEL_CLASSES[config.model_type])(config)
-
-
-def _register_attention() -> None:
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import eager_mask
-
-    from judging.models.attention import GROUPED, grouped_attention
-
-    AttentionInterface.register(GROUPED, grouped_attention)
-    AttentionMaskInterface.register(GROUPED, eager_mask)
 
 
 def on_device(model: Any, device: str | torch.device | None = None) -> Any:
@@ -297,14 +290,13 @@ def on_device(model: Any, device: str | torch.device | None = None) -> Any:
     """
     import torch
 
-    from judging.models.attention import GROUPED
+    from judging.models.attention import choose_attention, installed_flash
     from judging.models.device_dtype import computes_bfloat16
 
     target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
-    attention = GROUPED if target.type == "cpu" else "sdpa"
-    model.set_attn_implementation({"text_config": attention, "vision_config": "sdpa"})
+    model.set_attn_implementation(choose_attention(target.type, model.dtype, installed_flash()))
     return model.to(target)
 
 

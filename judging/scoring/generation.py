@@ -17,9 +17,10 @@ from transformers import DynamicCache
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.token_sampling import sample_tokens
-from judging.scoring.tree_batch import Prefix, TreeModel, make_tree_batch
+from judging.scoring.tree_batch import TreeModel, make_tree_batch
 
 NO_LABELS = LabelTree((), (), (), ())
 

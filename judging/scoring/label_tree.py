@@ -61,6 +61,11 @@ class LabelTree:
         """Return the number of slots: the prompt's end and every node."""
         return len(self.node_tokens) + 1
 
+    @property
+    def is_chain(self) -> bool:
+        """Return whether every node but the last has one child, so that the tree is a text."""
+        return all(parent == node - 1 for node, parent in enumerate(self.node_parents))
+
     def ancestors(self, node: int) -> list[int]:
         """Return the node itself and its ancestors, nearest first."""
         ancestors = []
@@ -76,4 +81,26 @@ class LabelTree:
 
     def depths(self) -> list[int]:
         """Return the position of each node after the prompt's last token, from 1."""
-        return [len(self.ancestors(node)) for node in range(len(self.node_tokens))]
+        depths: list[int] = []
+        for parent in self.node_parents:
+            depths.append(1 if parent < 0 else depths[parent] + 1)
+        return depths
+
+    def subtrees(self) -> list[tuple[int, int]]:
+        """Return the first and the last number of each node's subtree, the node itself first.
+
+        Nodes are numbered from 0 in preorder, so the numbers of a subtree have no gap: a node sees
+        exactly the nodes whose subtree its own number lies in.
+        """
+        sizes = [1] * len(self.node_tokens)
+        for node in range(len(sizes) - 1, -1, -1):
+            if self.node_parents[node] >= 0:
+                sizes[self.node_parents[node]] += sizes[node]
+        free = [0] * self.num_slots  # the next number below each slot
+        ranges = []
+        for node, parent in enumerate(self.node_parents):
+            first = free[parent + 1]
+            free[parent + 1] += sizes[node]
+            free[node + 1] = first + 1
+            ranges.append((first, first + sizes[node] - 1))
+        return ranges

@@ -1,24 +1,29 @@
 """One forward pass over many prompts, each with its label tree, for training and judging alike.
 
-A row is ``[trunk | item tokens | tree nodes | item tokens | tree nodes | ... | padding]``. It holds
-one or more prompts that share their first item tokens, the trunk; a prompt sees no other token of
-another. All rows of a batch may share one instruction prefix, which is computed once and expanded
-over the batch, with gradients in training.
+A row is ``[trunk | item tokens | tree nodes | item tokens | tree nodes | ...]``. It holds one or
+more prompts that share their first item tokens, the trunk; a prompt sees no other token of another.
+The row's first prompt is read from left to right, and so are tree nodes after it that have no
+branches. This part of a row, its head, needs no mask; what comes after it, its tail, needs one. All
+rows of a batch may share one instruction prefix, which is computed once and read by every row, with
+gradients in training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import DynamicCache
+from transformers.modeling_layers import GradientCheckpointingLayer
 
+from judging.models.attention import first_masked_query
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import trunk_length
+from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt
+from judging.scoring.row_layout import columns_of_rows, lay_out_row
 
 COLUMN_STEP = 8
 
@@ -30,11 +35,14 @@ class TreeBatch:
     prefix_ids: Tensor
     """Shared instruction tokens, ``[P]`` int64; empty when every row holds its own."""
     input_ids: Tensor
-    """``[B, S]`` int64, right padded."""
+    """``[B, S]`` int64; padding may follow a row's head and its tail."""
     position_ids: Tensor
     """``[3, B, S]`` int64, continuing after the prefix."""
-    visible: Tensor
-    """``[B, S, P + S]`` bool: which keys a query sees (prefix, earlier prompt, own ancestors)."""
+    subtrees: Tensor
+    """``[2, B, S]`` int32: a number for each token of a row, and the last number among the tokens
+    that see it. A token sees those for which its own number lies between the two."""
+    num_causal: int
+    """Columns, from the first, in which every token sees all tokens before it in its row."""
     logit_columns: Tensor
     """``[B, R]`` int64: columns whose logits are needed; padded with 0."""
     slots: Tensor
@@ -45,15 +53,24 @@ class TreeBatch:
 
     def to(self, device: torch.device) -> TreeBatch:
         """Copy the batch to a device, without waiting for the copy."""
-        return TreeBatch(
-            self.prefix_ids.to(device, non_blocking=True),
-            self.input_ids.to(device, non_blocking=True),
-            self.position_ids.to(device, non_blocking=True),
-            self.visible.to(device, non_blocking=True),
-            self.logit_columns.to(device, non_blocking=True),
-            self.slots.to(device, non_blocking=True),
-            {name: value.to(device, non_blocking=True) for name, value in self.vision.items()},
-        )
+        moved: dict[str, Any] = {
+            field.name: value.to(device, non_blocking=True)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), Tensor)
+        }
+        vision = {name: value.to(device, non_blocking=True) for name, value in self.vision.items()}
+        return replace(self, **moved, vision=vision)
+
+    def visible(self, start: int = 0) -> Tensor:
+        """Return which tokens of its row each token from column ``start`` on sees.
+
+        Returns:
+            ``[B, S - start, S]`` bool, computed where the batch is.
+        """
+        first, last = self.subtrees
+        queries = first[:, start:, None]
+        seen: Tensor = (first[:, None] <= queries) & (queries <= last[:, None])
+        return seen
 
 
 def make_tree_batch(
@@ -83,79 +100,54 @@ def make_tree_batch(
     if share_prefix and any(prompt.prefix_ids != prefix for prompt in prompts):
         raise ValueError("rows that share a prefix must have the same instruction")
     rows = rows or [[index] for index in range(len(prompts))]
-    layouts = [_lay_out([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
-    # Few distinct widths, as CPU kernels are made per shape.
-    columns = -(-max(len(layout.tokens) for layout in layouts) // column_step) * column_step
-    input_ids = torch.full((len(rows), columns), pad_id)
-    position_ids = torch.zeros(3, len(rows), columns, dtype=torch.int64)
-    visible = torch.ones(columns, columns, dtype=torch.bool).tril().repeat(len(rows), 1, 1)
-    for b, layout in enumerate(layouts):
-        width = len(layout.tokens)
-        input_ids[b, :width] = torch.tensor(layout.tokens)
-        position_ids[:, b, :width] = layout.positions
-        visible[b, :width, :width] = layout.visible
-    sees_prefix = torch.ones(len(rows), columns, len(prefix), dtype=torch.bool)
-    logit_columns, slots = _index_slots(layouts, rows, max(tree.num_slots for tree in trees))
+    layouts = [lay_out_row([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
+    num_causal, width = columns_of_rows(layouts, column_step)
+    input_ids = torch.full((len(rows), width), pad_id)
+    position_ids = torch.zeros(3, len(rows), width, dtype=torch.int64)
+    # Padding has numbers after those of all tokens and is seen by nothing but itself.
+    subtrees = torch.arange(width, 2 * width, dtype=torch.int32).repeat(2, len(rows), 1)
+    columns = [layout.columns(num_causal) for layout in layouts]
+    for b, (layout, places) in enumerate(zip(layouts, columns, strict=True)):
+        input_ids[b, places] = layout.tokens
+        position_ids[:, b, places] = layout.positions
+        subtrees[0, b, places] = torch.arange(len(places), dtype=torch.int32)
+        subtrees[1, b, places] = layout.last
+    slots_by_row = [
+        [places[slots] for slots in layout.slots]
+        for layout, places in zip(layouts, columns, strict=True)
+    ]
+    logit_columns, slots = _index_slots(slots_by_row, rows, max(tree.num_slots for tree in trees))
     return TreeBatch(
         torch.tensor(prefix, dtype=torch.int64),
         input_ids,
         position_ids,
-        torch.cat([sees_prefix, visible], dim=2),
+        subtrees,
+        num_causal,
         logit_columns,
         slots,
         _concatenate_pictures([prompts[row[0]] for row in rows]),
     )
 
 
-@dataclass(frozen=True)
-class _RowLayout:
-    tokens: list[int]
-    positions: Tensor
-    visible: Tensor
-    slots: list[list[int]]
-    """Columns of each prompt's slots."""
-
-
-def _lay_out(members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: bool) -> _RowLayout:
-    items = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p, _ in members]
-    trunk = trunk_length(items)
-    width = trunk + sum(
-        len(item) - trunk + len(tree.node_tokens)
-        for item, (_, tree) in zip(items, members, strict=True)
-    )
-    tokens = list(items[0][:trunk])
-    positions = [members[0][0].positions[:, -len(items[0]) :][:, :trunk]]
-    visible = torch.ones(width, width, dtype=torch.bool).tril()
-    slots = []
-    for item, (prompt, tree) in zip(items, members, strict=True):
-        item_positions = prompt.positions[:, -len(item) :]
-        start = len(tokens)
-        end = start + len(item) - trunk
-        nodes = len(tree.node_tokens)
-        node_positions = item_positions.max() + torch.tensor(tree.depths())
-        tokens += [*item[trunk:], *tree.node_tokens]
-        positions += [item_positions[:, trunk:], node_positions.expand(3, nodes)]
-        visible[start:, trunk:start] = False
-        visible[end : end + nodes, end : end + nodes] = False
-        for node in range(nodes):
-            visible[end + node, [end + a for a in tree.ancestors(node)]] = True
-        slots.append([end - 1, *range(end, end + nodes)])
-    return _RowLayout(tokens, torch.cat(positions, dim=1), visible, slots)
-
-
 def _index_slots(
-    layouts: Sequence[_RowLayout], rows: Sequence[Sequence[int]], num_slots: int
+    slots_by_row: Sequence[Sequence[Tensor]], rows: Sequence[Sequence[int]], num_slots: int
 ) -> tuple[Tensor, Tensor]:
-    """Return ``logit_columns`` and ``slots`` of a batch."""
+    """Return ``logit_columns`` and ``slots`` of a batch.
+
+    Args:
+        slots_by_row: Columns of the slots of each prompt of each row.
+        rows: Indices of the prompts of each row.
+        num_slots: Most slots of a prompt.
+    """
     num_prompts = sum(map(len, rows))
-    num_columns = max(sum(map(len, layout.slots)) for layout in layouts)
+    num_columns = max(sum(map(len, row)) for row in slots_by_row)
     logit_columns = torch.zeros(len(rows), num_columns, dtype=torch.int64)
     slots = torch.zeros(num_prompts, num_slots, dtype=torch.int64)
-    for b, (layout, members) in enumerate(zip(layouts, rows, strict=True)):
+    for b, (row, members) in enumerate(zip(slots_by_row, rows, strict=True)):
         start = 0
-        for index, columns in zip(members, layout.slots, strict=True):
+        for index, columns in zip(members, row, strict=True):
             end = start + len(columns)
-            logit_columns[b, start:end] = torch.tensor(columns)
+            logit_columns[b, start:end] = columns
             slots[index, : len(columns)] = b * num_columns + torch.arange(start, end)
             start = end
     return logit_columns, slots
@@ -167,22 +159,6 @@ def _concatenate_pictures(prompts: Sequence[EncodedPrompt]) -> dict[str, Tensor]
     if not pictures:
         return {}
     return {name: torch.cat([vision[name] for vision in pictures]) for name in pictures[0]}
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """Keys and values of an instruction, one pair ``[1, kv_heads, P, head_dim]`` per layer."""
-
-    layers: tuple[tuple[Tensor, Tensor], ...]
-
-    def cache(self, config: Any, num_rows: int) -> DynamicCache:
-        """Make a cache that holds the prefix for every row."""
-        cache = DynamicCache(config=config)
-        for index, (key, value) in enumerate(self.layers):
-            cache.update(
-                key.expand(num_rows, -1, -1, -1), value.expand(num_rows, -1, -1, -1), index
-            )
-        return cache
 
 
 class TreeModel(nn.Module):
@@ -205,6 +181,18 @@ class TreeModel(nn.Module):
         text_config = self.backbone.config.get_text_config()
         return "linear_attention" in (getattr(text_config, "layer_types", None) or ())
 
+    def checkpoint_activations(self) -> None:
+        """Keep only each layer's input for the backward pass, which computes the rest again.
+
+        Gradients still flow through a shared instruction, as its keys and values can be read again.
+        """
+        self.backbone.activation_checkpointing_enable()
+        # With gradients of inputs, backpropagation would run through the frozen vision tower.
+        self.backbone.disable_input_require_grads()
+        for module in self.backbone.modules():
+            if isinstance(module, GradientCheckpointingLayer):
+                module._can_checkpoint_with_cache = True
+
     def prefill(self, prefix_ids: Tensor) -> Prefix:
         """Compute keys and values of the instruction.
 
@@ -212,18 +200,16 @@ class TreeModel(nn.Module):
             prefix_ids: ``[P]`` int64, ``P > 0``.
         """
         length = prefix_ids.shape[0]
-        cache = DynamicCache(config=self.backbone.config)
-        positions = torch.arange(length, device=prefix_ids.device).expand(3, 1, length)
-        visible = torch.ones(1, length, length, dtype=torch.bool, device=prefix_ids.device).tril()
+        num_layers = self.backbone.config.get_text_config().num_hidden_layers
+        cache = Prefix.recording_cache(num_layers)
         self.backbone(
             input_ids=prefix_ids[None],
-            position_ids=positions,
-            attention_mask=self._additive(visible),
+            position_ids=torch.arange(length, device=prefix_ids.device).expand(3, 1, length),
             past_key_values=cache,
-            use_cache=True,
+            use_cache=False,
             logits_to_keep=1,
         )
-        return Prefix(tuple((layer.keys, layer.values) for layer in cache.layers))
+        return Prefix.of_recording(cache)
 
     def forward(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
         """Compute the next-token logits at every slot.
@@ -242,8 +228,13 @@ class TreeModel(nn.Module):
 
     def begin(self, batch: TreeBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
         """Return what :meth:`forward` does, and the cache of prefix and rows for :meth:`extend`."""
+        prefix, config = self._prefix(batch, prefix), self.backbone.config
+        cache = (
+            prefix.growing_cache(config, len(batch.input_ids))
+            if prefix
+            else DynamicCache(config=config)
+        )
         arguments = self._arguments(batch, prefix)
-        cache = arguments["past_key_values"] or DynamicCache(config=self.backbone.config)
         arguments |= {"past_key_values": cache, "use_cache": True}
         logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.logit_columns).logits
         return logits.flatten(0, 1)[batch.slots], cache
@@ -261,7 +252,7 @@ class TreeModel(nn.Module):
         Returns:
             ``[N, K, vocabulary]`` as :meth:`forward`.
         """
-        in_batch = batch.visible[..., len(batch.prefix_ids) :]
+        in_batch = batch.visible()
         in_cache = seen[:, None].expand(-1, in_batch.shape[1], -1)
         logits: Tensor = self.backbone(
             input_ids=batch.input_ids,
@@ -287,18 +278,29 @@ class TreeModel(nn.Module):
 
     def _arguments(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
         """Return the arguments of the backbone."""
-        cache = None
-        if len(batch.prefix_ids):
-            prefix = prefix or self.prefill(batch.prefix_ids)
-            cache = prefix.cache(self.backbone.config, batch.input_ids.shape[0])
+        prefix = self._prefix(batch, prefix)
         return {
             "input_ids": batch.input_ids,
             "position_ids": batch.position_ids,
-            "attention_mask": self._additive(batch.visible),
-            "past_key_values": cache,
-            "use_cache": cache is not None,
+            "attention_mask": self._mask(batch),
+            "past_key_values": prefix.read_cache() if prefix else None,
+            "use_cache": False,
             **batch.vision,
         }
+
+    def _prefix(self, batch: TreeBatch, prefix: Prefix | None) -> Prefix | None:
+        """Return the instruction of a batch, computed if it is not given; ``None`` without one."""
+        if prefix is None and len(batch.prefix_ids):
+            return self.prefill(batch.prefix_ids)
+        return prefix
+
+    def _mask(self, batch: TreeBatch) -> Tensor | None:
+        """Return the additive mask of the queries that need one, or ``None`` if none does."""
+        queries, past = batch.input_ids.shape[1], len(batch.prefix_ids)
+        start = first_masked_query(self.backbone, batch.num_causal, queries, past + queries)
+        if start == queries:
+            return None
+        return self._additive(nn.functional.pad(batch.visible(start), (past, 0), value=True))
 
     @property
     def output_embedding(self) -> Tensor:

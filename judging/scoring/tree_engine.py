@@ -10,14 +10,16 @@ from typing import Literal
 import torch
 
 from judging.errors import CustosError
+from judging.models.attention import describe_attention
 from judging.models.device_dtype import computed_in
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import LabelLogprobs, Sampling, TextBatch
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import pack, pack_apart, pack_texts
+from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
-from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 
 MAX_PREFIXES = 16
 TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
@@ -70,9 +72,15 @@ class TreeEngine:
 
     @property
     def location(self) -> dict[str, str]:
-        """Return the format that is computed in, if it differs from that of the weights."""
+        """Return how this device computes, where it differs from the weights' format on a CPU.
+
+        ``arithmetic`` is the format that is computed in, ``attention`` that of a GPU.
+        """
         computed = computed_in(self.model.backbone)
-        return {} if computed == self.dtype else {"arithmetic": computed}
+        location = {} if computed == self.dtype else {"arithmetic": computed}
+        if self.model.device.type != "cpu":
+            location["attention"] = describe_attention(self.model.backbone)
+        return location
 
     @torch.inference_mode()
     def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> list[LabelLogprobs]:

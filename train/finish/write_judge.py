@@ -16,6 +16,7 @@ from judging.card import CARD_FILE, JudgeCard
 from judging.files.records import atomic_write, write_json
 from judging.fingerprint import package_versions
 from judging.models.adapters import ADAPTER_FILE
+from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
@@ -97,6 +98,7 @@ def _write_recipe(
         "sha256": dict(hashes),
         "backbone_version": backbone.version,
         "arithmetic": computed_in(backbone.model),
+        "attention": describe_attention(backbone.model),
         "packages": package_versions(),
     }
     with atomic_write(folder / "recipe.yaml") as file:

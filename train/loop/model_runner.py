@@ -29,7 +29,6 @@ class ModelRunner:
         accelerator: Accelerator that prepared it.
         pad_id: Padding token.
         batch_size: Rows per pass of :meth:`batches`.
-        share_prefix: Compute the instruction once per micro-batch instead of once per row.
     """
 
     def __init__(
@@ -39,10 +38,9 @@ class ModelRunner:
         pad_id: int,
         *,
         batch_size: int,
-        share_prefix: bool,
     ) -> None:
         self.model, self.accelerator, self.pad_id = model, accelerator, pad_id
-        self.batch_size, self.share_prefix = batch_size, share_prefix
+        self.batch_size = batch_size
 
     @property
     def unwrapped(self) -> Any:
@@ -68,7 +66,6 @@ class ModelRunner:
             [row.tree for row in batch for _ in range(prompts_per_row)],
             self.pad_id,
             rows=shared_rows(prompts, max(len(row.tree.node_tokens) for row in batch)),
-            share_prefix=self.share_prefix,
         )
         device = self.accelerator.device
         with self.accelerator.autocast():

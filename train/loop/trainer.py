@@ -15,6 +15,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from judging.errors import CustosError
+from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import thread_hint
@@ -83,11 +84,9 @@ class Trainer:
         self.accelerator, self.identity = accelerator, identity
         self.progress = Progress()
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes)
-        if run.gradient_checkpointing:
-            backbone.model.activation_checkpointing_enable()
-            # With gradients of inputs, backpropagation would run through the frozen vision tower.
-            backbone.model.disable_input_require_grads()
         tree_model = objective.model_class(backbone.model)
+        if run.gradient_checkpointing:
+            tree_model.checkpoint_activations()
         self.parameters = list(trainable(tree_model).values())
         optimizer = torch.optim.AdamW(self.parameters, lr=optim.lr, weight_decay=optim.weight_decay)
         model, self.optimizer = accelerator.prepare(tree_model, optimizer)
@@ -96,7 +95,6 @@ class Trainer:
             accelerator,
             backbone.tokenizer.pad_token_id,
             batch_size=optim.micro_batch_size,
-            share_prefix=not run.gradient_checkpointing,
         )
         self.tracker = Tracker(
             run.output,
@@ -256,6 +254,7 @@ class Trainer:
 
     def _describe_start(self) -> None:
         """Log one decoded row with its target, to see what is trained on."""
+        self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
         if hint := thread_hint(self.accelerator):
             self.tracker.note(hint)
         optim, total_steps = self.recipe.optim, self.plan.total_steps

@@ -16,8 +16,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from judging.errors import FieldError
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import END_TOKEN, Encoder
-from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
+from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import projected_token_logprobs

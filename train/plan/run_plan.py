@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from judging.errors import CustosError, FieldError, Missing
+from judging.models.attention import attention_line, choose_attention, installed_flash
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import CONFIG, check_config
 from judging.models.device_dtype import computes_bfloat16
@@ -64,6 +65,8 @@ class RunPlan:
     micro_batch: int
     """Rows of one forward pass of one process."""
     checkpointing: bool
+    attention: str
+    """Attention of text and vision; that of the vision tower depends on what is installed here."""
     memory: StepMemory
     reserve: int
     buckets: int
@@ -142,8 +145,7 @@ def plan_run(
     optim = parsed.optim
     mean = sum(row.length for row in rows) / len(rows)
     instruction = rows[0].instruction
-    per_pass = optim.micro_batch_size if not parsed.run.gradient_checkpointing else 1
-    tokens = round(optim.batch_size * (mean + instruction / per_pass))
+    tokens = round(optim.batch_size * (mean + instruction / optim.micro_batch_size))
     steps = optim.max_steps
     if count is not None:
         every = steps_of_epoch(rows, optim.batch_size) * optim.epochs
@@ -158,6 +160,7 @@ def plan_run(
         longest=longest(rows),
         micro_batch=planner.micro_batch,
         checkpointing=parsed.run.gradient_checkpointing,
+        attention=planner.attention,
         memory=chosen,
         reserve=planner.reserve,
         buckets=planner.buckets(chosen),
@@ -206,11 +209,25 @@ class _Planner:
         """Return whether one device has the memory."""
         return self._total(memory) <= self.hardware.memory * GIB
 
+    @property
+    def attention(self) -> str:
+        """Return the attention that a run on this machine would choose."""
+        dtype = torch.bfloat16 if self.is_bfloat16 else torch.float32
+        return attention_line(choose_attention(self.device.type, dtype, installed_flash()))
+
+    @property
+    def device(self) -> torch.device:
+        """Return the kind of device that trains."""
+        return torch.device("cuda" if self.hardware.gpus > 0 else "cpu")
+
+    @property
+    def is_bfloat16(self) -> bool:
+        """Return whether the run computes in bfloat16."""
+        return self.recipe.run.precision == "bf16" and computes_bfloat16(self.device)
+
     def needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
         """Return the memory of the longest rows in one micro-batch."""
         row, run = longest(self.rows), self.recipe.run
-        on_gpu = self.hardware.gpus > 0
-        device = torch.device("cuda" if on_gpu else "cpu")
         key = {"gradient_checkpointing": checkpointing}
         return step_memory(
             self.config,
@@ -224,8 +241,8 @@ class _Planner:
                 is_text=self.script == TEXT_SCRIPT,
                 patches=row.patches,
             ),
-            bf16=run.precision == "bf16" and computes_bfloat16(device),
-            gpu=on_gpu,
+            bf16=self.is_bfloat16,
+            gpu=self.device.type == "cuda",
         )
 
     def advice(self, memory: StepMemory) -> str | None:

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from judging.models.adapters import add_adapter
-from judging.models.attention import GROUPED
+from judging.models.attention import choose_attention
 from judging.models.backbones import empty_model
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
@@ -103,9 +103,7 @@ def step_memory(
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
     model = empty_model(config)
-    model.set_attn_implementation(
-        {"text_config": "sdpa" if gpu else GROUPED, "vision_config": "sdpa"}
-    )
+    model.set_attn_implementation(choose_attention("cuda" if gpu else "cpu", dtype, flash=None))
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
     model = add_adapter(
@@ -192,12 +190,11 @@ def _run_step(
             module.forward = MethodType(_even_experts, module)
     vocabulary = model.config.get_text_config().vocab_size
     with FakeTensorMode():
-        batch = _batch(model, size, share_prefix=not checkpointing)
+        batch = _batch(model, size)
         known = _without_data(model, dtype)
-        if checkpointing:
-            model.activation_checkpointing_enable()
-            model.disable_input_require_grads()
         tree_model = (TextModel if size.is_text else TreeModel)(model).train()
+        if checkpointing:
+            tree_model.checkpoint_activations()
         for parameter in tree_model.parameters():
             if parameter.requires_grad:  # as in every micro-batch but the first
                 parameter.grad = torch.zeros_like(parameter)
@@ -224,7 +221,7 @@ def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype
     ).sum()  # the copy is the objective's selection of positions
 
 
-def _batch(model: Any, size: StepSize, *, share_prefix: bool) -> TreeBatch:
+def _batch(model: Any, size: StepSize) -> TreeBatch:
     """Return a batch of the wanted size, laid out as in training."""
     length = size.instruction + size.tokens
     prompt = EncodedPrompt(
@@ -236,8 +233,7 @@ def _batch(model: Any, size: StepSize, *, share_prefix: bool) -> TreeBatch:
     )
     prompts = [prompt] * size.prompts
     trees = [size.tree] * size.prompts
-    shared = share_prefix and size.instruction > 0
-    return lay_out(TreeModel(model), prompts, trees, 0, share_prefix=shared)
+    return lay_out(TreeModel(model), prompts, trees, 0, share_prefix=size.instruction > 0)
 
 
 def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:
