@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from judging.records import write_json
+from judging.files.records import write_json
 from judging.scoring.label_tree import LabelTree
 
 ROWS, PROMPT, TEXT, LABELS, LABEL_TOKENS = 4, 4000, 400, 11, 5
