@@ -52,7 +52,7 @@ class Registry(Generic[EntryT]):
         entry = make()
         if entry.name in self.entries:
             raise ValueError(f"{self.kind} '{entry.name}' is already declared")
-        self.entries[entry.name] = entry  # type: ignore[assignment]
+        self.entries[entry.name] = entry  # type: ignore[assignment]  # a package's makers make its entries
         return make
 
     def get(self, name: str) -> EntryT:

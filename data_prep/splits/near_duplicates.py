@@ -130,6 +130,8 @@ def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) 
     sizes = np.diff(incidence.indptr).astype(np.int64)
     for i, j in _candidates(incidence, sizes, threshold):
         still_apart = clusters[i] != clusters[j]
+        if not still_apart.any():
+            continue  # nearly all pairs of templated questions: their template is one cluster
         i, j = i[still_apart], j[still_apart]
         shared = np.asarray(incidence[i].multiply(incidence[j]).sum(axis=1)).ravel()
         alike = shared >= threshold * (sizes[i] + sizes[j] - shared) - ROUNDING

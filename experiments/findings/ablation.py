@@ -273,7 +273,7 @@ def _mean(values: Sequence[float | None]) -> str:
     return f"{number(mean)} ± {number(spread)} [{number(mean - half)}, {number(mean + half)}]"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments ablation",
@@ -301,8 +301,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for stage, path in ((1, options.qs_test), (2, options.ea_test))
     }
     results = run_cells(run, options.seeds, options.jobs)
-    arguments = sys.argv[2:] if argv is None else argv
-    command = shlex.join(["python", "-m", "experiments", "ablation", *arguments])
+    command = shlex.join(["python", "-m", "experiments", "ablation", *argv])
     page = render(results, command)
     write_json(options.out / "ablation.json", {"command": command, "cells": results})
     with atomic_write(options.out / "ablation.md") as file:

@@ -15,7 +15,6 @@ import base64
 import io
 import random
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -280,7 +279,7 @@ def _table(first: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
     return table((first, *columns, "n"), body)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(
         prog="python -m experiments image_probe",
@@ -299,11 +298,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name, (path, _) in files.items()
     }
     judge = Judge.load(options.judge)
-    arguments = sys.argv[2:] if argv is None else argv
     report = without_nan(
         {
             "judge": judge.describe(),
-            "command": shlex.join(["python", "-m", "experiments", "image_probe", *arguments]),
+            "command": shlex.join(["python", "-m", "experiments", "image_probe", *argv]),
             "seed": options.seed,
             "data_sha256": {name: file_sha256(path) for name, (path, _) in files.items()},
             **{

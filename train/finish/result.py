@@ -23,6 +23,12 @@ from train.setup.recipe import Recipe
 
 WIDEST = 0.1
 """Half the width of the interval of an accuracy above which steps are chosen by chance."""
+ENOUGH_QUESTIONS = math.ceil(Z_95**2 / 4 / WIDEST**2 / 10) * 10
+"""Questions, with a row each, whose interval is no wider than that at any accuracy: 100.
+
+The binomial variance is at most 1/4. A handful of rows says too little of how rows of one question
+hang together to reckon with that.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,6 @@ class ValidationAccuracy(NamedTuple):
     low: float
     high: float
     rows: int
-    rows_wanted: int
-    """Rows that would make the interval plus or minus ``WIDEST``."""
 
     @property
     def is_too_wide(self) -> bool:
@@ -90,15 +94,11 @@ def validation_accuracy(
     rate, groups = float(values.mean()), len(set(clusters.tolist()))
     if groups > 1:
         starts = np.unique(clusters[order], return_index=True)[1]
-        rates, sizes = labels_alone(values, np.ones_like(values), starts)
-        low, high, effective = float(rates.low), float(rates.high), float(sizes)
+        rates, _ = labels_alone(values, np.ones_like(values), starts)
+        low, high = float(rates.low), float(rates.high)
     else:
         low, high = wilson_interval(rate, 1)
-        effective = 1.0
-    middle = (rate * effective + 2) / (effective + 4)  # Agresti and Coull: never 0 or 1
-    wanted = Z_95**2 * middle * (1 - middle) / WIDEST**2
-    rows = math.ceil(len(values) * wanted / effective / 10) * 10
-    return ValidationAccuracy(rate, low, high, len(values), rows)
+    return ValidationAccuracy(rate, low, high, len(values))
 
 
 def selection_lines(result: RunResult) -> list[str]:
@@ -125,8 +125,8 @@ def selection_lines(result: RunResult) -> list[str]:
         half = (accuracy.high - accuracy.low) / 2
         lines.append(
             f"warning: {accuracy.rows} validation rows are too few to choose a step by: their "
-            f"accuracy is sure to ±{half:.2f} only; about {accuracy.rows_wanted} rows like these "
-            f"would make it ±{WIDEST:.2f}"
+            f"accuracy is sure to ±{half:.2f} only; rows on {ENOUGH_QUESTIONS} "
+            f"different questions would make it ±{WIDEST:.2f}"
         )
     return lines
 

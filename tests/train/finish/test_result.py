@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.intervals import wilson_interval
 from tests.train.made_up import example
-from train.finish.result import WIDEST, ValidationAccuracy, validation_accuracy
+from train.finish.result import ENOUGH_QUESTIONS, WIDEST, validation_accuracy
 
 
 def test_one_row_per_question_is_close_to_wilson() -> None:
@@ -19,16 +19,18 @@ def test_one_row_per_question_is_close_to_wilson() -> None:
     assert not accuracy.is_too_wide
 
 
-def test_rows_that_would_do_do() -> None:
-    def three_of_four(count: int) -> ValidationAccuracy:
-        rows = [example(i, group=str(i)) for i in range(count)]
-        return validation_accuracy([i % 4 > 0 for i in range(count)], rows)
+def test_questions_that_are_called_enough_are_enough() -> None:
+    assert ENOUGH_QUESTIONS == 100
+    for wrong in (0, 5, 25, 50):
+        rows = [example(i, group=str(i)) for i in range(ENOUGH_QUESTIONS)]
+        accuracy = validation_accuracy([i >= wrong for i in range(len(rows))], rows)
+        assert (accuracy.high - accuracy.low) / 2 <= WIDEST
+        assert not accuracy.is_too_wide
 
-    few = three_of_four(20)
-    assert few.is_too_wide
-    enough = three_of_four(few.rows_wanted)
-    assert (enough.high - enough.low) / 2 <= WIDEST
-    assert few.rows_wanted <= 120
+
+def test_a_handful_of_rows_is_too_few() -> None:
+    rows = [example(i, group=str(i // 2)) for i in range(4)]
+    assert validation_accuracy([True, True, False, False], rows).is_too_wide
 
 
 def test_rows_of_one_question_count_as_less() -> None:
