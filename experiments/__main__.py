@@ -10,7 +10,15 @@ import experiments.cost
 import experiments.findings
 from judging.errors import CustosError
 
-HELPERS = {"load_generator", "paradigm_tables", "service_load", "step_variants", "vllm_probe"}
+HELPERS = {
+    "load_generator",
+    "paradigm_tables",
+    "processor_use",
+    "service_load",
+    "step_variants",
+    "training_steps",
+    "vllm_probe",
+}
 """Modules that programs use; ``service_load`` is run by ``custos load``."""
 
 

@@ -1,0 +1,195 @@
+"""Training steps of custos and of TRL's SFTTrainer over the same rows, timed one by one.
+
+A helper of programs that measure training; each runs it in a process of its own, so that memory is
+the step's alone: ``python -m experiments.cost.training_steps --trainer custos ...`` prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from data_prep.synthetic.text.generate import generate_examples
+from experiments.cost.processor_use import ProcessorUse
+from judging.files.records import read_records, write_records
+from judging.models.adapters import add_adapter
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import END_TOKEN, Encoder
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from train.hieval_stage1 import main as train_quick_scores
+
+TrainerName = Literal["custos", "TRL"]
+RANK, ALPHA, LEARNING_RATE = 16, 32, 1e-3
+VALIDATED = 4
+"""Rows of the validations before and after training, which are not timed."""
+
+
+@dataclass
+class StepLog:
+    """When each optimizer step ended, and the resident memory then."""
+
+    ended: list[ProcessorUse] = field(default_factory=list)
+    resident_mib: list[float] = field(default_factory=list)
+    peak_mib: float = 0.0
+
+    def add(self, *optimizer_and_arguments: Any) -> None:
+        """Record the end of an optimizer step."""
+        self.ended.append(ProcessorUse.now())
+        self.resident_mib.append(resident_mib())
+        self.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    def report(self, batch: int, warm: int) -> dict[str, Any]:
+        """Return rows per second after the first ``warm`` steps, and memory in MiB."""
+        first, last = self.ended[warm - 1], self.ended[-1]
+        return {
+            "rows_per_second": batch * (len(self.ended) - warm) / (last.wall - first.wall),
+            "other_cores": last.other_cores(first),
+            "peak_mib": self.peak_mib,
+            "resident_mib": self.resident_mib,
+        }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run steps of one trainer and print their report as JSON."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trainer", choices=get_args(TrainerName), required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--warm", type=int, required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    arguments = parser.parse_args(argv)
+    steps, batch = arguments.steps, arguments.batch
+    rows = training_rows(arguments.data, steps * batch)
+    log = StepLog()
+    register_optimizer_step_post_hook(log.add)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+        take_steps = custos_steps if arguments.trainer == "custos" else trl_steps
+        take_steps(rows, batch, Path(folder))
+    sys.stdout.write(json.dumps(log.report(batch, arguments.warm)))
+
+
+def run_steps(
+    trainer: TrainerName,
+    data: Path | None,
+    *,
+    steps: int,
+    warm: int,
+    batch: int,
+    settings: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Run :func:`main` in a process of its own; return its report.
+
+    Args:
+        trainer: Whose steps.
+        data: Rows with labels; ``None`` makes rows.
+        steps: Optimizer steps.
+        warm: How many of the first steps the speed leaves out.
+        batch: Rows of a step.
+        settings: Environment variables to set.
+    """
+    numbers = {"--steps": steps, "--warm": warm, "--batch": batch}
+    command = [sys.executable, "-m", "experiments.cost.training_steps", "--trainer", trainer]
+    command += [str(part) for pair in numbers.items() for part in pair]
+    command += ["--data", str(data)] if data else []
+    done = subprocess.run(
+        command,
+        env={**os.environ, **(settings or {})},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def training_rows(data: Path | None, count: int) -> list[LabelledExample]:
+    """Return the first rows of a file, again from its start if it is short, or made rows."""
+    if data is None:
+        return list(generate_examples(count, 0, "train", "open"))
+    rows = [row for _, row in read_records(data, LabelledExample)]
+    return [rows[i % len(rows)].model_copy(update={"id": str(i)}) for i in range(count)]
+
+
+def custos_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
+    """Train the embedded backbone with ``train/hieval_stage1.py``."""
+    files = {"train": folder / "train.jsonl", "val": folder / "val.jsonl"}
+    write_records(files["train"], rows)
+    write_records(files["val"], rows[:VALIDATED])
+    overrides = {
+        "backbone": "embedded@1",
+        **{f"data.{split}": file for split, file in files.items()},
+        "data.cal": "null",
+        "data.test": "null",
+        "data.allow_overlap": "true",
+        "adapter.init": "null",
+        "adapter.r": RANK,
+        "adapter.alpha": ALPHA,
+        "optim.lr": LEARNING_RATE,
+        "optim.epochs": 1,
+        "optim.batch_size": batch,
+        "run.output": folder / "run",
+        "run.eval_every": len(rows),
+        "run.save_every": len(rows),
+    }
+    options = [f"{key}={value}" for key, value in overrides.items()]
+    train_quick_scores(["--config", "embedded/evouna", *options])
+
+
+def trl_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
+    """Train the embedded backbone with TRL on the same tokens; the loss is that of the label."""
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    backbone = load_backbone("embedded", dtype="bfloat16")
+    backbone.model.set_attn_implementation("sdpa")  # ours needs a mask of its own
+    encoder = Encoder(backbone)
+    tokens = []
+    for row in rows:
+        task = get_task(row.task)
+        [prompt] = encoder.encode([(task, row)])
+        answer = encoder.text(task.target(row) + END_TOKEN)
+        ids = [*prompt.prefix_ids, *prompt.suffix_ids, *answer]
+        mask = [0] * (len(ids) - len(answer)) + [1] * len(answer)
+        tokens.append({"input_ids": ids, "completion_mask": mask})
+
+    SFTTrainer(
+        model=add_adapter(backbone.model, r=RANK, alpha=ALPHA),
+        args=SFTConfig(
+            output_dir=str(folder),
+            per_device_train_batch_size=batch,
+            num_train_epochs=1,
+            learning_rate=LEARNING_RATE,
+            completion_only_loss=True,
+            max_length=None,
+            bf16=True,
+            use_cpu=True,
+            activation_checkpointing=False,
+            save_strategy="no",
+            report_to="none",
+        ),
+        train_dataset=Dataset.from_list(tokens),
+        processing_class=backbone.tokenizer,
+    ).train()
+
+
+def resident_mib() -> float:
+    """Return the resident memory of this process, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+if __name__ == "__main__":
+    main()
