@@ -9,7 +9,9 @@ import pytest
 import torch
 import transformers
 
+from judging.models import attention
 from judging.models.adapters import add_adapter, save_adapter
+from judging.models.attention import FEW_PAIRS
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
@@ -111,10 +113,20 @@ def test_pixel_limits_are_the_checkpoints_own(name: str, hub: Backbone) -> None:
     assert (size["shortest_edge"], size["longest_edge"]) == (least, most)
 
 
+@pytest.mark.parametrize("few_pairs", [FEW_PAIRS, 0])
 def test_scores_equal_plain_passes_of_the_library(
-    name: str, hub: Backbone, hub_folders: HubFolders, pictures: list[str]
+    name: str,
+    hub: Backbone,
+    hub_folders: HubFolders,
+    pictures: list[str],
+    few_pairs: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Text, one picture, several pictures; the library computes its own positions."""
+    """Text, one picture, several pictures, with masks as for short and as for long rows.
+
+    The library computes its own positions.
+    """
+    monkeypatch.setattr(attention, "FEW_PAIRS", few_pairs)
     reference = _reference(hub_folders(name))
     prompts, tree = encode(hub, _requests(pictures)), varied_tree(hub)
     with torch.inference_mode():
