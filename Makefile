@@ -24,9 +24,10 @@ demo:
 	@$(MAKE) --no-print-directory setup
 	@$(BIN)/custos demo $(if $(DATA),--data "$(DATA)")
 
-# Run the tests that take no more than seconds each.
+# Run the tests that take no more than seconds each, the files of tests divided over the CPU cores.
 test: $(READY)
-	$(BIN)/pytest -q -m "not slow and not cuda and not vllm"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile \
+	    -m "not slow and not cuda and not vllm"
 
 # Check style and types.
 check: $(READY)

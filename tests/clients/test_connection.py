@@ -88,7 +88,9 @@ def test_retry_after_as_a_date(fake: FakeServer) -> None:
     assert second.at - first.at > 1.5  # a date has whole seconds, so the wait is 2 to 3
 
 
-@pytest.mark.parametrize("value", ["3600", formatdate(time.time() + 3600, usegmt=True)])
+@pytest.mark.parametrize(
+    "value", ["3600", formatdate(time.time() + 3600, usegmt=True)], ids=["seconds", "date"]
+)
 def test_no_wait_is_longer_than_the_cap(fake: FakeServer, value: str) -> None:
     fake.faults.append(Say(429, "", {"Retry-After": value}))
     ask(server(fake, longest_wait=0.2))
