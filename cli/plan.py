@@ -33,7 +33,7 @@ def plan(
         list[str] | None,
         typer.Argument(
             metavar="KEY=VALUE",
-            help="Set keys of the recipe, such as optim.micro_batch_size=2. Default: as in the "
+            help="Set keys of the recipe, such as optim.token_budget=4096. Default: as in the "
             "recipe.",
         ),
     ] = None,
@@ -111,7 +111,7 @@ def _as_text(plan: RunPlan) -> str:
         ("parameters", f"{memory.parameters:,}; trained {memory.trained:,}"),
         ("rows", f"{rows}; the longest {_tokens(plan):,} tokens{pictures}, "
          f"{counted}"),
-        ("micro-batch", f"{plan.micro_batch} rows; gradient checkpointing {checkpointing}"),
+        ("micro-batch", f"{plan.micro_batch} of the longest rows; checkpointing {checkpointing}"),
         ("attention", plan.attention),
         ("tokens a step", f"{plan.tokens_per_step:,}"),
         ("steps", steps),

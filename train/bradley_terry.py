@@ -22,7 +22,6 @@ from train.finish.report import announce
 from train.finish.result import RunResult
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.batches import encode_splits
 from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
 from train.objectives.reward import (
@@ -31,6 +30,7 @@ from train.objectives.reward import (
     RewardObjective,
     check_pairs,
 )
+from train.rows.rows import index_splits
 from train.setup.command_line import command_line, load_recipe
 from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
-    rows = encode_splits(splits, PairSupervision(encoder))
+    rows = index_splits(splits, PairSupervision(encoder))
 
     objective = RewardObjective(BradleyTerryLoss(recipe.loss.margin))
     adapted = with_adapter(backbone, recipe)

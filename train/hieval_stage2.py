@@ -21,10 +21,11 @@ from train.finish.result import RunResult
 from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.batches import LabelSupervision, encode_splits
 from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
 from train.objectives.joint import JointObjective, JointSection
+from train.rows.rows import index_splits
+from train.rows.supervision import LabelSupervision
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
@@ -72,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
-    rows = encode_splits(splits, LabelSupervision(encoder))
+    rows = index_splits(splits, LabelSupervision(encoder))
 
     loss = recipe.loss
     objective = JointObjective(loss.unlikelihood, loss.negatives, loss.span, recipe.run.seed)

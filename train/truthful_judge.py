@@ -23,10 +23,10 @@ from train.finish.result import RunResult
 from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.batches import encode_splits
 from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
 from train.objectives.critique_text import TextObjective, TextSupervision, check_critiques
+from train.rows.rows import index_splits
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.data import Splits, check_splits, read_splits
 from train.setup.overlap import check_overlaps
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
-    rows = encode_splits(splits, TextSupervision(encoder))
+    rows = index_splits(splits, TextSupervision(encoder))
 
     objective = TextObjective()
     adapted = with_adapter(backbone, recipe)

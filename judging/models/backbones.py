@@ -39,7 +39,10 @@ _LOADING = threading.Lock()
 
 @dataclass(frozen=True)
 class Backbone:
-    """A loaded model with its processor."""
+    """A loaded model with its processor.
+
+    A pickled backbone has no weights: processes that only encode prompts need none.
+    """
 
     name: str
     """Hub id, folder or ``embedded@N``, as the user gave it."""
@@ -50,6 +53,12 @@ class Backbone:
     processor: Any
     changed_pixels: PixelLimits | None = None
     """Limits on pictures, if they are not the checkpoint's own, which ``version`` covers."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "model": self._qwen.config}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, model=empty_model(state["model"]).eval())
 
     @property
     def tokenizer(self) -> Any:

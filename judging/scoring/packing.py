@@ -101,8 +101,15 @@ def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -
 
 
 def shared_rows(prompts: Sequence[EncodedPrompt], num_nodes: int) -> list[list[int]]:
-    """Plan the rows of one batch: indices into ``prompts``, those that begin alike together."""
-    return [row for _, row in _joined(prompts, num_nodes, token_budget=sys.maxsize)]
+    """Plan the rows of one batch: indices into ``prompts``, those that begin alike together.
+
+    Where wide rows would make more padding than sharing saves, each prompt has its own row.
+    """
+    rows = _joined(prompts, num_nodes, token_budget=sys.maxsize)
+    alone = [len(prompt.suffix_ids) + num_nodes for prompt in prompts]
+    if len(rows) * max(width for width, _ in rows) > len(prompts) * max(alone):
+        return [[index] for index in range(len(prompts))]
+    return [row for _, row in rows]
 
 
 def _joined(

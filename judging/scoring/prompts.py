@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,6 +73,8 @@ class PromptSize(NamedTuple):
     """Tokens after the instruction, those of the pictures included."""
     scaled_pictures: tuple[str, ...]
     """Sources of the pictures that will be scaled down."""
+    prefix_tokens: int
+    """Tokens of the instruction."""
 
 
 class Encoder:
@@ -87,6 +89,7 @@ class Encoder:
         self.backbone = backbone
         self.response_budget = response_budget
         self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
+        self._around: dict[tuple[str, int], tuple[int, int]] = {}
 
     def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
         """Lay label strings out as a tree of this backbone's tokens, each followed by ``end``."""
@@ -146,25 +149,53 @@ class Encoder:
             )
         return prompts
 
-    def measure(self, task: JudgeTask, request: JudgeRequest) -> PromptSize:
-        """Measure the prompt of a request as :meth:`encode` makes it, without decoding a picture.
+    def measure(self, requests: Sequence[tuple[JudgeTask, JudgeRequest]]) -> Iterator[PromptSize]:
+        """Measure the prompts of requests as :meth:`encode` makes them; no picture is decoded.
+
+        The texts of all requests are tokenized in one call; an error is raised when the size of
+        its request is due.
 
         Raises:
-            FieldError: If an image has no readable header or is too narrow, or the prompt is longer
+            FieldError: If an image has no readable header or is too narrow, or a prompt is longer
                 than the backbone's context.
         """
-        messages, _ = self._messages(task, request)
-        sizes = {source: picture_size(source) for source in set(request.images)}
-        stand_ins = dict.fromkeys(request.images, self._smallest_picture())
-        turns = [_turn(message, stand_ins) for message in messages]
-        options = {"do_resize": False} if request.images else None
-        ids = list(self._apply_template([turns], options)["input_ids"][0])  # a token a picture
-        pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in request.images)
-        num_tokens = len(ids) + pictures - len(request.images)
-        self._check_length(num_tokens)
-        most = self.backbone.pixels.max_pixels
-        scaled = tuple(name for name, size in sizes.items() if size.pixels > most)
-        return PromptSize(num_tokens - self._prefix_length(ids), scaled)
+        texts = [self._item_text(task.item(request))[0] for task, request in requests]
+        encoded = self.backbone.tokenizer(
+            texts, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False
+        )
+        most, sizes = self.backbone.pixels.max_pixels, dict[str, PictureSize]()
+        for (task, request), ids in zip(requests, encoded["input_ids"], strict=True):
+            for name in set(request.images) - sizes.keys():
+                sizes[name] = picture_size(name)
+            pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in request.images)
+            prefix, around = self._tokens_around(
+                task.instruction(task.rubric(request)), len(request.images)
+            )
+            num_tokens = prefix + around + len(ids) + pictures
+            self._check_length(num_tokens)
+            scaled = tuple(n for n in dict.fromkeys(request.images) if sizes[n].pixels > most)
+            yield PromptSize(num_tokens - prefix, scaled, prefix)
+
+    def _tokens_around(self, instruction: str, num_pictures: int) -> tuple[int, int]:
+        """Return the tokens of the instruction, and those of the template around a request.
+
+        Tokens of the pictures themselves do not count.
+        """
+        key = (instruction, num_pictures)
+        if key not in self._around:
+            text, source = "Question: a", "picture"
+            turns = [
+                _turn(Message(role="system", text=instruction), {}),
+                _turn(
+                    Message(role="user", text=text, images=(source,) * num_pictures),
+                    {source: self._smallest_picture()},
+                ),
+            ]
+            options = {"do_resize": False} if num_pictures else None
+            ids = list(self._apply_template([turns], options)["input_ids"][0])  # a token a picture
+            prefix = self._prefix_length(ids)
+            self._around[key] = prefix, len(ids) - prefix - num_pictures - len(self.data(text))
+        return self._around[key]
 
     def _messages(
         self, task: JudgeTask, request: JudgeRequest

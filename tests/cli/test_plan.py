@@ -46,11 +46,11 @@ def test_the_text_names_every_part_and_the_verdict(small: str, tmp_path: Path) -
 def test_advice_names_a_key_with_which_the_run_fits(tmp_path: Path, small: str) -> None:
     path = str(write_recipe(tmp_path, small))
     made_up = ("--tokens-per-row", "4000", "--rows", "100", "--gpus", "1")
-    keys = ("optim.batch_size=64", "optim.micro_batch_size=64")
+    keys = ("optim.batch_size=64", "optim.token_budget=300000")
     plan = _json(path, *made_up, *keys, "--memory", "2")
     assert not plan["fits"]
     key = plan["advice"].removeprefix("set ").partition(":")[0]
-    assert key.startswith("optim.micro_batch_size=")
+    assert key.startswith("optim.token_budget=")
     assert _json(path, *made_up, keys[0], key, "--memory", "2")["fits"]
 
 

@@ -14,11 +14,15 @@ from judging.types import LabelledExample
 from tests.tiny import save_picture
 from train.hieval_stage1 import Stage1Recipe
 from train.loop.accelerator import make_accelerator
-from train.loop.batches import EncodedSplits, LabelSupervision, Rows
 from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective
+from train.rows.rows import IndexedSplits, Rows
+from train.rows.supervision import LabelSupervision
 from train.setup.run_identity import run_identity
 from train.setup.starting_adapter import with_adapter
+
+TOKEN_BUDGET = 200
+"""Some rows of :func:`example`: a step of eight is cut."""
 
 
 def example(number: int, **fields: Any) -> LabelledExample:
@@ -93,7 +97,7 @@ def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> Stage1Re
         "optim": {
             "lr": 5e-3,
             "batch_size": 8,
-            "micro_batch_size": 4,
+            "token_budget": TOKEN_BUDGET,
             "epochs": 2,
         },
         "run": {"output": str(output), "precision": "fp32", "log_every": 2},
@@ -112,7 +116,7 @@ def trainer(
 ) -> Trainer:
     """A trainer over a fresh copy of a tiny backbone."""
     backbone = load_backbone(folder, dtype=recipe.run.dtype, device="cpu")
-    rows = EncodedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
+    rows = IndexedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
     loss = recipe.loss
     objective = FocalObjective.for_examples(train, loss.gamma, loss.t_max, loss.weighting)
     identity = run_identity(recipe, backbone.version, {})

@@ -20,8 +20,8 @@ from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.train.made_up import write_split
 from train import bradley_terry
-from train.loop.batches import Rows
 from train.objectives.reward import PairSupervision, RewardObjective, each_response, rewards
+from train.rows.rows import Rows
 
 
 def _pair(number: int, **fields: Any) -> LabelledExample:
@@ -57,14 +57,14 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
 
     (a, b), (c, d), (e, f) = scores
     expected = cost(a - b - 0.5) + 3 * cost(d - c - 0.5) + (cost(e - f) + cost(f - e)) / 2
-    prompts = rows.prompts(rows.rows)
-    batch = make_tree_batch(prompts, [rows.rows[0].tree] * 6, backbone.tokenizer.pad_token_id)
+    prompts = rows.prompts(rows)
+    batch = make_tree_batch(prompts, [rows[0].tree] * 6, backbone.tokenizer.pad_token_id)
     objective = RewardObjective(BradleyTerryLoss(margin=0.5))
     with torch.inference_mode():
         logits = TreeModel(backbone.model)(batch)
-    assert objective.loss_sum(logits, rows.rows, 0).item() == pytest.approx(expected, rel=1e-4)
-    assert objective.denominator(rows.rows) == 5
-    assert rewards(logits, rows.rows[0].tree).tolist() == pytest.approx(
+    assert objective.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-4)
+    assert objective.denominator(*rows.weights(range(len(rows)))) == 5
+    assert rewards(logits, rows[0].tree).tolist() == pytest.approx(
         [score for pair in scores for score in pair], abs=1e-4
     )
 
@@ -78,7 +78,7 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
             "allow_overlap": True,
         },
         "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {"lr": 1e-2, "batch_size": 8, "micro_batch_size": 4, "epochs": 4},
+        "optim": {"lr": 1e-2, "batch_size": 8, "token_budget": 800, "epochs": 4},
         "run": {"output": str(tmp_path / "run"), "precision": "fp32", "eval_every": 5},
     }
     path = tmp_path / "tiny.yaml"
@@ -95,11 +95,9 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
     merged = [verdict.score or 0.0 for verdict in judge.grade(each_response(_pair(0)))]
     rows, backbone = _rows(small, [_pair(0)])
     adapted = load_adapter(backbone.model, tmp_path / "run").eval()
-    batch = make_tree_batch(
-        rows.prompts(rows.rows), [rows.rows[0].tree] * 2, backbone.tokenizer.pad_token_id
-    )
+    batch = make_tree_batch(rows.prompts(rows), [rows[0].tree] * 2, backbone.tokenizer.pad_token_id)
     with torch.inference_mode():
-        apart = rewards(TreeModel(adapted)(batch), rows.rows[0].tree).tolist()
+        apart = rewards(TreeModel(adapted)(batch), rows[0].tree).tolist()
     assert merged == pytest.approx(apart, abs=1e-3)
     assert merged[0] > merged[1] + 0.5
 

@@ -45,7 +45,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
             "val": write_split(folder / "qs_val.jsonl", examples(6, 900)),
         },
         "adapter": {"init": str(folder / "stage1"), "dropout": 0.0},
-        "optim": {"lr": 5e-3, "batch_size": 6, "micro_batch_size": 2},
+        "optim": {"lr": 5e-3, "batch_size": 6, "token_budget": 600},
         "run": {"output": str(folder / "run"), "precision": "fp32", "save_every": 2},
     } | overrides
     path = folder / "tiny.yaml"

@@ -37,7 +37,7 @@ def _train(folder: Path, script: Any, backbone: str, rows: Any, **overrides: Any
             "test": write_split(folder / "test.jsonl", rows(6, 300)),
         },
         "adapter": {"r": 2, "alpha": 4, "dropout": 0.0},
-        "optim": {"lr": 5e-3, "epochs": 1, "batch_size": 4, "micro_batch_size": 2},
+        "optim": {"lr": 5e-3, "epochs": 1, "batch_size": 4, "token_budget": 600},
         "run": {"output": str(folder / "run"), "precision": "fp32"},
     } | overrides
     recipe = folder / "tiny.yaml"

@@ -98,7 +98,7 @@ def run_stage(name: str, folder: Path, backbone: str) -> dict[str, Any]:
     recipe = {
         "backbone": backbone,
         "adapter": {"r": 4, "alpha": 8, "dropout": 0.1},
-        "optim": {"lr": 5e-3, "batch_size": 8, "micro_batch_size": 4, "epochs": 3, "max_steps": 6},
+        "optim": {"lr": 5e-3, "batch_size": 8, "token_budget": 800, "epochs": 3, "max_steps": 6},
         "run": {
             "output": str(folder / "run"),
             "precision": "fp32",

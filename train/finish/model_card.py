@@ -18,8 +18,8 @@ from judging.files.records import atomic_write
 from judging.judge import KNOWS_NOTHING
 from judging.types import LabelledExample
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
-from train.loop.batches import Rows
 from train.loop.trainer import Progress
+from train.rows.rows import Rows
 from train.setup.recipe import Recipe
 
 METRICS = ("accuracy", "kappa", "ece")

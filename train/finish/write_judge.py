@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -22,9 +22,9 @@ from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
 from judging.types import Mode
 from train.dry_run.parts import PARTS
-from train.loop.batches import EncodedSplits, Rows
 from train.loop.checkpoint import best_folder
 from train.loop.trainer import Progress
+from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import Recipe
 
 
@@ -32,7 +32,7 @@ from train.setup.recipe import Recipe
 def write_judge(
     recipe: Recipe,
     backbone: Backbone,
-    rows: EncodedSplits,
+    rows: IndexedSplits,
     progress: Progress,
     hashes: Mapping[str, str],
 ) -> None:
@@ -55,7 +55,7 @@ def write_judge(
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)
-    seen = [row.example for row in (*rows.train.rows, *rows.val.rows)]
+    seen = chain(rows.train.examples, rows.val.examples)
     write_question_hashes(folder, seen, recipe.adapter.init_folder)
     draw_learning_curve(progress.history, folder / "learning_curve.png")
     write_json(folder / "history.json", progress.history)
@@ -85,10 +85,7 @@ def _rubrics(rows: Rows) -> dict[str, tuple[str, ...]]:
 
 def _modes(rows: Rows) -> dict[str, tuple[Mode, ...]]:
     """Return the modes that each rubric was trained for, the one of most rows first."""
-    return {
-        rubric: tuple(mode for mode, _ in Counter(rows.rows[i].mode for i in indices).most_common())
-        for rubric, indices in rows.by_rubric().items()
-    }
+    return {rubric: tuple(rows.modes(indices)) for rubric, indices in rows.by_rubric().items()}
 
 
 def _write_recipe(

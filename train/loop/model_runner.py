@@ -1,24 +1,22 @@
-"""Runs the model on rows: to train on them, and to score them, shared over processes."""
+"""The model of a run on batches of rows: to train on them, and to score them, on all processes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
 from torch import Tensor
 
-from judging.scoring.batch_layout import lay_out
-from judging.scoring.packing import shared_rows
-from judging.scoring.tree_engine import TreeEngine
-from train.loop.batches import Row, Rows
-
-PICTURED_AT_ONCE = 256
-"""Rows whose encoded pictures are held at once while they are scored."""
+from judging.scoring.tree_batch import Prefix, label_logprobs
+from train.loop.batches import scoring_batches
+from train.loop.loader import Loader
+from train.rows.rows import Batch, Rows
 
 
 class ModelRunner:
@@ -27,20 +25,15 @@ class ModelRunner:
     Args:
         model: Prepared :class:`~judging.scoring.tree_batch.TreeModel`.
         accelerator: Accelerator that prepared it.
-        pad_id: Padding token.
-        batch_size: Rows per pass of :meth:`batches`.
+        loader: What makes batches of rows.
+        token_budget: Most tokens of a batch that is scored, padding included.
     """
 
     def __init__(
-        self,
-        model: Any,
-        accelerator: Accelerator,
-        pad_id: int,
-        *,
-        batch_size: int,
+        self, model: Any, accelerator: Accelerator, loader: Loader, token_budget: int
     ) -> None:
-        self.model, self.accelerator, self.pad_id = model, accelerator, pad_id
-        self.batch_size = batch_size
+        self.model, self.accelerator = model, accelerator
+        self.loader, self.token_budget = loader, token_budget
 
     @property
     def unwrapped(self) -> Any:
@@ -48,68 +41,68 @@ class ModelRunner:
         return self.accelerator.unwrap_model(self.model)
 
     def outputs(
-        self, rows: Rows, batch: Sequence[Row], inputs: Mapping[str, Tensor], model: Any = None
+        self,
+        batch: Batch,
+        inputs: Mapping[str, Tensor],
+        model: Any = None,
+        prefix: Prefix | None = None,
     ) -> Tensor:
         """Run one forward pass over rows of one rubric.
 
         Args:
-            rows: Rows that the batch is of.
             batch: Rows to run.
             inputs: Further inputs of the model.
             model: Default the wrapped model, whose passes every process must make alike.
+            prefix: Prefilled instruction of the rows.
         """
-        prompts = rows.prompts(batch)
-        prompts_per_row = len(prompts) // len(batch)
-        laid_out = lay_out(
-            self.unwrapped,
-            prompts,
-            [row.tree for row in batch for _ in range(prompts_per_row)],
-            self.pad_id,
-            rows=shared_rows(prompts, max(len(row.tree.node_tokens) for row in batch)),
-        )
         device = self.accelerator.device
         with self.accelerator.autocast():
             outputs: Tensor = (model or self.model)(
-                laid_out.to(device),
+                batch.layout.to(device),
+                prefix,
                 **{name: tensor.to(device) for name, tensor in inputs.items()},
             )
         return outputs
 
+    @torch.inference_mode()
     def label_logprobs(self, rows: Rows) -> list[NDArray[np.float64]]:
         """Return the label log-probabilities of every row, in order.
 
         Each is ``[labels]``, or ``[prompts, labels]`` for rows that the model reads as several
         prompts.
         """
-        accelerator = self.accelerator
         self.model.eval()
-        engine = TreeEngine(self.unwrapped, self.pad_id)
+        prefixes: dict[str, Prefix | None] = {}
         scores_by_row: list[tuple[int, Any]] = []
-        for indices in rows.by_rubric().values():
-            mine = [
-                i for i in indices if i % accelerator.num_processes == accelerator.process_index
-            ]
-            pictured = any(rows.rows[i].prompts is None for i in mine)
-            size = PICTURED_AT_ONCE if pictured else max(1, len(mine))
-            for start in range(0, len(mine), size):
-                part = mine[start : start + size]
-                prompts = rows.prompts([rows.rows[i] for i in part])
-                with accelerator.autocast():
-                    scores = np.array(engine.score(prompts, rows.rows[part[0]].tree))
-                if len(prompts) > len(part):
-                    scores = scores.reshape(len(part), -1, scores.shape[1])
-                scores_by_row += zip(part, scores.tolist(), strict=True)
-        if accelerator.num_processes > 1:
+        for batch in self.batches(rows):
+            row = batch.rows[0]
+            if row.rubric not in prefixes:
+                prefixes[row.rubric] = self._prefill(batch)
+            outputs = self.outputs(batch, {}, self.unwrapped, prefixes[row.rubric])
+            scores = label_logprobs(outputs, row.tree).double()
+            if len(row.requests) > 1:
+                scores = scores.view(len(batch.rows), len(row.requests), -1)
+            scores_by_row += zip(batch.indices, scores.tolist(), strict=True)
+        if self.accelerator.num_processes > 1:
             scores_by_row = gather_object(scores_by_row)
         return [np.array(scores) for _, scores in sorted(scores_by_row)]
 
-    def batches(self, rows: Rows) -> list[list[Row]]:
-        """Return this process's batches, each of rows of one rubric and like length."""
-        size, batches = self.batch_size, []
-        for indices in rows.by_rubric().values():
-            ordered = sorted((rows.rows[i] for i in indices), key=lambda row: row.length)
-            batches += [ordered[i : i + size] for i in range(0, len(ordered), size)]
-        return batches[self.accelerator.process_index :: self.accelerator.num_processes]
+    def batches(self, rows: Rows) -> Iterator[Batch]:
+        """Yield this process's batches to score, each of rows of one rubric and like length."""
+        accelerator = self.accelerator
+        every = scoring_batches(rows, self.token_budget)
+        mine = every[accelerator.process_index :: accelerator.num_processes]
+        return self.loader.batches(rows, mine, share_prefix=True)
+
+    def _prefill(self, batch: Batch) -> Prefix | None:
+        """Compute the instruction of a batch once, for all batches of its rubric."""
+        if not len(batch.layout.prefix_ids):
+            return None
+        with self.accelerator.autocast():
+            prefix: Prefix = self.unwrapped.prefill(
+                batch.layout.prefix_ids.to(self.accelerator.device)
+            )
+        return prefix
 
     def total(self, sums: Sequence[tuple[float, float]]) -> tuple[float, float]:
         """Return the column sums of pairs over all processes."""
@@ -135,9 +128,9 @@ def label_scores(runner: ModelRunner, rows: Rows) -> Measured:
     """
     right: list[bool | None] = []
     nll = []
-    for row, logprobs in zip(rows.rows, runner.label_logprobs(rows), strict=True):
-        right.append(int(logprobs.argmax()) == row.target)
-        nll.append(np.logaddexp.reduce(logprobs) - logprobs[row.target])
+    for target, logprobs in zip(rows.facts.target, runner.label_logprobs(rows), strict=True):
+        right.append(int(logprobs.argmax()) == target)
+        nll.append(np.logaddexp.reduce(logprobs) - logprobs[target])
     return Measured({"accuracy": share_right(right), "nll": float(np.mean(nll))}, right)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import hashlib
 import math
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import thread_hint
-from train.loop.batches import EncodedSplits, MicroBatch, StepPlan
+from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import (
     keep_best,
     save_best,
@@ -27,10 +27,12 @@ from train.loop.checkpoint import (
     trainable,
 )
 from train.loop.learning_rate import learning_rate
+from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner
 from train.loop.resume import resume
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
+from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
 from train.setup.run_identity import describe_changes, free_settings
 
@@ -68,13 +70,16 @@ class Trainer:
         objective: What to minimise and to measure.
         accelerator: Device, precision and processes.
         identity: What the result depends on; a folder that holds another run is not resumed.
+
+    Attributes:
+        data_wait: Seconds that training steps waited for their batches; validations do not count.
     """
 
     def __init__(
         self,
         recipe: Recipe,
         backbone: Backbone,
-        rows: EncodedSplits,
+        rows: IndexedSplits,
         objective: Objective,
         accelerator: Accelerator,
         identity: Mapping[str, Any],
@@ -83,6 +88,7 @@ class Trainer:
         self.recipe, self.rows, self.objective = recipe, rows, objective
         self.accelerator, self.identity = accelerator, identity
         self.progress = Progress()
+        self.data_wait = 0.0
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes)
         tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing:
@@ -90,12 +96,12 @@ class Trainer:
         self.parameters = list(trainable(tree_model).values())
         optimizer = torch.optim.AdamW(self.parameters, lr=optim.lr, weight_decay=optim.weight_decay)
         model, self.optimizer = accelerator.prepare(tree_model, optimizer)
-        self.runner = ModelRunner(
-            model,
-            accelerator,
-            backbone.tokenizer.pad_token_id,
-            batch_size=optim.micro_batch_size,
-        )
+        workers = run.workers
+        if workers is None:
+            workers = default_workers(accelerator.device, accelerator.num_processes)
+        is_on_gpu = accelerator.device.type == "cuda"
+        self.loader = Loader(rows.by_name, workers, pinned=is_on_gpu)
+        self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)
         self.tracker = Tracker(
             run.output,
             self.plan.total_steps,
@@ -112,13 +118,14 @@ class Trainer:
         run, total_steps = self.recipe.run, self.plan.total_steps
         eval_every, save_every = run.steps_between(total_steps)
         self.resume()
-        with self.tracker.running(self.progress.step):
+        with closing(self.loader), self.tracker.running(self.progress.step):
             self._describe_start()
             if self.progress.step == 0:
                 self.validate()
+            batches = self._batches(range(self.progress.step, total_steps))
             while self.progress.step < total_steps:
                 micro_batches = self.plan.micro_batches(self.progress.step)
-                self.progress.losses.append(self.train_step(micro_batches))
+                self.progress.losses.append(self.train_step(micro_batches, batches))
                 self.progress.step += 1
                 step, last = self.progress.step, self.progress.step == total_steps
                 self.tracker.advance(step)
@@ -151,10 +158,16 @@ class Trainer:
             self.progress = Progress(**state)
 
     @PARTS.measured("step")
-    def train_step(self, micro_batches: list[MicroBatch]) -> float:
+    def train_step(
+        self, micro_batches: list[MicroBatch], batches: Iterator[Batch] | None = None
+    ) -> float:
         """Make one optimizer step and return the mean loss over all processes.
 
         If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
+
+        Args:
+            micro_batches: The rows of the step, on all processes.
+            batches: Yields this process's batches of the step next; default they are made now.
 
         Raises:
             CustosError: If the loss or the gradient is not finite.
@@ -162,19 +175,26 @@ class Trainer:
         accelerator, step = self.accelerator, self.progress.step
         # Dropout depends on seed, step and rank alone, so a resumed run repeats it.
         set_seed(dropout_seed(self.recipe.run.seed, step, accelerator.process_index))
-        denominator = sum(self.objective.denominator(rows) for rows in micro_batches)
+        rows = sorted(row for micro_batch in micro_batches for row in micro_batch)
+        # In one order for any number of processes and any budget: sums round alike.
+        denominator = self.objective.denominator(*self.rows.train.weights(rows))
+        mine, is_idle = self._share(micro_batches)
+        batches = batches or self.loader.batches(
+            self.rows.train, mine, share_prefix=True
+        )
         if denominator == 0:
+            for _ in mine:
+                next(batches)
             return 0.0
-        mine = micro_batches[accelerator.process_index :: accelerator.num_processes]
-        factor = accelerator.num_processes if mine else 0
-        mine = mine or [micro_batches[0][:1]]
+        factor = 0 if is_idle else accelerator.num_processes
         total = torch.zeros((), device=accelerator.device)
         model = self.runner.model.train()
-        for index, rows in enumerate(mine):
+        for index in range(len(mine)):
             last = index == len(mine) - 1
+            batch = self._next(batches)
             with accelerator.no_sync(model) if not last else nullcontext():
-                outputs = self.runner.outputs(self.rows.train, rows, self.objective.inputs(rows))
-                loss = self.objective.loss_sum(outputs, rows, step) / denominator
+                outputs = self.runner.outputs(batch, self.objective.inputs(batch.rows))
+                loss = self.objective.loss_sum(outputs, batch.rows, step) / denominator
                 # The wrapper of several processes averages gradients; the step needs their sum.
                 accelerator.backward(loss * factor)
             total += loss.detach() * bool(factor)
@@ -190,6 +210,23 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         return mean
+
+    def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], bool]:
+        """Return this process's micro-batches, and whether they are only there to keep step."""
+        accelerator = self.accelerator
+        mine = micro_batches[accelerator.process_index :: accelerator.num_processes]
+        return mine or [micro_batches[0][:1]], not mine
+
+    def _batches(self, steps: range) -> Iterator[Batch]:
+        """Yield this process's batches of consecutive steps."""
+        plan = (mine for step in steps for mine in self._share(self.plan.micro_batches(step))[0])
+        return self.loader.batches(self.rows.train, plan, share_prefix=True)
+
+    def _next(self, batches: Iterator[Batch]) -> Batch:
+        before = self.loader.data_wait
+        batch = next(batches)
+        self.data_wait += self.loader.data_wait - before
+        return batch
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from 0."""
@@ -270,7 +307,7 @@ class Trainer:
                 f"a step of optim.batch_size={batch_size} rows keeps {batch_size} of {processes} "
                 f"processes busy; {batch_size} processes would be as fast"
             )
-        row, tokenizer = self.rows.train.rows[0], self.rows.train.encoder.backbone.tokenizer
+        row, tokenizer = self.rows.train[0], self.rows.train.encoder.backbone.tokenizer
         for prompt in self.rows.train.prompts([row]):
             text = tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)
             self.tracker.detail(f"first row: {text!r}")

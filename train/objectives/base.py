@@ -6,11 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from judging.scoring.tree_batch import TreeModel
-from train.loop.batches import Row, Rows
 from train.loop.model_runner import Measured, ModelRunner, label_scores
+from train.rows.rows import Row, Rows
+
+Numbers = NDArray[Any]
+"""One number for each row."""
 
 
 class Objective(ABC):
@@ -24,8 +28,13 @@ class Objective(ABC):
     """Module to wrap the backbone in; its outputs are what :meth:`loss_sum` is given."""
 
     @abstractmethod
-    def denominator(self, rows: Sequence[Row]) -> float:
-        """Return the weight of rows; a step's losses are divided by the total over the step."""
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
+        """Return the weight of rows; a step's losses are divided by the total over the step.
+
+        Args:
+            weights: How much each row counts.
+            target_tokens: Tokens of each row's target label.
+        """
 
     def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Return the model's inputs for these rows beside their prompts."""

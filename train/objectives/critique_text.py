@@ -22,9 +22,9 @@ from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import projected_token_logprobs
-from train.loop.batches import Row, Rows
 from train.loop.model_runner import Measured, ModelRunner
-from train.objectives.base import Objective
+from train.objectives.base import Numbers, Objective
+from train.rows.rows import Row, Rows
 
 
 def answer_tokens(task: JudgeTask, example: LabelledExample, encoder: Encoder) -> list[int]:
@@ -130,9 +130,9 @@ class TextObjective(Objective):
 
     model_class = TextModel
 
-    def denominator(self, rows: Sequence[Row]) -> float:
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
         """Return the weighted number of tokens."""
-        return sum(row.example.weight * len(row.tree.paths[0]) for row in rows)
+        return float((weights * target_tokens).sum())
 
     def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Return the target tokens."""
@@ -155,9 +155,9 @@ class TextObjective(Objective):
         runner.model.eval()
         sums = []
         for batch in runner.batches(rows):
-            inputs = self.inputs(batch)
             # The wrapper's own pass would wait for processes that have fewer batches.
-            outputs = runner.outputs(rows, batch, inputs, runner.unwrapped)
-            sums.append((self.loss_sum(outputs, batch, 0).item(), self.denominator(batch)))
+            outputs = runner.outputs(batch, self.inputs(batch.rows), runner.unwrapped)
+            weight = self.denominator(*rows.weights(batch.indices))
+            sums.append((self.loss_sum(outputs, batch.rows, 0).item(), weight))
         loss, weight = runner.total(sums)
         return Measured({"nll": loss / weight})

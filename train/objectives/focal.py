@@ -15,8 +15,8 @@ from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from losses import FocalLoss, class_weights
-from train.loop.batches import Row
-from train.objectives.base import Objective
+from train.objectives.base import Numbers, Objective
+from train.rows.rows import Row
 from train.setup.recipe import Section
 
 
@@ -71,9 +71,9 @@ class FocalObjective(Objective):
                 raise CustosError(f"training split: {error}") from None
         return cls(FocalLoss(alpha, gamma), {label: i for i, label in enumerate(declared)})
 
-    def denominator(self, rows: Sequence[Row]) -> float:
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
         """Return the weighted number of scoring tokens."""
-        return sum(row.example.weight * len(row.tree.paths[row.target]) for row in rows)
+        return float((weights * target_tokens).sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over scoring tokens; the step does not matter."""

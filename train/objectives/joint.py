@@ -14,8 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
-from train.loop.batches import Row
-from train.objectives.base import Objective
+from train.objectives.base import Numbers, Objective
+from train.rows.rows import Row
 from train.setup.recipe import Section
 
 Negatives = Literal["sampled", "hardest", "all"]
@@ -55,9 +55,9 @@ class JointObjective(Objective):
     span: Span
     seed: int
 
-    def denominator(self, rows: Sequence[Row]) -> float:
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
         """Return the weighted number of rows."""
-        return sum(row.example.weight for row in rows)
+        return float(weights.sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""

@@ -18,9 +18,9 @@ from judging.scoring.tree_batch import label_logprobs
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import BradleyTerryLoss
-from train.loop.batches import Row, Rows
 from train.loop.model_runner import Measured, ModelRunner, share_right
-from train.objectives.base import Objective
+from train.objectives.base import Numbers, Objective
+from train.rows.rows import Row, Rows
 from train.setup.recipe import Section
 
 REWARD = "truthful-reward"
@@ -89,10 +89,9 @@ def rewards(logits: Tensor, tree: LabelTree) -> Tensor:
 
 
 def pair_losses(
-    loss: BradleyTerryLoss, first: Tensor, second: Tensor, rows: Sequence[Row]
+    loss: BradleyTerryLoss, first: Tensor, second: Tensor, labels: Sequence[str]
 ) -> Tensor:
     """Return the loss of each pair, ``[rows]``, given the rewards of its two responses."""
-    labels = [row.example.label for row in rows]
     won = torch.tensor([label != SECOND for label in labels], device=first.device)
     ties = torch.tensor([label not in (FIRST, SECOND) for label in labels], device=first.device)
     chosen, rejected = torch.where(won, first, second), torch.where(won, second, first)
@@ -105,30 +104,30 @@ class RewardObjective(Objective):
 
     loss: BradleyTerryLoss
 
-    def denominator(self, rows: Sequence[Row]) -> float:
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
         """Return the weighted number of pairs."""
-        return sum(row.example.weight for row in rows)
+        return float(weights.sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over pairs, given the logits of both responses of each."""
         first, second = rewards(outputs, rows[0].tree).view(-1, 2).unbind(1)
         weights = torch.tensor([row.example.weight for row in rows], device=outputs.device)
-        return (pair_losses(self.loss, first, second, rows) * weights).sum()
+        labels = [row.example.label for row in rows]
+        return (pair_losses(self.loss, first, second, labels) * weights).sum()
 
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the accuracy over decided pairs, and the mean pairwise loss without a margin.
 
         A pair is right where the preferred response has the higher reward.
         """
+        labels = [example.label for example in rows.examples]
         scores = torch.tensor(np.array(runner.label_logprobs(rows)))
         first, second = (scores[..., 0] - scores[..., 1]).unbind(1)
         right = [
-            (a > b) == (row.example.label == FIRST)
-            if row.example.label in (FIRST, SECOND)
-            else None
-            for row, a, b in zip(rows.rows, first.tolist(), second.tolist(), strict=True)
+            (a > b) == (label == FIRST) if label in (FIRST, SECOND) else None
+            for label, a, b in zip(labels, first.tolist(), second.tolist(), strict=True)
         ]
-        nll = pair_losses(BradleyTerryLoss(), first, second, rows.rows).mean().item()
+        nll = pair_losses(BradleyTerryLoss(), first, second, labels).mean().item()
         return Measured({"accuracy": share_right(right), "nll": nll}, right)
 
     def describe_target(self, row: Row, tokenizer: Any) -> str:

@@ -17,9 +17,9 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from train.loop.batches import LabelSupervision, Supervision
 from train.objectives.critique_text import TextSupervision
 from train.objectives.reward import PairSupervision
+from train.rows.supervision import LabelSupervision, Supervision
 from train.setup.data import read_splits
 from train.setup.recipe import Recipe
 from train.setup.replay import ReplaySection, with_replay

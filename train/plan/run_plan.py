@@ -63,7 +63,7 @@ class RunPlan:
     rows: int
     longest: RowSize
     micro_batch: int
-    """Rows of one forward pass of one process."""
+    """Rows of one forward pass of one process, if all are as long as the longest."""
     checkpointing: bool
     attention: str
     """Attention of text and vision; that of the vision tower depends on what is installed here."""
@@ -145,7 +145,7 @@ def plan_run(
     optim = parsed.optim
     mean = sum(row.length for row in rows) / len(rows)
     instruction = rows[0].instruction
-    tokens = round(optim.batch_size * (mean + instruction / optim.micro_batch_size))
+    tokens = round(optim.batch_size * (mean + instruction / planner.micro_batch))
     steps = optim.max_steps
     if count is not None:
         every = steps_of_epoch(rows, optim.batch_size) * optim.epochs
@@ -192,9 +192,14 @@ class _Planner:
     @property
     def micro_batch(self) -> int:
         """Return the most rows of one forward pass of a process."""
-        optim = self.recipe.optim
+        return self.most_rows(self.recipe.run.gradient_checkpointing)
+
+    def most_rows(self, checkpointing: bool, token_budget: int | None = None) -> int:
+        """Return the longest rows that a forward pass of a process has under a budget."""
+        optim, row = self.recipe.optim, longest(self.rows)
+        width = row.length + row.prompts * row.instruction * checkpointing
         share = -(-optim.batch_size // max(1, self.hardware.gpus))  # rounded up, as cut_step does
-        return min(optim.micro_batch_size, share)
+        return max(1, min((token_budget or optim.token_budget) // width, share))
 
     @property
     def reserve(self) -> int:
@@ -265,17 +270,20 @@ class _Planner:
 
     def _changes(self, memory: StepMemory) -> Iterator[tuple[str, int, bool]]:
         """Yield keys that save memory, those that cost least time first."""
-        optim, checkpointing = self.recipe.optim, self.recipe.run.gradient_checkpointing
+        checkpointing = self.recipe.run.gradient_checkpointing
         free = self.hardware.memory * GIB - memory.fixed - self.reserve - self.buckets(memory)
         share = free / (memory.total - memory.fixed)
-        smaller = [n for n in range(1, self.micro_batch) if optim.batch_size % n == 0]
-        estimated = [n for n in smaller if n <= share * self.micro_batch]
-        for size in dict.fromkeys([*estimated[-1:], *smaller[:1]]):
-            yield f"optim.micro_batch_size={size}", size, checkpointing
+        halves = [self.recipe.optim.token_budget >> n for n in range(1, 20)]
+        smaller = {self.most_rows(checkpointing, half): half for half in halves if half}
+        estimated = [n for n in smaller if n <= share * self.micro_batch and n < self.micro_batch]
+        for size in dict.fromkeys([*estimated[:1], *[n for n in smaller if n == 1]]):
+            if size < self.micro_batch:
+                yield f"optim.token_budget={smaller[size]}", size, checkpointing
         if not checkpointing:
             key = "run.gradient_checkpointing=true"
-            yield key, self.micro_batch, True
-            yield f"{key} optim.micro_batch_size=1", 1, True
+            yield key, self.most_rows(checkpointing=True), True
+            least = next(half for half in halves if self.most_rows(True, half) == 1)
+            yield f"{key} optim.token_budget={least}", 1, True
 
     def _total(self, memory: StepMemory) -> int:
         return memory.total + self.reserve + self.buckets(memory)

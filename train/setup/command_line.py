@@ -138,7 +138,7 @@ def known_error(error: Exception) -> str | None:
         isinstance(error, RuntimeError) and is_full
     ):
         return (
-            "out of memory; lower optim.micro_batch_size and, if that is not enough, set "
+            "out of memory; lower optim.token_budget and, if that is not enough, set "
             "run.gradient_checkpointing=true"
         )
     if isinstance(error, SafetensorError):  # a full disk, a damaged file

@@ -44,7 +44,7 @@ def check_engine(environment: Mapping[str, str]) -> None:
     if environment.get(ACCUMULATION, "1") != "1":
         raise CustosError(
             f"{ACCUMULATION}={environment[ACCUMULATION]}: not supported; unset it and choose "
-            "optim.batch_size and optim.micro_batch_size"
+            "optim.batch_size and optim.token_budget"
         )
 
 

@@ -123,7 +123,7 @@ def _reason(lines: Sequence[str]) -> str:
     if any("Signal 9 (SIGKILL)" in line or "exitcode: -9" in line for line in lines):
         return (
             "a process was killed, as happens when memory is full; "
-            "lower optim.micro_batch_size or --processes"
+            "lower optim.token_budget or --processes"
         )
     errors = [line.strip() for line in lines if "Error: " in line]
     return f"training failed: {errors[0] if errors else 'a process ended'}"

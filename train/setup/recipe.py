@@ -19,6 +19,12 @@ from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
 from judging.types import Split
 
+REPLACED = {
+    "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
+    "(rows times the tokens of the longest); delete it or give optim.token_budget"
+}
+"""Keys of earlier versions."""
+
 
 class Section(BaseModel):
     """A closed, immutable part of a recipe."""
@@ -103,9 +109,10 @@ class OptimSection(Section):
     """Stop after this many optimizer steps, even if ``epochs`` would take more."""
     batch_size: int = Field(default=16, gt=0)
     """Rows per optimizer step over all processes."""
-    micro_batch_size: int = Field(default=16, gt=0)
-    """Most rows per forward pass of one process; gradients of several passes are added up. Memory
-    depends on it, the judge does not."""
+    token_budget: int = Field(default=4096, gt=0)
+    """Most tokens per forward pass of one process, in training and validation: padding and pictures
+    count; the instruction counts if each row holds its own (``run.gradient_checkpointing``).
+    Gradients of several passes are added up: memory depends on it, the judge does not."""
     whole_questions: bool = False
     """Shuffle questions, not rows, so that a batch reads a question once for all its responses.
     Rows with pictures are kept together by their group instead."""
@@ -121,6 +128,9 @@ class RunSection(Section):
     precision: Literal["bf16", "fp32"] = "bf16"
     """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast. A CPU without bfloat16
     instructions computes everything in float32."""
+    workers: int | None = Field(default=None, ge=0)
+    """Processes that read and encode rows ahead of the model, for each training process; 0: none.
+    None: 0 on a CPU, whose cores the model uses, else the cores that are left, at most 4."""
     gradient_checkpointing: bool = False
     """Saves memory on long prompts; the instruction is then not shared between rows."""
     response_budget: int = Field(default=1024, gt=0)
@@ -269,7 +279,7 @@ def nearest_key(key: str, names: Sequence[str]) -> str:
 
 
 def _no_such_key(kind: type[Section], key: str) -> str:
-    return nearest_key(key, list(key_names(kind)))
+    return REPLACED.get(key) or nearest_key(key, list(key_names(kind)))
 
 
 def _apply(values: dict[str, Any], override: str) -> None:

@@ -15,8 +15,8 @@ _WITHOUT_EFFECT: Any = {
     "provenance": True,
 }
 FREE = {
-    "optim": {"micro_batch_size"},
-    "run": {"gradient_checkpointing", "eval_every", "save_every", "log_every"},
+    "optim": {"token_budget"},
+    "run": {"gradient_checkpointing", "workers", "eval_every", "save_every", "log_every"},
 }
 """Keys that a resumed run may change: no step differs by more than rounding and the draw of
 dropout. With another ``eval_every``, the judge is chosen among other steps."""

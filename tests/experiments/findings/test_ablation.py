@@ -85,7 +85,7 @@ def _recipes(folder: Path, backbone: str) -> list[str]:
     ea_test = write_split(folder / "ea_test.jsonl", analysed(folder, 12, 300))
     common: dict[str, Any] = {
         "backbone": backbone,
-        "optim": {"lr": 5e-3, "batch_size": 8, "micro_batch_size": 4},
+        "optim": {"lr": 5e-3, "batch_size": 8, "token_budget": 800},
         "run": {"output": "replaced", "precision": "fp32"},
     }
     stages = {

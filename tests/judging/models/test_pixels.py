@@ -44,13 +44,14 @@ def test_measured_prompts_are_as_long_as_encoded_ones(
     images = tuple(save_picture(folder / f"{i}.png", *size) for i, size in enumerate(sizes))
     encoder, request = Encoder(hub.with_pixels(least, most)), ask(images=images)
     if any(max(size) > 200 * min(size) for size in sizes):
-        for read in (encoder.measure, lambda task, request: encoder.encode([(task, request)])):
+        for read in (encoder.measure, encoder.encode):
             with pytest.raises(FieldError, match="field 'images': .* at most 200 times as long"):
-                read(TASK, request)
+                list(read([(TASK, request)]))
         return
-    size = encoder.measure(TASK, request)
+    [size] = encoder.measure([(TASK, request)])
     [prompt] = encoder.encode([(TASK, request)])
     assert size.suffix_tokens == len(prompt.suffix_ids)
+    assert size.prefix_tokens == len(prompt.prefix_ids)
     assert len(size.scaled_pictures) == prompt.scaled_pictures
     shutil.rmtree(folder)
 
@@ -59,9 +60,10 @@ def test_a_photograph_has_at_most_a_thousand_tokens_by_default(
     hub: Backbone, tmp_path: Path
 ) -> None:
     request = ask(images=(save_picture(tmp_path / "photograph.jpg", 4032, 3024),))
-    text = Encoder(hub).measure(TASK, ask()).suffix_tokens + 2  # start and end of the picture
+    [question] = Encoder(hub).measure([(TASK, ask())])
+    text = question.suffix_tokens + 2  # start and end of the picture
     own, capped = (
-        Encoder(backbone).measure(TASK, request) for backbone in (hub, hub.with_pixels())
+        next(Encoder(backbone).measure([(TASK, request)])) for backbone in (hub, hub.with_pixels())
     )
     factor = 28 if "Qwen2.5" in hub.name else 32
     assert own.suffix_tokens - text == {28: 15552, 32: 11844}[factor]

@@ -33,7 +33,7 @@ def learner(backbone: str, folder: Path, **overrides: Any) -> Trainer:
 
 def run(backbone: str, out: Path) -> None:
     rank = os.environ["RANK"]
-    trained = learner(backbone, out / rank, optim__micro_batch_size=2)
+    trained = learner(backbone, out / rank, optim__token_budget=100)
     trained.fit()
     assert trained.progress.step == STEPS
     tensors = trainable(trained.runner.unwrapped).items()

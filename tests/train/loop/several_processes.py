@@ -1,6 +1,6 @@
 """Run by ``torchrun``: a few steps on every process, parameters saved by the first.
 
-``torchrun ... -m tests.train.loop.several_processes BACKBONE OUT BATCH_SIZE MICRO_BATCH_SIZE``
+``torchrun ... -m tests.train.loop.several_processes BACKBONE OUT BATCH_SIZE TOKEN_BUDGET``
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from train.loop.checkpoint import trainable
 STEPS = 3
 
 
-def run(backbone: str, out: Path, batch_size: int, micro_batch_size: int) -> None:
+def run(backbone: str, out: Path, batch_size: int, token_budget: int) -> None:
     """Three steps of plain gradient descent, which hides no scale as Adam would."""
     picture = save_picture(out / "a.png", 60, 60)
     rows = [
@@ -32,7 +32,7 @@ def run(backbone: str, out: Path, batch_size: int, micro_batch_size: int) -> Non
         optim__lr=2e-3,
         optim__schedule="constant",
         optim__batch_size=batch_size,
-        optim__micro_batch_size=micro_batch_size,
+        optim__token_budget=token_budget,
         optim__epochs=1,
         optim__warmup_ratio=0.0,
         optim__max_grad_norm=1e9,  # clipping would hide a wrong scale

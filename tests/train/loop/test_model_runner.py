@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from judging.scoring.prompts import EncodedPrompt
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, recipe, trainer
-from train.loop import model_runner
-from train.loop.batches import Row, Rows
 
 
-def test_pictures_are_scored_some_at_a_time(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_budget_scores_alike(small: str, tmp_path: Path) -> None:
     picture = save_picture(tmp_path / "a.png", 60, 60)
     data = [example(i, images=(picture,) if i % 2 else ()) for i in range(7)]
-    learner = trainer(recipe(tmp_path), small, examples(16), data)
-    expected = learner.runner.label_logprobs(learner.rows.val)
-    sizes: list[int] = []
-    prompts = Rows.prompts
-
-    def count(self: Rows, rows: Sequence[Row]) -> list[EncodedPrompt]:
-        sizes.append(len(rows))
-        return prompts(self, rows)
-
-    monkeypatch.setattr(Rows, "prompts", count)
-    monkeypatch.setattr(model_runner, "PICTURED_AT_ONCE", 3)
-    np.testing.assert_allclose(
-        learner.runner.label_logprobs(learner.rows.val), expected, rtol=1e-5, atol=1e-5
+    large, some = (
+        trainer(recipe(tmp_path, optim__token_budget=budget), small, examples(16), data)
+        for budget in (10_000, 120)
     )
-    assert sizes == [3, 3, 1]
+    sizes = [
+        [len(batch.rows) for batch in learner.runner.batches(learner.rows.val)]
+        for learner in (large, some)
+    ]
+    assert len(sizes[0]) == 1 and len(sizes[1]) > 2
+    np.testing.assert_allclose(
+        some.runner.label_logprobs(some.rows.val),
+        large.runner.label_logprobs(large.rows.val),
+        rtol=1e-5,
+        atol=1e-5,
+    )

@@ -37,22 +37,22 @@ def _torchrun(processes: int, module: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("processes", "batch_size", "micro_batch_size"),
+    ("processes", "batch_size", "token_budget"),
     [
-        pytest.param(2, 8, 2, id="equally many micro-batches"),
-        pytest.param(3, 8, 4, id="eight rows among three"),
+        pytest.param(2, 8, 120, id="equally many micro-batches"),
+        pytest.param(3, 8, 10_000, id="eight rows among three"),
         pytest.param(3, 5, 1, id="one process has a micro-batch less"),
-        pytest.param(3, 2, 2, id="one process is idle"),
+        pytest.param(3, 2, 10_000, id="one process is idle"),
     ],
 )
 def test_several_processes_take_the_steps_of_one(
-    small: str, tmp_path: Path, processes: int, batch_size: int, micro_batch_size: int
+    small: str, tmp_path: Path, processes: int, batch_size: int, token_budget: int
 ) -> None:
     single, pair = tmp_path / "one", tmp_path / "several"
     single.mkdir()
     pair.mkdir()
-    several_processes.run(small, single, batch_size, batch_size)
-    sizes = str(batch_size), str(micro_batch_size)
+    several_processes.run(small, single, batch_size, 10_000)
+    sizes = str(batch_size), str(token_budget)
     _torchrun(processes, "several_processes", small, str(pair), *sizes)
     with safe_open(pair / "after.safetensors", "pt") as file:
         assert file.metadata()["processes"] == str(processes)
@@ -92,7 +92,7 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
         f"process 1 on {host} has no checkpoint in its {tmp_path / '0'}, the first process has "
         "checkpoint-000002: every process goes on from the first one's"
     ]
-    assert any("changed since the checkpoint: optim.micro_batch_size=2" in line for line in lines)
+    assert any("changed since the checkpoint: optim.token_budget=100" in line for line in lines)
     first, second = (load_file(tmp_path / f"{rank}.safetensors") for rank in range(2))
     expected = trainable(whole.runner.unwrapped)
     for name, parameter in expected.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from safetensors.torch import load_file
 
 from tests.train.made_up import example, examples, recipe, trainer
 from train.loop import batches
-from train.loop.batches import Row
 from train.loop.checkpoint import best_folder, load_checkpoint
 from train.loop.model_runner import Measured
 from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective
+from train.rows.rows import Batch
 
 
 class _KilledError(Exception):
@@ -98,10 +99,10 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
         tmp_path,
         optim__epochs=5,
         optim__whole_questions=True,
-        optim__micro_batch_size=8,
+        optim__token_budget=400,
         run__save_every=3,
     )
-    seen: list[list[str]] = []
+    seen: list[list[int]] = []
 
     def train(killed_at: int | None) -> None:
         learner = trainer(settings, small, data)
@@ -109,10 +110,12 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
         assert len(set(lengths)) > 1, "or this proves nothing"
         assert learner.plan.total_steps == sum(lengths)
 
-        def step(micro_batches: list[list[Row]]) -> float:
+        def step(micro_batches: list[list[int]], batches: Iterator[Batch]) -> float:
             if learner.progress.step == killed_at:
                 raise _KilledError
-            seen.append([row.example.id for rows in micro_batches for row in rows])
+            made = [next(batches) for _ in micro_batches]
+            assert [list(batch.indices) for batch in made] == micro_batches
+            seen.append([row for rows in micro_batches for row in rows])
             return 1.0
 
         monkeypatch.setattr(learner, "train_step", step)
@@ -122,7 +125,7 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
         if killed_at is None:
             learner.fit()
             plan = [step for epoch in range(5) for step in learner.plan.epoch(epoch)]
-            planned = [[row.example.id for rows in step for row in rows] for step in plan]
+            planned = [[row for rows in step for row in rows] for step in plan]
             assert seen == planned
         else:
             with pytest.raises(_KilledError):

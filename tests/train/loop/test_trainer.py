@@ -85,8 +85,7 @@ def _step_with_sgd(learner: Trainer, micro_batches: list[list[int]]) -> dict[str
             if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
                 parameter.fill_(0.03)
     before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
-    rows = learner.rows.train.rows
-    learner.train_step([[rows[i] for i in micro] for micro in micro_batches])
+    learner.train_step(micro_batches)
     return {name: before[name] - p.detach() for name, p in _adapter(learner).items()}
 
 
@@ -144,7 +143,7 @@ def test_gradient_checkpointing_leaves_the_vision_tower_out(small: str, tmp_path
     ]
     needs_gradient: list[bool] = []
     patches.register_forward_hook(lambda *given: needs_gradient.append(given[-1].requires_grad))
-    learner.train_step([learner.rows.train.rows[:4], learner.rows.train.rows[4:]])
+    learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]])
     assert needs_gradient
     assert not any(needs_gradient)
 
@@ -162,10 +161,9 @@ def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> N
     data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
     learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
     before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
-    rows = learner.rows.train.rows
-    assert learner.train_step([rows[:4], rows[4:8]]) == 0
+    assert learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]]) == 0
     assert all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
-    assert learner.train_step([rows[:4], rows[8:12]]) > 0
+    assert learner.train_step([[0, 1, 2, 3], [8, 9, 10, 11]]) > 0
     assert not all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
 
 

@@ -24,7 +24,6 @@ from tests.train import made_up
 from tests.train.made_up import critique_pair, write_split
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.batches import EncodedSplits, Rows
 from train.loop.model_runner import ModelRunner
 from train.loop.trainer import Trainer
 from train.objectives.critique_text import (
@@ -33,6 +32,7 @@ from train.objectives.critique_text import (
     TextSupervision,
     answer_tokens,
 )
+from train.rows.rows import IndexedSplits, Rows
 from train.setup.data import Splits
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
@@ -91,7 +91,7 @@ def test_log_probabilities_and_gradients_without_full_logits(
     reference = reference_model(tiny_folder)
     expected = 0.0
     with torch.inference_mode():
-        for row in rows.rows:
+        for row in rows:
             [prompt] = rows.prompts([row])
             answer = [token for _, token in row.tree.paths[0]]
             ids = prompt.prefix_ids + prompt.suffix_ids
@@ -100,26 +100,26 @@ def test_log_probabilities_and_gradients_without_full_logits(
     for with_targets in (True, False):
         adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
         batch = make_tree_batch(
-            rows.prompts(rows.rows),
-            [row.tree for row in rows.rows],
+            rows.prompts(rows),
+            [row.tree for row in rows],
             backbone.tokenizer.pad_token_id,
         )
-        inputs = objective.inputs(rows.rows)
+        inputs = objective.inputs(rows)
         model = TextModel(adapted)
         if with_targets:
             outputs = model(batch, **inputs)
         else:
             logits = model(batch).log_softmax(-1)
             outputs = logits.gather(-1, inputs["targets"][..., None])[..., 0]
-        loss = objective.loss_sum(outputs, rows.rows, 0)
+        loss = objective.loss_sum(outputs, rows, 0)
         assert loss.item() == pytest.approx(expected, rel=1e-5)
         loss.backward()
         gradients.append({n: p.grad for n, p in adapted.named_parameters() if "lora_B" in n})
     for name, gradient in gradients[1].items():
         assert gradient.abs().max() > 1e-3
         torch.testing.assert_close(gradients[0][name], gradient, rtol=1e-4, atol=1e-4)
-    assert objective.denominator(rows.rows) == sum(
-        row.example.weight * len(row.tree.paths[0]) for row in rows.rows
+    assert objective.denominator(*rows.weights(range(3))) == sum(
+        row.example.weight * len(row.tree.paths[0]) for row in rows
     )
 
 
@@ -132,7 +132,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
             "allow_overlap": True,
         },
         "adapter": {"r": 8, "alpha": 16, "dropout": 0.0},
-        "optim": {"lr": 1e-2, "batch_size": 8, "micro_batch_size": 4, "epochs": 3},
+        "optim": {"lr": 1e-2, "batch_size": 8, "token_budget": 800, "epochs": 3},
         "run": {"output": str(folder / "run"), "precision": "fp32", "eval_every": 4},
     } | overrides
     path = folder / "tiny.yaml"
@@ -166,7 +166,7 @@ def test_validation_does_not_wait_for_other_processes(
     rows = _rows(backbone, [critique_pair(i) for i in range(8)])
     recipe = made_up.recipe(tmp_path)
     adapted = with_adapter(load_backbone(backbone.name, dtype="float32"), recipe)
-    splits, accelerator = EncodedSplits(rows, rows, {}), make_accelerator(recipe.run)
+    splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
     learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
     expected = learner.objective.measure(learner.runner, rows)
     monkeypatch.setattr(ModelRunner, "unwrapped", learner.runner.unwrapped)

@@ -8,8 +8,8 @@ import torch
 from judging.errors import CustosError
 from judging.models.backbones import Backbone, load_backbone
 from tests.train.made_up import encoded, example, examples
-from train.loop.batches import Rows
 from train.objectives.focal import FocalObjective
+from train.rows.rows import Rows
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,14 @@ def rows(backbone: Backbone) -> Rows:
 
 
 def _logits(rows: Rows, vocabulary: int) -> torch.Tensor:
-    slots = max(row.tree.num_slots for row in rows.rows)
+    slots = max(row.tree.num_slots for row in rows)
     generator = torch.Generator().manual_seed(0)
     return torch.randn(len(rows), slots, vocabulary, generator=generator, dtype=torch.float64)
 
 
 def test_weights_come_from_the_training_rows(rows: Rows) -> None:
     objective = FocalObjective.for_examples(
-        [row.example for row in rows.rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="sqrt"
     )
     # Labels seen: numbers 0 and 3 right, 1, 2, 4, 5 wrong. w = sqrt(6/2), sqrt(6/4).
     correct, wrong = math.sqrt(3), math.sqrt(1.5)
@@ -39,11 +39,11 @@ def test_weights_come_from_the_training_rows(rows: Rows) -> None:
     assert objective.classes == {"Correct": 0, "Wrong": 1}
     assert objective.loss.alpha.tolist() == pytest.approx([correct / mean, wrong / mean])
     clipped = FocalObjective.for_examples(
-        [row.example for row in rows.rows], gamma=1.0, t_max=1.1, weighting="sqrt"
+        [row.example for row in rows], gamma=1.0, t_max=1.1, weighting="sqrt"
     )
     assert clipped.loss.alpha.tolist() == pytest.approx([1.1, wrong / mean])
     plain = FocalObjective.for_examples(
-        [row.example for row in rows.rows], gamma=1.0, t_max=5.0, weighting="none"
+        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="none"
     )
     assert plain.loss.alpha.tolist() == [1.0, 1.0]
 
@@ -52,21 +52,21 @@ def test_a_declared_label_without_rows_is_named(backbone: Backbone) -> None:
     only_right = encoded(backbone, [example(0), example(3)])
     with pytest.raises(CustosError, match="training split: class 'Wrong' has 0 training examples"):
         FocalObjective.for_examples(
-            [row.example for row in only_right.rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+            [row.example for row in only_right], gamma=1.0, t_max=5.0, weighting="sqrt"
         )
     FocalObjective.for_examples(
-        [row.example for row in only_right.rows], gamma=1.0, t_max=5.0, weighting="none"
+        [row.example for row in only_right], gamma=1.0, t_max=5.0, weighting="none"
     )
 
 
 def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows) -> None:
     objective = FocalObjective.for_examples(
-        [row.example for row in rows.rows], gamma=2.0, t_max=5.0, weighting="sqrt"
+        [row.example for row in rows], gamma=2.0, t_max=5.0, weighting="sqrt"
     )
     logits = _logits(rows, len(backbone.tokenizer))
     expected, tokens = 0.0, 0.0
     end = backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")
-    for index, row in enumerate(rows.rows):
+    for index, row in enumerate(rows):
         alpha = objective.loss.alpha[objective.classes[row.example.label]].item()
         ids = [*backbone.tokenizer.encode(row.example.label, add_special_tokens=False), end]
         path = row.tree.paths[row.target]
@@ -76,17 +76,17 @@ def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows
             log_p = scores[token] - math.log(sum(math.exp(score) for score in scores))
             expected -= row.example.weight * alpha * (1 - math.exp(log_p)) ** 2 * log_p
         tokens += row.example.weight * len(ids)
-    assert objective.loss_sum(logits, rows.rows, 0).item() == pytest.approx(expected, rel=1e-6)
-    assert objective.denominator(rows.rows) == tokens
+    assert objective.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-6)
+    assert objective.denominator(*rows.weights(range(6))) == tokens
 
 
 def test_parts_add_up_to_the_whole(backbone: Backbone, rows: Rows) -> None:
     objective = FocalObjective.for_examples(
-        [row.example for row in rows.rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="sqrt"
     )
     logits = _logits(rows, len(backbone.tokenizer))
-    whole = objective.loss_sum(logits, rows.rows, 0)
-    parts = [objective.loss_sum(logits[i::2], rows.rows[i::2], 0) for i in range(2)]
+    whole = objective.loss_sum(logits, rows, 0)
+    parts = [objective.loss_sum(logits[i::2], rows[i::2], 0) for i in range(2)]
     torch.testing.assert_close(whole, sum(parts), rtol=1e-12, atol=0)
-    both = sum(objective.denominator(rows.rows[i::2]) for i in range(2))
-    assert objective.denominator(rows.rows) == both
+    both = sum(objective.denominator(*rows.weights(range(i, 6, 2))) for i in range(2))
+    assert objective.denominator(*rows.weights(range(6))) == both

@@ -17,8 +17,9 @@ from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel, make_tree_batch
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
-from train.loop.batches import LabelSupervision, Row, Rows
 from train.objectives.joint import JointObjective, Negatives, Span
+from train.rows.rows import Row, Rows
+from train.rows.supervision import LabelSupervision
 
 LAMBDA = 0.3
 
@@ -72,7 +73,7 @@ def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:
 def _separately(model: Any, rows: Rows, objective: JointObjective, step: int) -> Tensor:
     """The loss written out from Equations 5 to 8, one forward pass per label."""
     total = torch.zeros(())
-    for row in rows.rows:
+    for row in rows:
         labels = row.tree.labels
         loss = -_logprobs(model, row, rows, row.target).mean()
         score, _, kind = labels[row.target].partition("; ")
@@ -117,7 +118,7 @@ def test_one_tree_equals_separate_passes(
                 parameter.data = 0.1 * torch.randn(parameter.shape, generator=generator)
         if model is backbone.model:
             loss = torch.zeros(())
-            for part in (rows.rows[:4], rows.rows[4:]):  # micro-batches of one rubric
+            for part in (rows[:4], rows[4:]):  # micro-batches of one rubric
                 prompts = rows.prompts(part)
                 batch = make_tree_batch(
                     prompts,
@@ -140,7 +141,7 @@ def test_one_tree_equals_separate_passes(
 
 
 def _row(rows: Rows, label: str) -> Row:
-    return next(row for row in rows.rows if row.example.label == label)
+    return next(row for row in rows if row.example.label == label)
 
 
 def test_negatives_have_the_targets_score_and_another_type(
@@ -168,7 +169,8 @@ def test_negatives_have_the_targets_score_and_another_type(
 
 
 def test_without_lambda_it_is_the_likelihood(tiny_folder: str, tmp_path: Path) -> None:
-    rows = _rows(_examples(tmp_path), load_backbone(tiny_folder, dtype="float32")).rows[:4]
+    every = _rows(_examples(tmp_path), load_backbone(tiny_folder, dtype="float32"))
+    rows = every[:4]
     slots = max(row.tree.num_slots for row in rows)
     logits = torch.randn(4, slots, 420, generator=torch.Generator().manual_seed(1))
     expected = 0.0
@@ -178,6 +180,6 @@ def test_without_lambda_it_is_the_likelihood(tiny_folder: str, tmp_path: Path) -
         expected += row.example.weight * math.fsum(nll) / len(nll)
     plain = JointObjective(0.0, "all", "whole", 0)
     assert plain.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-6)
-    assert plain.denominator(rows) == 1 + 2 + 3 + 4
+    assert plain.denominator(*every.weights(range(4))) == 1 + 2 + 3 + 4
     more = JointObjective(LAMBDA, "all", "whole", 0).loss_sum(logits, rows, 0).item()
     assert more > expected

@@ -16,6 +16,9 @@ from train.hieval_stage1 import Stage1Recipe
 from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepSize, step_memory
 
+ROWS = 4
+"""Rows of the micro-batch that is measured."""
+
 
 def _rows(count: int, words_of_response: int = 150, **fields: object) -> list[LabelledExample]:
     words = [("green", "Correct"), ("brown", "Wrong")]
@@ -42,7 +45,7 @@ def _planned_and_measured(
     config = encoder.backbone.model.config
     row = longest(row_sizes(settings, "hieval_stage1", config, encoder))
     size = StepSize(
-        settings.optim.micro_batch_size,
+        ROWS,
         row.instruction,
         row.tokens,
         row.tree,
@@ -51,8 +54,7 @@ def _planned_and_measured(
     )
     bf16 = settings.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
     planned = step_memory(config, settings, size, bf16=bf16, gpu=False)
-    micro_batch = learner.rows.train.rows[: settings.optim.micro_batch_size]
-    return planned.total, peak_of_step(learner, [micro_batch], tmp_path)
+    return planned.total, peak_of_step(learner, [list(range(ROWS))], tmp_path)
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])

@@ -29,7 +29,7 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
         "run__save_every": 9,
         "run__eval_every": 7,
         "run__gradient_checkpointing": True,
-        "optim__micro_batch_size": 1,
+        "optim__token_budget": 1,
     }
     assert identity(**same) == identity()
     assert json.loads(json.dumps(identity())) == identity(), "it survives a file"
@@ -66,11 +66,11 @@ def test_a_resumed_run_says_what_changed(
     first = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1)
     trainer(first, small, examples(16)).fit()
     assert "changed since" not in capsys.readouterr().out
-    lowered: dict[str, Any] = {"optim__micro_batch_size": 2, "run__gradient_checkpointing": True}
+    lowered: dict[str, Any] = {"optim__token_budget": 2, "run__gradient_checkpointing": True}
     again = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1, **lowered)
     trainer(again, small, examples(16)).fit()
     assert (
-        "changed since the checkpoint: optim.micro_batch_size=2 (was 4), "
+        "changed since the checkpoint: optim.token_budget=2 (was 200), "
         "run.gradient_checkpointing=True (was False); the steps stay the same up to rounding\n"
     ) in capsys.readouterr().out
     rarer = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=2)

@@ -27,7 +27,7 @@ def _pictures(backbone: Backbone, count: int = 16) -> list[Picture]:
 
 def _trainer(folder: Path, **optim: Any) -> WarmupTrainer:
     backbone = load_backbone("embedded", dtype="float32", device="cpu")
-    given = {"lr": 1e-3, "batch_size": 4, "micro_batch_size": 4, "epochs": 2} | optim
+    given = {"lr": 1e-3, "batch_size": 4, "epochs": 2} | optim
     pictures = _pictures(backbone)
     torch.manual_seed(0)
     return WarmupTrainer(
@@ -84,7 +84,7 @@ def test_the_script_leaves_a_tower(
                 "pictures.held_out=4",
                 f"run.output={tmp_path}",
             ),
-            *("optim.batch_size=4", "optim.micro_batch_size=4", "optim.max_steps=1"),
+            *("optim.batch_size=4", "optim.max_steps=1"),
         ]
     )
     tower = embedded.model.model.visual.state_dict()
@@ -134,7 +134,7 @@ def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Ba
 
 def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"'pictures\.train': 16 pictures do not fill a batch"):
-        _trainer(tmp_path, batch_size=64, micro_batch_size=64)
+        _trainer(tmp_path, batch_size=64)
 
 
 def test_a_second_process_is_refused(

@@ -1,0 +1,298 @@
+"""Rows of a split: an index in memory; batches of tensors are made of them when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from judging.errors import CustosError, errors_at
+from judging.pictures import megapixels
+from judging.scoring.batch_layout import lay_out
+from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import shared_rows
+from judging.scoring.prompts import EncodedPrompt, PromptSize
+from judging.scoring.tree_batch import TreeBatch, TreeModel
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Mode
+from train.rows.supervision import Supervision
+from train.setup.data import Splits
+from train.setup.run_log import RUN_LOG
+
+MEASURED_AT_ONCE = 1024
+"""Rows whose texts are tokenized in one call."""
+MODES: tuple[Mode, ...] = ("score", "critique")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A checked training row."""
+
+    example: LabelledExample
+    rubric: str
+    """``task/rubric``; all rows of a micro-batch have the same one, hence the same instruction."""
+    requests: tuple[JudgeRequest, ...]
+    """The requests that the model reads: the example's own, or one for each response."""
+    tree: LabelTree
+    target: int
+    """Index of the target label in the tree."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one rubric as the model reads them."""
+
+    indices: Sequence[int]
+    """Indices of the rows in their split."""
+    rows: list[Row]
+    layout: TreeBatch
+
+    def pinned(self) -> Batch:
+        """Return the batch in memory that a GPU copies from without waiting."""
+        tensors = {f.name: _pinned(getattr(self.layout, f.name)) for f in fields(self.layout)}
+        return replace(self, layout=replace(self.layout, **tensors))
+
+
+class RowFacts:
+    """What is known of every row without encoding it: one number of each kind per row."""
+
+    def __init__(self, count: int) -> None:
+        self.rubric: NDArray[np.int32] = np.zeros(count, np.int32)
+        """Index of the row's ``task/rubric`` in :attr:`rubrics`."""
+        self.rubrics: list[str] = []
+        self.mode: NDArray[np.int8] = np.zeros(count, np.int8)
+        """How the row is learnt, as an index in :data:`MODES`."""
+        self.target: NDArray[np.int32] = np.zeros(count, np.int32)
+        """Index of the target label in the row's tree."""
+        self.target_tokens: NDArray[np.int32] = np.zeros(count, np.int32)
+        """Tokens of the target label, end token included."""
+        self.weight: NDArray[np.float64] = np.zeros(count)
+        """How much the row counts."""
+        self.length: NDArray[np.int64] = np.zeros(count, np.int64)
+        """Tokens after the instruction, the label tree included."""
+        self.width: NDArray[np.int64] = np.zeros(count, np.int64)
+        """Tokens of the row's longest prompt after the instruction, with its label tree."""
+        self.instruction: NDArray[np.int64] = np.zeros(count, np.int64)
+        """Tokens of the instruction."""
+        self.copies: NDArray[np.int64] = np.ones(count, np.int64)
+        """Rows of a tensor that the row takes: one for each prompt, or for each leaf of a tree."""
+        self.shared_text: NDArray[np.int64] = np.zeros(count, np.int64)
+        """Number of the question, or of the pictures, that rows may share."""
+
+
+class Rows(Sequence[Row]):
+    """Rows of a split that were checked and measured before step 0.
+
+    Args:
+        examples: Labelled examples.
+        supervision: What the model reads and learns of each.
+        split: Name of the split, for errors.
+
+    Attributes:
+        facts: Length, rubric, target and so on of every row.
+        pictures: Whether each picture is scaled down, by the hash of its source.
+
+    Raises:
+        CustosError: If an example's label is not declared or its prompt cannot be built; the
+            message names the split and the row.
+    """
+
+    def __init__(
+        self, examples: Sequence[LabelledExample], supervision: Supervision, split: str
+    ) -> None:
+        self.examples, self.supervision, self.split = examples, supervision, split
+        self.encoder = supervision.encoder
+        self.facts = RowFacts(len(examples))
+        self.pictures: dict[int, bool] = {}
+        numbers: dict[str, dict[str, int]] = {"rubric": {}, "shared_text": {}}
+        for start in range(0, len(examples), MEASURED_AT_ONCE):
+            self._measure(start, examples[start : start + MEASURED_AT_ONCE], numbers)
+        self.facts.rubrics = list(numbers["rubric"])
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self._row(example) for example in self.examples[index]]
+        return self._row(self.examples[index])
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._row, self.examples)
+
+    def prompts(self, rows: Sequence[Row]) -> list[EncodedPrompt]:
+        """Return the encoded prompts of rows in order, pictures included.
+
+        Raises:
+            CustosError: If a row cannot be encoded; the message names the split and the row.
+        """
+        try:
+            return self._encode([request for row in rows for request in row.requests])
+        except CustosError:
+            for row in rows:
+                with errors_at(self._location(row.example)):
+                    self._encode(row.requests)
+            raise
+
+    def batch(self, indices: Sequence[int], *, share_prefix: bool) -> Batch:
+        """Read, encode and lay out rows of one rubric.
+
+        Args:
+            indices: Indices of the rows.
+            share_prefix: Take the instruction out of the rows (:func:`make_tree_batch`).
+
+        Raises:
+            CustosError: If a row cannot be encoded; the message names the split and the row.
+        """
+        rows = [self[int(index)] for index in indices]
+        prompts = self.prompts(rows)
+        trees = [row.tree for row in rows for _ in row.requests]
+        backbone = self.encoder.backbone
+        layout = lay_out(
+            TreeModel(backbone.model),
+            prompts,
+            trees,
+            backbone.tokenizer.pad_token_id,
+            rows=shared_rows(prompts, max(len(tree.node_tokens) for tree in trees)),
+            share_prefix=share_prefix,
+        )
+        return Batch(indices, rows, layout)
+
+    def by_rubric(self) -> dict[str, list[int]]:
+        """Return the indices of the rows of each rubric, in the order of their first rows."""
+        return {
+            rubric: np.flatnonzero(self.facts.rubric == number).tolist()
+            for number, rubric in enumerate(self.facts.rubrics)
+        }
+
+    def modes(self, indices: Sequence[int]) -> list[Mode]:
+        """Return how rows are learnt, the mode of most rows first."""
+        counts = np.bincount(self.facts.mode[indices], minlength=len(MODES))
+        return [MODES[i] for i in np.argsort(-counts, kind="stable") if counts[i]]
+
+    def widths(self, *, share_prefix: bool) -> NDArray[np.int64]:
+        """Return the columns that each row needs in a tensor, padding not included."""
+        is_alone = not share_prefix or TreeModel(self.encoder.backbone.model).is_recurrent
+        return self.facts.width + (self.facts.instruction if is_alone else 0)
+
+    def weights(self, indices: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return how much each row counts, and the tokens of its target label."""
+        return self.facts.weight[indices], self.facts.target_tokens[indices]
+
+    def _location(self, example: LabelledExample) -> str:
+        return f"split '{self.split}': row '{example.id}'"
+
+    def _row(self, example: LabelledExample) -> Row:
+        requests = self.supervision.requests(example)
+        tree, target = self.supervision.target(example)
+        task = get_task(requests[0].task)
+        return Row(example, f"{task.name}/{task.rubric(example)}", requests, tree, target)
+
+    def _measure(
+        self,
+        start: int,
+        examples: Sequence[LabelledExample],
+        numbers: dict[str, dict[str, int]],
+    ) -> None:
+        """Fill the index for some examples from a start on."""
+        index, rows = self.facts, []
+        is_recurrent = TreeModel(self.encoder.backbone.model).is_recurrent
+        for number, example in enumerate(examples, start):
+            with errors_at(self._location(example)):
+                row = self._row(example)
+                for request in row.requests:
+                    get_task(request.task).check(request)
+            rows.append(row)
+            path = row.tree.paths[row.target] if row.target < len(row.tree.paths) else ()
+            index.rubric[number] = _number(numbers["rubric"], row.rubric)
+            index.shared_text[number] = _number(numbers["shared_text"], _shared_text(example))
+            index.mode[number] = MODES.index(self.supervision.mode(example))
+            index.target[number], index.target_tokens[number] = row.target, len(path)
+            index.weight[number] = example.weight
+            leaves = len(row.tree.chains()) if is_recurrent else 1
+            index.copies[number] = leaves * len(row.requests)
+        requests = [request for row in rows for request in row.requests]
+        sizes = self.encoder.measure([(get_task(request.task), request) for request in requests])
+        for number, row in enumerate(rows, start):
+            with errors_at(self._location(row.example)):
+                of_row = [next(sizes) for _ in row.requests]
+            self._add_sizes(number, row, of_row)
+
+    def _add_sizes(self, number: int, row: Row, sizes: Sequence[PromptSize]) -> None:
+        nodes, index = len(row.tree.node_tokens), self.facts
+        index.length[number] = sum(size.suffix_tokens for size in sizes) + nodes
+        index.width[number] = max(size.suffix_tokens for size in sizes) + nodes
+        index.instruction[number] = sizes[0].prefix_tokens
+        scaled = {name for size in sizes for name in size.scaled_pictures}
+        self.pictures |= {hash(name): name in scaled for name in row.example.images}
+
+    def _encode(self, requests: Sequence[JudgeRequest]) -> list[EncodedPrompt]:
+        return self.encoder.encode([(get_task(request.task), request) for request in requests])
+
+
+@dataclass(frozen=True)
+class IndexedSplits:
+    """The rows that training uses."""
+
+    train: Rows
+    val: Rows
+    watched: dict[str, Rows]
+    """Rows that every validation scores and that never select an adapter, by name."""
+
+    @property
+    def by_name(self) -> dict[str, Rows]:
+        """Return the rows of every split."""
+        return {"train": self.train, "val": self.val, **self.watched}
+
+
+def index_splits(splits: Splits, supervision: Supervision) -> IndexedSplits:
+    """Check and measure what training uses; ``cal`` and ``test`` are graded by the finished judge.
+
+    Raises:
+        CustosError: If a row cannot be trained on; the message names the split and the row.
+    """
+    indexed = IndexedSplits(
+        Rows(splits.train, supervision, "train"),
+        Rows(splits.val, supervision, "val"),
+        {name: Rows(rows, supervision, name) for name, rows in splits.watched.items()},
+    )
+    if line := _describe_pictures(indexed):
+        RUN_LOG.write(line)
+    return indexed
+
+
+def _describe_pictures(splits: IndexedSplits) -> str:
+    """Return a line that says how many pictures are scaled down; empty if there are none."""
+    pictures = {
+        n: scaled for rows in splits.by_name.values() for n, scaled in rows.pictures.items()
+    }
+    if not pictures:
+        return ""
+    most = megapixels(splits.train.encoder.backbone.pixels.max_pixels)
+    return f"{sum(pictures.values()):,} of {len(pictures):,} pictures are scaled down to {most}"
+
+
+def _shared_text(example: LabelledExample) -> str:
+    """Return what rows of one batch may share: a question, or a group's pictures."""
+    return example.group if example.images and example.group else example.question
+
+
+def _number(numbers: dict[str, int], name: str) -> int:
+    """Return the number of a name: names are numbered as they come."""
+    return numbers.setdefault(name, len(numbers))
+
+
+def _pinned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _pinned(entry) for name, entry in value.items()}
+    return cast(Any, value).pin_memory() if isinstance(value, Tensor) else value
