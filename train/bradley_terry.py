@@ -8,6 +8,7 @@ The rows are those of task ``truthful-pair``. A tie is half a win for each side.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from pydantic import field_validator
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     check_splits(splits, recipe.data)
-    check_pairs([*splits.train, *splits.val])
+    check_pairs(chain(splits.train, splits.val))
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 

@@ -9,6 +9,7 @@ The task of the rows decides the paradigm: ``truthful-pair`` (critique, label, c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
     check_splits(splits, recipe.data)
-    check_critiques([*splits.train, *splits.val])
+    check_critiques(chain(splits.train, splits.val))
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
@@ -92,7 +93,7 @@ def under_task(splits: Splits, task: Task | None) -> Splits:
     if task is None:
         return splits
     change = {"task": task} | ({"mode": "score"} if task == "truthful-pure-label" else {})
-    return splits.map(lambda rows: [row.model_copy(update=change) for row in rows])
+    return splits.map(lambda rows: rows.with_fields(change))
 
 
 if __name__ == "__main__":

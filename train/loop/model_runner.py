@@ -128,7 +128,9 @@ def label_scores(runner: ModelRunner, rows: Rows) -> Measured:
     """
     right: list[bool | None] = []
     nll = []
-    for target, logprobs in zip(rows.facts.target, runner.label_logprobs(rows), strict=True):
+    for target, logprobs in zip(
+        rows.facts.target.tolist(), runner.label_logprobs(rows), strict=True
+    ):
         right.append(int(logprobs.argmax()) == target)
         nll.append(np.logaddexp.reduce(logprobs) - logprobs[target])
     return Measured({"accuracy": share_right(right), "nll": float(np.mean(nll))}, right)

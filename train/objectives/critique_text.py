@@ -7,7 +7,7 @@ in memory at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,7 +59,7 @@ def answer_tokens(task: JudgeTask, example: LabelledExample, encoder: Encoder) -
     return [*tokens, *end]
 
 
-def check_critiques(examples: Sequence[LabelledExample]) -> None:
+def check_critiques(examples: Iterable[LabelledExample]) -> None:
     """Check that every example has the critique that its task trains on.
 
     Raises:

@@ -57,11 +57,15 @@ class FocalObjective(Objective):
         Raises:
             CustosError: If a declared label has no training example; the message names it.
         """
-        tasks = [get_task(example.task) for example in examples]
-        with_tasks = list(zip(tasks, examples, strict=True))
-        rubrics = dict.fromkeys((task, task.rubric(example)) for task, example in with_tasks)
-        declared = dict.fromkeys(label for task, name in rubrics for label in task.labels(name))
-        counts = Counter(task.target(example) for task, example in with_tasks)
+        rubrics: dict[tuple[str, str], None] = {}
+        counts: Counter[str] = Counter()
+        for example in examples:
+            task = get_task(example.task)
+            rubrics.setdefault((task.name, task.rubric(example)))
+            counts[task.target(example)] += 1
+        declared = dict.fromkeys(
+            label for task_name, rubric in rubrics for label in get_task(task_name).labels(rubric)
+        )
         if weighting == "none":
             alpha = torch.ones(len(declared))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ class PairSupervision:
         return self._tree, task.labels(task.rubric(example)).index(task.target(example))
 
 
-def check_pairs(examples: Sequence[LabelledExample]) -> None:
+def check_pairs(examples: Iterable[LabelledExample]) -> None:
     """Check that every example has two responses.
 
     Raises:

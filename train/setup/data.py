@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 
-from data_prep.tables.dropped import read_examples
+from data_prep.tables.dropped import check_dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
-from data_prep.tables.reader import read_table
+from data_prep.tables.reader import BadRow, read_table
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
 from judging.tasks import get_task
 from judging.types import LabelledExample
+from train.rows.examples import Examples
 from train.setup.held_out import hold_out
 from train.setup.recipe import DataSection
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Labelled rows of a run, by what they are used for."""
+    """Labelled rows of a run, by what they are used for; they stay on disk."""
 
-    train: list[LabelledExample]
-    val: list[LabelledExample]
+    train: Examples
+    val: Examples
     """Scored during training; selects the best adapter."""
-    cal: list[LabelledExample] | None = None
+    cal: Examples | None = None
     """Fits the calibration."""
-    test: list[LabelledExample] | None = None
+    test: Examples | None = None
     """Reported on once, at the end."""
-    watched: dict[str, list[LabelledExample]] = field(default_factory=dict)
+    watched: dict[str, Examples] = field(default_factory=dict)
     """Rows of earlier stages, by name: scored with every validation, never used to select."""
 
-    def map(self, change: Callable[[list[LabelledExample]], list[LabelledExample]]) -> Splits:
+    def map(self, change: Callable[[Examples], Examples]) -> Splits:
         """Return the splits with every list of rows changed."""
         return Splits(
             change(self.train),
@@ -53,12 +57,13 @@ def read_splits(data: DataSection) -> Splits:
         CustosError: If a file is missing, a row is bad (the message names file, row and field), or
             the answerer to exclude is in no split or leaves one empty.
     """
-    train = [row for path in data.train for row in _read(path, data.limit, data.mapping)]
+    train = join_examples(_read(path, data.limit, data.mapping) for path in data.train)
     if data.val:
         val = _read(data.val, data.val_limit, data.mapping)
     else:
-        divided = hold_out(train, ["val"])
-        train, val = divided["train"], divided["val"][: data.val_limit]
+        divided = hold_out(list(train), ["val"])
+        train = Examples.write(divided["train"])
+        val = Examples.write(divided["val"][: data.val_limit])
     splits = Splits(
         train,
         val,
@@ -67,7 +72,11 @@ def read_splits(data: DataSection) -> Splits:
     )
     if data.exclude_answerer:
         splits = _without_answerer(splits, data.exclude_answerer)
-    splits = replace(splits, train=_for_the_model(splits.train), val=_for_the_model(splits.val))
+    splits = replace(
+        splits,
+        train=splits.train.where(_needs_model),
+        val=splits.val.where(_needs_model),
+    )
     for name, rows in (("train", splits.train), ("val", splits.val)):
         if not rows:
             raise FieldError(f"data.{name}", "no rows to use")
@@ -76,7 +85,7 @@ def read_splits(data: DataSection) -> Splits:
 
 def read_split(
     path: Path, limit: int | None = None, exclude_answerer: str | None = None
-) -> list[LabelledExample]:
+) -> Examples:
     """Read the rows of a split that need a model and are not by one answerer.
 
     Args:
@@ -87,8 +96,15 @@ def read_split(
     Raises:
         CustosError: If the file is missing or a row is bad.
     """
-    rows = _for_the_model(_read(path, limit))
-    return [row for row in rows if exclude_answerer is None or _answerer(row) != exclude_answerer]
+    rows = _read(path, limit).where(_needs_model)
+    if exclude_answerer is None:
+        return rows
+    return rows.where(lambda row: _answerer(row) != exclude_answerer)
+
+
+def join_examples(parts: Iterable[Examples]) -> Examples:
+    """Return the rows of several parts, one after the other."""
+    return reduce(operator.add, parts)
 
 
 def check_splits(splits: Splits, data: DataSection) -> None:
@@ -121,34 +137,42 @@ def row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapp
 
 def _without_answerer(splits: Splits, answerer: str) -> Splits:
     """Leave the answerer out of every split; leave everybody else out of the test."""
-    every = [*splits.train, *splits.val, *(splits.cal or ()), *(splits.test or ())]
+    every = chain(splits.train, splits.val, splits.cal or (), splits.test or ())
     answerers = sorted({str(_answerer(row)) for row in every})
     if answerer not in answerers:
         raise FieldError("data.exclude_answerer", f"'{answerer}' is none of {', '.join(answerers)}")
-    others = splits.map(lambda rows: [row for row in rows if _answerer(row) != answerer])
-    test = splits.test and [row for row in splits.test if _answerer(row) == answerer]
+    others = splits.map(lambda rows: rows.where(lambda row: _answerer(row) != answerer))
+    test = splits.test and splits.test.where(lambda row: _answerer(row) == answerer)
     for name, rows in (("cal", others.cal), ("test", test)):
-        if rows == []:
+        if rows is not None and not rows:
             raise FieldError(f"data.{name}", f"no rows are left with exclude_answerer={answerer}")
     return replace(others, test=test)
 
 
-def _read(
-    path: Path, limit: int | None = None, mapping: TableMapping | None = None
-) -> list[LabelledExample]:
+def _read(path: Path, limit: int | None = None, mapping: TableMapping | None = None) -> Examples:
     if open_table(path).hub is None and not path.is_file():
         raise Missing(f"{path}: no such split; make it with 'custos prep'")
-    numbered = read_examples(path, mapping, allow_dropped=None)[:limit]
-    check_row_pictures(path, numbered)
-    return [
-        row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
-        for number, row in numbered
-    ]
+    bad_rows: dict[int, BadRow] = {}
+    numbers: list[int] = []
+    rows = Examples.write(_numbered(path, mapping, bad_rows, numbers))
+    check_dropped(path, bad_rows, len(rows), allow_dropped=None)
+    rows = rows[:limit]
+    check_row_pictures(path, zip(numbers, rows, strict=False))
+    return rows
 
 
-def _for_the_model(rows: Sequence[LabelledExample]) -> list[LabelledExample]:
-    """Return the rows that no rule of their task decides."""
-    return [row for row in rows if get_task(row.task).rule(row) is None]
+def _numbered(
+    path: Path, mapping: TableMapping | None, bad_rows: dict[int, BadRow], numbers: list[int]
+) -> Iterator[LabelledExample]:
+    """Yield the good rows of a table, each with an id, and note their numbers."""
+    for number, row in read_table(path, LabelledExample, mapping, bad_rows):
+        numbers.append(number)
+        yield row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
+
+
+def _needs_model(row: LabelledExample) -> bool:
+    """Return whether no rule of its task decides a row."""
+    return get_task(row.task).rule(row) is None
 
 
 def _answerer(row: LabelledExample) -> object:

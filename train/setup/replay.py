@@ -12,7 +12,7 @@ from pydantic import Field
 
 from judging.errors import FieldError
 from judging.types import LabelledExample
-from train.setup.data import Splits, read_split
+from train.setup.data import Splits, join_examples, read_split
 from train.setup.recipe import Section
 
 
@@ -41,7 +41,7 @@ def with_replay(
     """
     train, watched = splits.train, splits.watched
     if replay.train:
-        earlier = [row for path in replay.train for row in read_split(path, None, exclude_answerer)]
+        earlier = join_examples(read_split(path, None, exclude_answerer) for path in replay.train)
         train = train + replay_sample(earlier, len(train), replay.rho, replay.of, seed)
     if replay.val:
         rows = read_split(replay.val, replay.val_limit, exclude_answerer)
@@ -77,13 +77,16 @@ def replay_sample(
             f"{rho} of {of} asks for {count} earlier rows, but there are {len(earlier)}",
         )
     rng = random.Random(f"replay/{seed}")
-    strata: dict[tuple[str, str], list[LabelledExample]] = {}
-    for row in rng.sample(earlier, len(earlier)):
-        strata.setdefault((row.task, row.label), []).append(row)
+    keys = [(row.task, row.label) for row in earlier]
+    strata: dict[tuple[str, str], list[int]] = {}
+    for index in rng.sample(range(len(keys)), len(keys)):
+        strata.setdefault(keys[index], []).append(index)
     # Largest remainders: the counts of the strata add up to the count asked for.
     shares = {key: count * len(rows) / max(1, len(earlier)) for key, rows in strata.items()}
     counts = {key: int(share) for key, share in shares.items()}
     by_remainder = sorted(shares, key=lambda key: (counts[key] - shares[key], key))
     for key in by_remainder[: count - sum(counts.values())]:
         counts[key] += 1
-    return [row for key, rows in sorted(strata.items()) for row in rows[: counts[key]]]
+    return [
+        earlier[index] for key, drawn in sorted(strata.items()) for index in drawn[: counts[key]]
+    ]

@@ -11,6 +11,7 @@ from tests.train.made_up import examples, recipe
 from train.finish.report import announce
 from train.finish.result import RunResult
 from train.loop.trainer import Progress
+from train.rows.examples import Examples
 from train.setup.data import Splits
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94}
@@ -33,7 +34,9 @@ def result(chosen: int, report: dict[str, Any] | None = None, **run: Any) -> Run
     progress = Progress(30, scores, [*right[chosen]], [*start], validations)
     settings = recipe(Path("runs/x"), **{f"run__{key}": value for key, value in run.items()})
     rows = [row.model_copy(update={"group": row.id}) for row in examples(8)]
-    return RunResult(settings, Splits(rows, rows), {}, [], progress, report)
+    return RunResult(
+        settings, Splits(Examples.write(rows), Examples.write(rows)), {}, [], progress, report
+    )
 
 
 def lines(result: RunResult, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from judging.errors import CustosError
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
+from train.rows.examples import Examples
 from train.setup.data import Splits, check_splits, read_splits
 from train.setup.recipe import DataSection
 
@@ -114,8 +115,12 @@ def test_rows_that_a_judge_cannot_take(
 ) -> None:
     bad = [*examples(3), example(7, **fields)]
     section = _section(tmp_path, cal="cal.jsonl", test="test.jsonl")
-    check_splits(Splits([], [], test=examples(3)), section)
-    for splits, name in ((Splits([], [], cal=bad), "cal"), (Splits([], [], test=bad), "test")):
+    none, wrong = Examples.write([]), Examples.write(bad)
+    check_splits(Splits(none, none, test=Examples.write(examples(3))), section)
+    for splits, name in (
+        (Splits(none, none, cal=wrong), "cal"),
+        (Splits(none, none, test=wrong), "test"),
+    ):
         with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
             check_splits(splits, section)
 

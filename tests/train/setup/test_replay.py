@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from judging.errors import CustosError
 from tests.train.made_up import examples, write_split
+from train.rows.examples import Examples
 from train.setup.data import Splits
 from train.setup.replay import ReplaySection, replay_sample, with_replay
 
@@ -50,13 +51,17 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
     new = examples(20, 500)
     splits = with_replay(
-        Splits(new, new[:3]), ReplaySection(train=(earlier,), val=val, val_limit=6), 0
+        Splits(Examples.write(new), Examples.write(new[:3])),
+        ReplaySection(train=(earlier,), val=val, val_limit=6),
+        0,
     )
     assert splits.train[:20] == new
     assert len(splits.train) == 40
     assert [row.id for row in splits.watched["stage1"]] == [str(i) for i in range(200, 206)]
     assert splits.val == new[:3]
-    assert with_replay(Splits(new, []), ReplaySection(), 0) == Splits(new, [])
+    assert with_replay(
+        Splits(Examples.write(new), Examples.write([])), ReplaySection(), 0
+    ) == Splits(Examples.write(new), Examples.write([]))
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
@@ -66,6 +71,11 @@ def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
     ]
     earlier = Path(write_split(tmp_path / "earlier.jsonl", rows))
     new = examples(20, 500)
-    splits = with_replay(Splits(new, []), ReplaySection(train=(earlier,), val=earlier), 0, "ant")
+    splits = with_replay(
+        Splits(Examples.write(new), Examples.write([])),
+        ReplaySection(train=(earlier,), val=earlier),
+        0,
+        "ant",
+    )
     for replayed in (splits.train[20:], splits.watched["stage1"]):
         assert {row.metadata["answerer"] for row in replayed} == {"bee"}

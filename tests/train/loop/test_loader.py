@@ -1,0 +1,188 @@
+"""Worker processes make the batches that the training process would make."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from judging.errors import CustosError
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from tests.tiny import save_picture
+from tests.train.made_up import example, recipe, trainer
+from train.loop.checkpoint import trainable
+from train.loop.loader import Loader, default_workers
+from train.loop.trainer import Trainer
+from train.rows.examples import Examples
+from train.rows.rows import Batch, Rows
+from train.rows.supervision import LabelSupervision
+
+PLAN = [[0, 1, 2], [5, 3], [4], [2, 6], [0]]
+BROKEN = 7
+"""A row whose picture is gone when it is encoded."""
+
+
+@pytest.fixture(scope="module")
+def rows(small: str, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    folder = tmp_path_factory.mktemp("pictures")
+    pictures = [save_picture(folder / f"{i}.png", 60, 60) for i in range(8)]
+    data = [example(i, images=(pictures[i],) if i in (2, 5, BROKEN) else ()) for i in range(8)]
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    made = Rows(Examples.write(data), LabelSupervision(Encoder(backbone)), "train")
+    Path(pictures[BROKEN]).unlink()
+    return made
+
+
+@pytest.fixture(scope="module")
+def loader(rows: Rows) -> Iterator[Loader]:
+    loader = Loader({"train": rows}, 2)
+    yield loader
+    loader.close()
+
+
+def _assert_equal(first: Batch, second: Batch) -> None:
+    assert list(first.indices) == list(second.indices)
+    assert first.rows == second.rows
+    for name, value in vars(first.layout).items():
+        other = getattr(second.layout, name)
+        if isinstance(value, dict):
+            assert value.keys() == other.keys()
+            assert all(torch.equal(value[key], other[key]) for key in value)
+        elif isinstance(value, torch.Tensor):
+            assert torch.equal(value, other), name
+        else:
+            assert value == other, name
+
+
+def test_workers_change_neither_order_nor_tensors(rows: Rows, loader: Loader) -> None:
+    made = list(loader.batches(rows, PLAN, share_prefix=True))
+    expected = list(Loader({"train": rows}, 0).batches(rows, PLAN, share_prefix=True))
+    assert len(made) == len(expected) == len(PLAN)
+    for batch, other in zip(made, expected, strict=True):
+        _assert_equal(batch, other)
+    assert loader.data_wait > 0
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_row_that_cannot_be_encoded_is_named(rows: Rows, loader: Loader, workers: int) -> None:
+    made = loader if workers else Loader({"train": rows}, 0)
+    batches = made.batches(rows, [[0], [1, BROKEN], [2]], share_prefix=True)
+    assert list(next(batches).indices) == [0]
+    with pytest.raises(CustosError, match=r"^split 'train': row '7': .*is not a readable picture"):
+        next(batches)
+
+
+def test_a_killed_worker_ends_the_run_with_a_line(rows: Rows) -> None:
+    loader = Loader({"train": rows}, 1)
+    batches = loader.batches(rows, [[0]] * 50, share_prefix=True)
+    next(batches)
+    [worker] = _children(os.getpid())
+    os.kill(worker, signal.SIGKILL)
+    with pytest.raises(CustosError, match=r"was killed, .* set run\.workers=0"):
+        list(batches)
+    loader.close()
+
+
+def _children(pid: int) -> list[int]:
+    """Return the workers of a process, without Python's own resource tracker."""
+    tasks = (Path(f"/proc/{pid}/task/{pid}/children")).read_text().split()
+    return [
+        int(child)
+        for child in tasks
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+def test_workers_on_a_gpu_leave_a_core_for_each_process() -> None:
+    assert default_workers(torch.device("cpu"), 1) == 0
+    assert 1 <= default_workers(torch.device("cuda"), 1) <= 4
+    assert default_workers(torch.device("cuda"), 10_000) == 1
+
+
+class _KilledError(Exception):
+    pass
+
+
+@pytest.mark.slow
+def test_a_run_is_the_same_with_any_workers_and_after_a_resume(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    data = [example(i, images=(picture,) if i % 3 == 0 else ()) for i in range(24)]
+    options: dict[str, Any] = {"adapter__dropout": 0.2, "run__save_every": 2, "run__eval_every": 3}
+
+    def learner(name: str, workers: int) -> Trainer:
+        made = recipe(tmp_path / name, run__workers=workers, **options)
+        return trainer(made, small, data)
+
+    alone, two = learner("alone", 0), learner("two", 2)
+    alone.fit()
+    two.fit()
+    save = Trainer.save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        if self.progress.step == 4:
+            raise _KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(Trainer, "save", save_and_die)
+        learner("four", 2).fit()
+    four = learner("four", 4)
+    four.fit()
+    expected = trainable(alone.runner.unwrapped)
+    for other in (two, four):
+        assert other.progress.history == alone.progress.history
+        for name, parameter in trainable(other.runner.unwrapped).items():
+            assert torch.equal(parameter, expected[name])
+
+
+ORPHANED = """
+import sys, time
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from tests.train.made_up import examples
+from train.loop.loader import Loader
+from train.rows.examples import Examples
+from train.rows.rows import Rows
+from train.rows.supervision import LabelSupervision
+backbone = load_backbone(sys.argv[1], weights=False)
+rows = Rows(Examples.write(examples(8)), LabelSupervision(Encoder(backbone)), "train")
+loader = Loader({"train": rows}, 1)
+next(loader.batches(rows, [[0]] * 9, share_prefix=True))
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_killed_process(small: str, tmp_path: Path) -> None:
+    script = tmp_path / "orphaned.py"
+    script.write_text(f"if __name__ == '__main__':\n    exec({ORPHANED!r})\n", encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen(
+        [sys.executable, str(script), small], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        [worker] = _children(process.pid)
+        process.kill()
+        process.wait()
+        for _ in range(100):
+            if not Path(f"/proc/{worker}").exists() or _is_zombie(worker):
+                return
+            time.sleep(0.1)
+    pytest.fail("the worker outlives its parent")
+
+
+def _is_zombie(pid: int) -> bool:
+    return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()

@@ -1,0 +1,138 @@
+"""Labelled rows on disk, of which only the numbers are in memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from multiprocessing.reduction import DupFd
+from typing import IO, Any, overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from judging.errors import CustosError
+from judging.types import LabelledExample
+
+WRITTEN_AT_ONCE = 1024
+_SCHEMA = pa.schema([("row", pa.large_binary())])
+
+
+class _File:
+    """Rows in a memory-mapped Arrow file without a name: it goes when no process has it open."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        with pa.memory_map(f"/dev/fd/{file.fileno()}") as source:
+            self.rows = pa.ipc.open_file(source).read_all()["row"]
+
+    def __getstate__(self) -> Any:
+        return DupFd(self.file.fileno())
+
+    def __setstate__(self, handle: Any) -> None:
+        self.__init__(open(handle.detach(), "rb"))  # type: ignore[misc]
+
+
+class Examples(Sequence[LabelledExample]):
+    """Labelled rows that are read from memory-mapped files whenever they are used.
+
+    A process that gets them pickled at its start maps the same files.
+
+    Args:
+        files: Files that hold rows.
+        places: File and number of each row, ``[rows, 2]``.
+        changes: Fields that have other values than in the files.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[_File],
+        places: NDArray[np.int64],
+        changes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._files, self._places, self._changes = tuple(files), places, dict(changes or {})
+
+    @classmethod
+    def write(cls, rows: Iterable[LabelledExample]) -> Examples:
+        """Write rows to a temporary file, in the folder that ``TMPDIR`` names.
+
+        Raises:
+            CustosError: If it cannot be written.
+        """
+        count = 0
+        try:
+            file = tempfile.TemporaryFile(prefix="custos-rows-")
+            with pa.ipc.new_file(file, _SCHEMA) as writer:
+                remaining = iter(rows)
+                while part := list(islice(remaining, WRITTEN_AT_ONCE)):
+                    lines = [_to_json(row) for row in part]
+                    writer.write_batch(
+                        pa.record_batch([pa.array(lines, pa.large_binary())], _SCHEMA)
+                    )
+                    count += len(part)
+            file.flush()
+        except OSError as error:
+            raise CustosError(
+                f"{tempfile.gettempdir()}: the rows cannot be written there ({error.strerror}); "
+                "make room, or set TMPDIR to another folder"
+            ) from None
+        places = np.stack([np.zeros(count, np.int64), np.arange(count)], axis=1)
+        return cls([_File(file)], places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> LabelledExample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Examples: ...
+
+    def __getitem__(self, index: int | slice) -> LabelledExample | Examples:
+        if isinstance(index, slice):
+            return self._at(self._places[index])
+        return self._read(*self._places[index].tolist())
+
+    def __iter__(self) -> Iterator[LabelledExample]:
+        return (self._read(file, number) for file, number in self._places.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another sequence holds the same rows."""
+        if not isinstance(other, Sequence) or len(other) != len(self):
+            return False
+        return all(row == another for row, another in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Sequence[LabelledExample]) -> Examples:
+        """Return these rows and others after them; changed or other rows are written anew."""
+        if not isinstance(other, Examples) or other._changes != self._changes:
+            other = Examples.write(other)
+            if self._changes:
+                return Examples.write(self) + other
+        moved = other._places + np.array([len(self._files), 0])
+        files = (*self._files, *other._files)
+        return Examples(files, np.concatenate([self._places, moved]), self._changes)
+
+    def where(self, keeps: Callable[[LabelledExample], bool]) -> Examples:
+        """Return the rows for which a function is true."""
+        return self._at(self._places[[keeps(row) for row in self]])
+
+    def with_fields(self, changes: Mapping[str, Any]) -> Examples:
+        """Return the rows with other values in some fields."""
+        return Examples(self._files, self._places, {**self._changes, **changes})
+
+    def _at(self, places: NDArray[np.int64]) -> Examples:
+        return Examples(self._files, places, self._changes)
+
+    def _read(self, file: int, number: int) -> LabelledExample:
+        line = self._files[file].rows[number].as_buffer()
+        row = LabelledExample.model_validate_json(memoryview(line).tobytes())
+        return row.model_copy(update=self._changes) if self._changes else row
+
+
+def _to_json(row: LabelledExample) -> bytes:
+    """Return a row as JSON; unlike Pydantic's own, it keeps numbers that are not finite."""
+    return json.dumps(row.model_dump(exclude_unset=True), default=str).encode()
