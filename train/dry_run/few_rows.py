@@ -21,7 +21,7 @@ CRITIQUE_TOKENS = 16
 def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     """Write the first rows of each split to a folder and return the keys that name them.
 
-    There are as many training rows as the steps take. The other splits have two micro-batches, at
+    There are as many training rows as the steps take. The other splits have two steps' rows, at
     most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
     need them: so a split has at least one row of each.
 
@@ -34,7 +34,7 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
         CustosError: If a split cannot be read.
     """
     splits = read_splits(recipe.data)
-    held_out = min(MOST_HELD_OUT, 2 * recipe.optim.micro_batch_size)
+    held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
     rows: dict[str, Sequence[LabelledExample] | None] = {
         "train": of_every_label(splits.train, steps * recipe.optim.batch_size),
         "val": of_every_label(splits.val, held_out),

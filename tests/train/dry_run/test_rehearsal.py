@@ -102,7 +102,7 @@ def test_every_other_script_has_a_dry_run(
         values = {
             "backbone": small,
             "data": {**data, "allow_overlap": True},
-            "optim": {"lr": 1e-3, "batch_size": 2, "micro_batch_size": 2},
+            "optim": {"lr": 1e-3, "batch_size": 2, "token_budget": 600},
             "run": {"output": str(tmp_path / "run"), "precision": "fp32"},
         }
         path = tmp_path / f"{name}.yaml"
