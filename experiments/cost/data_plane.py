@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from judging.errors import CustosError
-from judging.records import write_json
+from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from train.rows.rows import Rows

@@ -31,7 +31,7 @@ def test_a_plan_of_the_page_runs(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     last = result.stdout.splitlines()[-1]
-    assert last.endswith(": fits") or "set optim.micro_batch_size=" in last
+    assert last.endswith(": fits") or "set optim.token_budget=" in last
     assert last in PAGE.read_text(encoding="utf-8"), "the page quotes the last line"
 
 

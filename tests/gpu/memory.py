@@ -56,7 +56,7 @@ def keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
     keys = {
         **{"backbone": checkpoint, "data.train": f"[{train_file}]", "data.val": val_file},
         **{"data.cal": "null", "data.test": "null", "data.allow_overlap": "true"},
-        **{"optim.batch_size": ROWS, "optim.micro_batch_size": ROWS, "optim.max_steps": 2},
+        **{"optim.batch_size": ROWS, "optim.token_budget": 10**6, "optim.max_steps": 2},
         **{"run.output": folder / "run", "run.gradient_checkpointing": str(checkpointing).lower()},
     }
     return [f"{key}={value}" for key, value in keys.items()]

@@ -139,7 +139,7 @@ def _train(
         # The whole step at once: all rows, no clipping of the gradient.
         "optim": {
             **{"lr": 0.02, "warmup_ratio": 0.0, "max_steps": 1, "max_grad_norm": 1e9},
-            **{"batch_size": ROWS, "micro_batch_size": ROWS // 2},
+            **{"batch_size": ROWS, "token_budget": 400},
         },
         "run": {
             **{"output": str(out), "precision": precision, "select": "last"},

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from judging.errors import CustosError, errors_at
-from judging.pictures import megapixels
+from judging.files.pictures import megapixels
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import shared_rows
