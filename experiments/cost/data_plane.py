@@ -107,7 +107,7 @@ def measure(data: Path, workers: int, is_full: bool) -> dict[str, Any]:
     seconds["order"] = time.perf_counter() - begun
     loader = Loader({"train": rows}, workers)
     micro_batches = [plan.micro_batches(step) for step in range(plan.total_steps)]
-    batches = loader.batches(rows, _flat(micro_batches), share_prefix=True)
+    batches = loader.batches(rows, _flat(micro_batches))
     begun = time.perf_counter()
     result: dict[str, Any] = {}
     seen, waited, paused_for = 0, 0.0, 0.0

@@ -36,7 +36,6 @@ class StepPlan:
         optim: Epochs, batch size, token budget, and whether questions stay together.
         seed: Any integer.
         processes: Number of processes that share each step.
-        share_prefix: Whether the rows of a pass share their instruction; otherwise each holds it.
     """
 
     def __init__(
@@ -45,11 +44,9 @@ class StepPlan:
         optim: OptimSection,
         seed: int,
         processes: int = 1,
-        *,
-        share_prefix: bool = True,
     ) -> None:
         self.rows, self.optim, self.seed, self.processes = rows, optim, seed, processes
-        self.widths = rows.widths(share_prefix=share_prefix)
+        self.widths = rows.widths()
         # Epochs of whole questions may differ by some steps: windows end where a question does.
         different = range(optim.epochs if optim.whole_questions else 1)
         counts = [len(self._steps(epoch)) for epoch in different]
@@ -171,7 +168,7 @@ def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
 
     Rows with the same question are neighbours, because a batch reads a question only once.
     """
-    index, widths, batches = rows.facts, rows.widths(share_prefix=True), list[MicroBatch]()
+    index, widths, batches = rows.facts, rows.widths(), list[MicroBatch]()
     for indices in rows.by_rubric().values():
         questions: dict[Any, list[int]] = {}
         for row in indices:

@@ -60,15 +60,12 @@ class Loader:
         self._pool: ProcessPoolExecutor | None = None
         self._receiver = ThreadPoolExecutor(1, "custos-receiver")
 
-    def batches(
-        self, rows: Rows, plan: Iterable[Sequence[int]], *, share_prefix: bool
-    ) -> Iterator[Batch]:
+    def batches(self, rows: Rows, plan: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield a batch for every list of indices, in order.
 
         Args:
             rows: Rows of one of the loader's splits; others are encoded without workers.
             plan: Indices of the rows of each batch; read ahead.
-            share_prefix: As :meth:`Rows.batch`.
 
         Raises:
             CustosError: If a row cannot be encoded (the message names split and row), or a worker
@@ -77,7 +74,7 @@ class Loader:
         if not self.workers or self.rows.get(rows.split) is not rows:
             for indices in plan:
                 started = time.perf_counter()
-                batch = rows.batch(indices, share_prefix=share_prefix)
+                batch = rows.batch(indices)
                 self.data_wait += time.perf_counter() - started
                 yield batch.pinned() if self.pinned else batch
             return
@@ -86,7 +83,7 @@ class Loader:
         try:
             while True:
                 for indices in islice(remaining, self.workers * AHEAD - len(waiting)):
-                    waiting.append(self._submit(rows.split, indices, share_prefix=share_prefix))
+                    waiting.append(self._submit(rows.split, indices))
                 if not waiting:
                     return
                 started = time.perf_counter()
@@ -103,7 +100,7 @@ class Loader:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _submit(self, split: str, indices: Sequence[int], *, share_prefix: bool) -> Future[Batch]:
+    def _submit(self, split: str, indices: Sequence[int]) -> Future[Batch]:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self.workers,
@@ -113,7 +110,7 @@ class Loader:
                 (self.rows,),
             )
         try:
-            made = self._pool.submit(_make, split, list(indices), share_prefix)
+            made = self._pool.submit(_make, split, list(indices))
         except BrokenProcessPool:
             raise _killed() from None
         return self._receiver.submit(self._receive, made)
@@ -157,9 +154,9 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _make(split: str, indices: Sequence[int], share_prefix: bool) -> Batch | str:
+def _make(split: str, indices: Sequence[int]) -> Batch | str:
     """Return a batch, or why it cannot be made."""
     try:
-        return _ROWS[split].batch(indices, share_prefix=share_prefix)
+        return _ROWS[split].batch(indices)
     except CustosError as error:
         return str(error)

@@ -13,7 +13,8 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 from torch import Tensor
 
-from judging.scoring.tree_batch import Prefix, label_logprobs
+from judging.scoring.prefix import Prefix
+from judging.scoring.tree_batch import label_logprobs
 from train.loop.batches import scoring_batches
 from train.loop.loader import Loader
 from train.rows.rows import Batch, Rows
@@ -92,7 +93,7 @@ class ModelRunner:
         accelerator = self.accelerator
         every = scoring_batches(rows, self.token_budget)
         mine = every[accelerator.process_index :: accelerator.num_processes]
-        return self.loader.batches(rows, mine, share_prefix=True)
+        return self.loader.batches(rows, mine)
 
     def _prefill(self, batch: Batch) -> Prefix | None:
         """Compute the instruction of a batch once, for all batches of its rubric."""

@@ -179,9 +179,7 @@ class Trainer:
         # In one order for any number of processes and any budget: sums round alike.
         denominator = self.objective.denominator(*self.rows.train.weights(rows))
         mine, is_idle = self._share(micro_batches)
-        batches = batches or self.loader.batches(
-            self.rows.train, mine, share_prefix=True
-        )
+        batches = batches or self.loader.batches(self.rows.train, mine)
         if denominator == 0:
             for _ in mine:
                 next(batches)
@@ -220,7 +218,7 @@ class Trainer:
     def _batches(self, steps: range) -> Iterator[Batch]:
         """Yield this process's batches of consecutive steps."""
         plan = (mine for step in steps for mine in self._share(self.plan.micro_batches(step))[0])
-        return self.loader.batches(self.rows.train, plan, share_prefix=True)
+        return self.loader.batches(self.rows.train, plan)
 
     def _next(self, batches: Iterator[Batch]) -> Batch:
         before = self.loader.data_wait

@@ -144,12 +144,11 @@ class Rows(Sequence[Row]):
                     self._encode(row.requests)
             raise
 
-    def batch(self, indices: Sequence[int], *, share_prefix: bool) -> Batch:
+    def batch(self, indices: Sequence[int]) -> Batch:
         """Read, encode and lay out rows of one rubric.
 
         Args:
             indices: Indices of the rows.
-            share_prefix: Take the instruction out of the rows (:func:`make_tree_batch`).
 
         Raises:
             CustosError: If a row cannot be encoded; the message names the split and the row.
@@ -164,7 +163,6 @@ class Rows(Sequence[Row]):
             trees,
             backbone.tokenizer.pad_token_id,
             rows=shared_rows(prompts, max(len(tree.node_tokens) for tree in trees)),
-            share_prefix=share_prefix,
         )
         return Batch(indices, rows, layout)
 
@@ -180,9 +178,9 @@ class Rows(Sequence[Row]):
         counts = np.bincount(self.facts.mode[indices], minlength=len(MODES))
         return [MODES[i] for i in np.argsort(-counts, kind="stable") if counts[i]]
 
-    def widths(self, *, share_prefix: bool) -> NDArray[np.int64]:
+    def widths(self) -> NDArray[np.int64]:
         """Return the columns that each row needs in a tensor, padding not included."""
-        is_alone = not share_prefix or TreeModel(self.encoder.backbone.model).is_recurrent
+        is_alone = TreeModel(self.encoder.backbone.model).is_recurrent
         return self.facts.width + (self.facts.instruction if is_alone else 0)
 
     def weights(self, indices: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -163,7 +163,7 @@ def test_targets_and_rubrics(rows: Rows) -> None:
 def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> None:
     picture = save_picture(tmp_path / "a.png", 60, 60)
     rows = encoded(backbone, [example(0, images=(picture,)), example(1)])
-    batch = rows.batch([0, 1], share_prefix=True)
+    batch = rows.batch([0, 1])
     assert batch.layout.vision["pixel_values"].shape[0] > 0
     for prompt, row, length in zip(rows.prompts(rows), rows, rows.facts.length, strict=True):
         assert length == len(prompt.suffix_ids) + len(row.tree.node_tokens)

@@ -64,8 +64,8 @@ def _assert_equal(first: Batch, second: Batch) -> None:
 
 
 def test_workers_change_neither_order_nor_tensors(rows: Rows, loader: Loader) -> None:
-    made = list(loader.batches(rows, PLAN, share_prefix=True))
-    expected = list(Loader({"train": rows}, 0).batches(rows, PLAN, share_prefix=True))
+    made = list(loader.batches(rows, PLAN))
+    expected = list(Loader({"train": rows}, 0).batches(rows, PLAN))
     assert len(made) == len(expected) == len(PLAN)
     for batch, other in zip(made, expected, strict=True):
         _assert_equal(batch, other)
@@ -75,7 +75,7 @@ def test_workers_change_neither_order_nor_tensors(rows: Rows, loader: Loader) ->
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_row_that_cannot_be_encoded_is_named(rows: Rows, loader: Loader, workers: int) -> None:
     made = loader if workers else Loader({"train": rows}, 0)
-    batches = made.batches(rows, [[0], [1, BROKEN], [2]], share_prefix=True)
+    batches = made.batches(rows, [[0], [1, BROKEN], [2]])
     assert list(next(batches).indices) == [0]
     with pytest.raises(CustosError, match=r"^split 'train': row '7': .*is not a readable picture"):
         next(batches)
@@ -84,7 +84,7 @@ def test_a_row_that_cannot_be_encoded_is_named(rows: Rows, loader: Loader, worke
 def test_a_killed_worker_ends_the_run_with_a_line(rows: Rows) -> None:
     loader = Loader({"train": rows}, 1)
     others = _children(os.getpid())
-    batches = loader.batches(rows, [[0]] * 50, share_prefix=True)
+    batches = loader.batches(rows, [[0]] * 50)
     try:
         next(batches)
         [worker] = set(_children(os.getpid())) - set(others)
@@ -161,7 +161,7 @@ from train.rows.supervision import LabelSupervision
 backbone = load_backbone(sys.argv[1], weights=False)
 rows = Rows(Examples.write(examples(8)), LabelSupervision(Encoder(backbone)), "train")
 loader = Loader({"train": rows}, 1)
-next(loader.batches(rows, [[0]] * 9, share_prefix=True))
+next(loader.batches(rows, [[0]] * 9))
 print("ready", flush=True)
 time.sleep(600)
 """
