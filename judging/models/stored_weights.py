@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 Change = Callable[[], "Tensor"]
 """Function that returns what is added to a weight, in float32."""
 
+_CHANGING = threading.Lock()
+"""Transformers reads in several threads; a change takes several times the memory of its weight."""
 _FORMATS = {"float32": "F32", "bfloat16": "BF16"}
 _TEXT_TOWER = "model.language_model."
 _OLDER_TEXT_TOWERS = ("model.", "language_model.model.")
@@ -27,7 +30,7 @@ class StoredTensor:
 
     It stands in for a slice of safetensors: transformers reads it with ``[...]``, rounds it and
     drops what it has read. So loading holds few tensors in the checkpoint's format at a time, and
-    the others already in the model's (``tests/judging/models/test_stored_weights.py``).
+    the others already in the model's (``tests/judging/models/test_load_memory.py``).
 
     Args:
         source: Open safetensors file.
@@ -42,8 +45,10 @@ class StoredTensor:
         """Return the tensor, in float32 if it is changed, else as it is stored."""
         tensor: Tensor = self._source.get_tensor(self._name)
         if self._change:
-            # In float32, because a sum with rounded weights would be rounded twice.
-            tensor = tensor.float() + self._change()
+            with _CHANGING:
+                # In float32, because a sum with rounded weights would be rounded twice.
+                tensor = tensor.float()
+                tensor += self._change()
         return tensor[index]
 
 
