@@ -6,12 +6,11 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from judging.errors import CustosError
-from judging.models.stored_weights import Change
+from judging.models.stored_weights import LoraChange
 
 # The text tower only: "all-linear" would adapt the vision tower too.
 _TARGETS = r".*language_model.*\.({})"
@@ -114,7 +113,7 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     return _mixed_precision(adapted)
 
 
-def weight_changes(shell: Any, folder: Path) -> dict[str, Change]:
+def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
     """Read what a saved adapter adds to weights, by their names, without the weights themselves.
 
     Args:
@@ -122,7 +121,7 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, Change]:
         folder: Run folder with the adapter.
 
     Returns:
-        Functions that compute the change of a weight in float32, of the weight's shape.
+        Changes by the names of the weights.
 
     Raises:
         CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
@@ -131,6 +130,9 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, Change]:
     from safetensors.torch import load_file
 
     adapted = load_adapter(shell, folder)
+    config = adapted.peft_config[adapted.active_adapter]
+    if config.use_dora or config.lora_bias or config.fan_in_fan_out:
+        raise CustosError(f"{folder}: not a plain LoRA adapter (adapter_config.json); train one")
     # PEFT puts the adapter where the backbone is, on ``meta``: its weights are put back here.
     weights = {
         name.replace(".weight", f".{adapted.active_adapter}.weight"): weight.float()
@@ -141,8 +143,13 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, Change]:
     if absent or left_out.unexpected_keys:
         reason = f"no weight '{absent[0]}'" if absent else f"'{left_out.unexpected_keys[0]}'"
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}")
+    key = adapted.active_adapter
     return {
-        f"{name}.weight": partial(layer.get_delta_weight, adapted.active_adapter)
+        f"{name}.weight": LoraChange(
+            layer.lora_A[key].weight.detach(),
+            layer.lora_B[key].weight.detach(),
+            layer.scaling[key],
+        )
         for name, layer in adapted.get_base_model().named_modules()
         if isinstance(layer, LoraLayer)
     }

@@ -2,60 +2,53 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
-from judging.models.checkpoints import weight_files
+from judging.models.checkpoints import CONFIG, weight_files
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-Change = Callable[[], "Tensor"]
-"""Function that returns what is added to a weight, in float32."""
-
-_CHANGING = threading.Lock()
-"""Transformers reads in several threads; a change takes several times the memory of its weight."""
+_PIECE = 2**20
+"""Numbers that are changed at once, so that intermediate results stay small."""
 _FORMATS = {"float32": "F32", "bfloat16": "BF16"}
 _TEXT_TOWER = "model.language_model."
 _OLDER_TEXT_TOWERS = ("model.", "language_model.model.")
 """What checkpoints call the text tower, beside the name that transformers gives it."""
 
 
-class StoredTensor:
-    """A tensor of a checkpoint that is read, and changed, only when a model takes it.
+@dataclass(frozen=True)
+class LoraChange:
+    """What a LoRA layer adds to its weight."""
 
-    It stands in for a slice of safetensors: transformers reads it with ``[...]``, rounds it and
-    drops what it has read. So loading holds few tensors in the checkpoint's format at a time, and
-    the others already in the model's (``tests/judging/models/test_load_memory.py``).
+    first: Tensor
+    """Shape ``[rank, inputs]``, float32."""
+    second: Tensor
+    """Shape ``[outputs, rank]``, float32."""
+    scaling: float
 
-    Args:
-        source: Open safetensors file.
-        name: Name of the tensor in it.
-        change: What to add to the weight.
-    """
+    @property
+    def shape(self) -> list[int]:
+        """Return the shape of the weight."""
+        return [self.second.shape[0], self.first.shape[1]]
 
-    def __init__(self, source: Any, name: str, change: Change | None = None) -> None:
-        self._source, self._name, self._change = source, name, change
-
-    def __getitem__(self, index: Any) -> Tensor:
-        """Return the tensor, in float32 if it is changed, else as it is stored."""
-        tensor: Tensor = self._source.get_tensor(self._name)
-        if self._change:
-            with _CHANGING:
-                # In float32, because a sum with rounded weights would be rounded twice.
-                tensor = tensor.float()
-                tensor += self._change()
-        return tensor[index]
+    def of_rows(self, rows: slice) -> Tensor:
+        """Return what is added to some rows, as PEFT computes it for all of them."""
+        return (self.second[rows] @ self.first) * self.scaling
 
 
 def stored_weights(
-    folder: Path, dtype: torch.dtype, changes: Mapping[str, Change] | None = None
-) -> dict[str, StoredTensor]:
-    """Return the tensors of a checkpoint by their names in its files. Nothing is read yet.
+    folder: Path, dtype: torch.dtype, changes: Mapping[str, LoraChange] | None = None
+) -> dict[str, Any]:
+    """Return the weights of a checkpoint by their names in its files.
+
+    Weights that do not change are slices of safetensors, which transformers reads and rounds one by
+    one. The others are read in small pieces, changed and rounded here.
 
     Args:
         folder: Folder of the checkpoint.
@@ -63,12 +56,13 @@ def stored_weights(
         changes: What to add to weights, by their names in transformers.
 
     Raises:
-        CustosError: If the checkpoint lacks a weight that is to be changed.
+        CustosError: If the checkpoint lacks a weight that is to be changed, or it has not the shape
+            that ``config.json`` says.
     """
     from safetensors import safe_open
 
     wanted = _FORMATS[str(dtype).removeprefix("torch.")]
-    tensors: dict[str, StoredTensor] = {}
+    tensors: dict[str, Any] = {}
     left = dict(changes or {})
     for file in weight_files(folder):
         mapped: Any = safe_open(file, "pt", backend="mmap")
@@ -79,10 +73,30 @@ def stored_weights(
             # (experts) elsewhere. Weights that are taken as they are share them among processes.
             as_is = change is None and mapped.get_slice(name).get_dtype() == wanted
             source = mapped if as_is and ".experts." not in name else read
-            tensors[name] = StoredTensor(source, name, change)
+            tensors[name] = source.get_slice(name)
+            if change and tensors[name].get_shape() != change.shape:
+                raise CustosError(
+                    f"{folder / CONFIG}: the weights do not have the shapes that it says; download "
+                    f"both again"
+                )
+            if change:
+                tensors[name] = _changed(tensors[name], change, dtype)
     if left:
         raise CustosError(f"backbone '{folder}': no weight '{min(left)}', which an adapter changes")
     return tensors
+
+
+def _changed(stored: Any, change: LoraChange, dtype: torch.dtype) -> Tensor:
+    """Return a stored weight with its change, added in float32 and rounded once."""
+    import torch
+
+    rows, columns = change.shape
+    result = torch.empty(rows, columns, dtype=dtype)
+    step = max(1, _PIECE // columns)
+    for start in range(0, rows, step):
+        piece = slice(start, min(start + step, rows))
+        result[piece] = stored[piece].float().add_(change.of_rows(piece))
+    return result
 
 
 def _aliases(name: str) -> list[str]:
