@@ -18,7 +18,7 @@ from judging.files.records import atomic_write
 from judging.judge import KNOWS_NOTHING
 from judging.types import LabelledExample
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
-from train.loop.trainer import Progress
+from train.loop.trainer import Progress, early_stop_line
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
 
@@ -40,6 +40,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
     resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
     packages = resolved["provenance"]["packages"]
+    stop = early_stop_line(result.progress, recipe.run.patience)
     lines = [
         f"# {folder.name}",
         "",
@@ -55,6 +56,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         "## Selection",
         "",
         *(f"- {line}" for line in selection_lines(result)),
+        *([f"- {stop}"] if stop else []),
         "",
         *watched_table(result.progress, watched),
         "## Limits",

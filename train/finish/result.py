@@ -16,7 +16,8 @@ from evaluation.intervals import Z_95, number_clusters, wilson_interval
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
-from train.loop.trainer import Progress, selection_key
+from train.loop.selection import selection_key, validations_in
+from train.loop.trainer import Progress
 from train.setup.data import Splits
 from train.setup.overlap import count_known_to_start
 from train.setup.recipe import Recipe
@@ -104,7 +105,7 @@ def validation_accuracy(
 def selection_lines(result: RunResult) -> list[str]:
     """Return which step became the judge and why, and a warning where chance may have chosen it."""
     progress, run = result.progress, result.recipe.run
-    step, validations = int(progress.chosen["step"]), _validations(progress)
+    step, validations = int(progress.chosen["step"]), validations_in(progress.history)
     if step == 0:
         chosen = "no step beat the start: the judge in this folder is the one it started from"
     elif run.select == "last":
@@ -204,7 +205,3 @@ def overlap_lines(result: RunResult) -> list[str]:
             f"{result.recipe.adapter.init} was trained on or chosen by"
         )
     return lines
-
-
-def _validations(progress: Progress) -> list[dict[str, float]]:
-    return [entry for entry in progress.history if "val_nll" in entry]

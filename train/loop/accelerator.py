@@ -7,8 +7,10 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import ProjectConfiguration
 
 from judging.models.device_dtype import computes_bfloat16
+from train.loop.experiment_log import check_trackers
 from train.setup.engines import check_distributed_type
 from train.setup.recipe import RunSection
 
@@ -23,12 +25,19 @@ def make_accelerator(run: RunSection) -> Accelerator:
 
     Raises:
         CustosError: If accelerate chose an engine that training does not support.
+        FieldError: If the package of a tracker is not installed.
     """
+    check_trackers(run.trackers)
     on_cpu = not torch.cuda.is_available()
     if on_cpu and launcher_set_threads():
         torch.set_num_threads(len(os.sched_getaffinity(0)))
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
-    accelerator = Accelerator(mixed_precision="bf16" if autocast else "no", cpu=on_cpu)
+    accelerator = Accelerator(
+        mixed_precision="bf16" if autocast else "no",
+        cpu=on_cpu,
+        log_with=list(run.trackers) or None,
+        project_config=ProjectConfiguration(logging_dir=str(run.output / "tensorboard")),
+    )
     check_distributed_type(accelerator.distributed_type.value)
     return accelerator
 

@@ -1,18 +1,43 @@
-"""What a run reports: on the screen, in ``train.log`` and in TensorBoard."""
+"""What a run reports: on the screen, in ``train.log``, in ``metrics.jsonl`` and in its trackers."""
 
 from __future__ import annotations
 
+import json
+import math
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from accelerate import Accelerator
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from torch.utils.tensorboard import SummaryWriter
 
+from judging.files.records import atomic_write
+from train.loop.experiment_log import ExperimentLog
+from train.loop.progress_bar import ProgressBar
 from train.setup.run_log import RUN_LOG
+
+METRICS_FILE = "metrics.jsonl"
+"""A line for every report, with its step, in the run folder."""
+LINE_SECONDS = 5
+"""Least time between two lines of steps where there is no terminal; the log has them all."""
+TIMED_STEPS = 50
+"""Newest steps whose mean duration tells the time left."""
+FORMATS = {
+    "train_loss": "loss {:.4f}",
+    "lr": "lr {:.2e}",
+    "grad_norm": "gradient {:.2f}",
+    "rows_per_second": "{:.1f} rows/s",
+    "pictures_per_second": "{:.1f} pictures/s",
+    "tokens_per_second": "{:,.0f} tokens/s",
+    "padded_share": "{:.0%} padding",
+    "mfu": "MFU {:.1%}",
+    "data_wait_share": "{:.0%} waiting for data",
+    "peak_memory_gb": "{:.1f} GB",
+}
+"""How a line shows each figure."""
 
 
 class Tracker:
@@ -22,8 +47,9 @@ class Tracker:
         folder: Run folder.
         total_steps: Optimizer steps of the run.
         rows_per_step: Rows, or other units, of one step.
+        accelerator: Accelerator with the run's trackers; its first process alone reports.
+        eval_every: Steps between two validations.
         unit: What ``rows_per_step`` counts.
-        silent: Report nothing, as every process but the first.
     """
 
     def __init__(
@@ -31,40 +57,47 @@ class Tracker:
         folder: Path,
         total_steps: int,
         rows_per_step: int,
+        accelerator: Accelerator,
         *,
+        eval_every: int,
         unit: str = "rows",
-        silent: bool = False,
     ) -> None:
-        self.folder, self.total_steps, self.silent = folder, total_steps, silent
+        self.folder, self.total_steps, self.eval_every = folder, total_steps, eval_every
         self.rows_per_step, self.unit = rows_per_step, unit
-        self.console = Console(quiet=silent)
-        shows_bar = self.console.is_terminal and not silent
-        self._bar = _Bar(self.console, total_steps, unit) if shows_bar else None
-        self._board: SummaryWriter | None = None
+        self.silent = not accelerator.is_main_process
+        self.console = Console(quiet=self.silent)
+        shows_bar = self.console.is_terminal and not self.silent
+        self._bar = ProgressBar(self.console, total_steps, unit) if shows_bar else None
+        self._experiment = ExperimentLog(accelerator, folder, self.note)
         self._timed_from, self._started = 0, 0.0
+        self._step_began, self._line_shown = 0.0, -math.inf
+        self._step_seconds: deque[float] = deque(maxlen=TIMED_STEPS)
+        self._validation_seconds = 0.0
 
     @contextmanager
-    def running(self, step: int) -> Iterator[None]:
+    def running(self, step: int, config: Mapping[str, Any]) -> Iterator[None]:
         """Report on training while the block runs; the log stays open for what follows.
 
         Args:
             step: Steps done before, by a run that is resumed.
+            config: Keys of the recipe, for the trackers.
         """
         if not self.silent:
             self.note(f"log: {RUN_LOG.open_file(self.folder)}")
             if step:
                 self.note(f"resuming {self.folder} at step {step}")
-            self._board = SummaryWriter(str(self.folder / "tensorboard"))
-        if self._bar:
-            self._bar.start(step)
-        self._timed_from, self._started = step, time.monotonic()
+            self._keep_metrics(step)
         try:
+            self._experiment.start(step, config)
+            if self._bar:
+                self._bar.start(step)
+            self._timed_from, self._started = step, time.monotonic()
+            self._step_began = self._started
             yield
         finally:
             if self._bar:
                 self._bar.stop()
-            if self._board:
-                self._board.close()
+            self._experiment.finish()
 
     def note(self, text: str) -> None:
         """Show a line on the screen and in the log."""
@@ -77,24 +110,35 @@ class Tracker:
             RUN_LOG.write(text)
 
     def advance(self, step: int) -> None:
-        """Move the bar to the number of steps done."""
-        if self._bar:
-            self._bar.update(step)
-
-    def log_loss(self, step: int, loss: float, lr: float) -> None:
-        """Report the mean loss since the last report, the learning rate and the speed."""
+        """Count a step that is done, and move the bar."""
         now = time.monotonic()
-        rate = (step - self._timed_from) * self.rows_per_step / (now - self._started)
-        self._timed_from, self._started = step, now
-        seconds = (self.total_steps - step) * self.rows_per_step / rate
-        left = f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
-        self._line(
-            f"step {step:>6}/{self.total_steps}  loss {loss:.4f}  lr {lr:.2e}  "
-            f"{rate:.1f} {self.unit}/s  {left} left"
-        )
+        self._step_seconds.append(now - self._step_began)
+        self._step_began = now
         if self._bar:
-            self._bar.update(step, loss=f"{loss:.3f}", rate=f"{rate:.1f}", left=left)
-        self._scalars(step, {"train_loss": loss, "lr": lr, f"{self.unit}_per_second": rate})
+            self._bar.update(step, left=self._time_left(step))
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of training since the last report of steps."""
+        return time.monotonic() - self._started
+
+    def log_steps(self, step: int, values: Mapping[str, float]) -> None:
+        """Report figures of the steps since the last report, and the speed."""
+        rate = (step - self._timed_from) * self.rows_per_step / max(self.seconds, 1e-9)
+        self._timed_from, self._started = step, time.monotonic()
+        values = {**values, f"{self.unit}_per_second": rate}
+        figures = "  ".join(
+            FORMATS[name].format(values[name]) for name in FORMATS if name in values
+        )
+        left = self._time_left(step)
+        is_due = step == self.total_steps or time.monotonic() > self._line_shown + LINE_SECONDS
+        self._line(f"step {step:>6}/{self.total_steps}  {figures}  {left} left", shown=is_due)
+        if is_due:
+            self._line_shown = time.monotonic()
+        if self._bar:
+            loss = f"{values['train_loss']:.3f}"
+            self._bar.update(step, loss=loss, rate=f"{rate:.1f}", left=left)
+        self._record(step, values)
 
     def log_scores(self, step: int, scores: Mapping[str, float], count: int) -> None:
         """Report what a validation measured on ``count`` rows."""
@@ -103,7 +147,7 @@ class Tracker:
         if self._bar and scores:
             name = next((name for name in scores if name.endswith("accuracy")), next(iter(scores)))
             self._bar.update(step, score=f"{name.replace('_', ' ')} {scores[name]:.3f}")
-        self._scalars(step, scores)
+        self._record(step, scores)
 
     @contextmanager
     def validating(self) -> Iterator[None]:
@@ -114,46 +158,48 @@ class Tracker:
         yield
         if self._bar:
             self._bar.describe("train")
-        self._started += time.monotonic() - began
+        self._validation_seconds = time.monotonic() - began
+        self._started += self._validation_seconds
+        self._step_began += self._validation_seconds
 
-    def _line(self, text: str) -> None:
-        if self._bar:
+    def _time_left(self, step: int) -> str:
+        """Return the time that the steps and validations to come will take, in words."""
+        steps, every = self.total_steps - step, self.eval_every
+        validations = -(-self.total_steps // every) - step // every if steps else 0
+        mean = sum(self._step_seconds) / max(1, len(self._step_seconds))
+        seconds = steps * mean + validations * self._validation_seconds
+        if seconds >= 2 * 3600:
+            return f"{seconds / 3600:.1f} h"
+        return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+    def _line(self, text: str, *, shown: bool = True) -> None:
+        if self._bar or not shown:
             self.detail(text)
         else:
             self.note(text)
 
-    def _scalars(self, step: int, values: Mapping[str, float]) -> None:
-        if self._board:
-            for name, value in values.items():
-                self._board.add_scalar(name, value, step)
+    def _record(self, step: int, values: Mapping[str, float]) -> None:
+        """Write values of a step to the metrics file and the trackers."""
+        self._experiment.log(values, step)
+        if not self.silent:
+            known = {
+                name: value if math.isfinite(value) else None for name, value in values.items()
+            }
+            with (self.folder / METRICS_FILE).open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": step, **known}) + "\n")
 
-
-class _Bar:
-    """One line: steps, loss, speed, time left and the latest validation."""
-
-    def __init__(self, console: Console, total_steps: int, unit: str) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=8),  # all of it fits into 80 columns
-            MofNCompleteColumn(),
-            TextColumn(f"loss {{task.fields[loss]}}  {{task.fields[rate]}} {unit}/s"),
-            TextColumn("{task.fields[left]} left  {task.fields[score]}"),
-            console=console,
-        )
-        self._fields: dict[str, Any] = {"loss": "-", "rate": "-", "left": "-", "score": ""}
-        self._total = total_steps
-
-    def start(self, step: int) -> None:
-        self._progress.start()
-        self._task = self._progress.add_task(
-            "train", total=self._total, completed=step, **self._fields
-        )
-
-    def update(self, step: int, **fields: Any) -> None:
-        self._progress.update(self._task, completed=step, **fields)
-
-    def describe(self, description: str) -> None:
-        self._progress.update(self._task, description=description)
-
-    def stop(self) -> None:
-        self._progress.stop()
+    def _keep_metrics(self, step: int) -> None:
+        """Keep the metrics up to a step; a resumed run writes the others again."""
+        path = self.folder / METRICS_FILE
+        if not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:  # cut off when the run was killed
+                continue
+            if step and isinstance(entry, dict) and entry.get("step", step + 1) <= step:
+                kept.append(f"{line}\n")
+        with atomic_write(path) as file:
+            file.writelines(kept)

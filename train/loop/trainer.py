@@ -30,11 +30,12 @@ from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner
 from train.loop.resume import resume
+from train.loop.selection import selection_key, validations_in, validations_without_gain
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
-from train.setup.run_identity import describe_changes, free_settings
+from train.setup.run_identity import describe_changes, free_settings, recipe_values
 
 
 @dataclass
@@ -53,6 +54,8 @@ class Progress:
     """Step with training loss, or step with the scores of a validation."""
     losses: list[float] = field(default_factory=list)
     """Losses of the steps since a training loss was last written to ``history``."""
+    planned_steps: int = 0
+    """Optimizer steps of a run that does not stop early."""
 
 
 class Trainer:
@@ -106,7 +109,8 @@ class Trainer:
             run.output,
             self.plan.total_steps,
             optim.batch_size,
-            silent=not accelerator.is_main_process,
+            accelerator,
+            eval_every=run.steps_between(self.plan.total_steps)[0],
         )
 
     def fit(self) -> Progress:
@@ -118,12 +122,14 @@ class Trainer:
         run, total_steps = self.recipe.run, self.plan.total_steps
         eval_every, save_every = run.steps_between(total_steps)
         self.resume()
-        with closing(self.loader), self.tracker.running(self.progress.step):
+        self.progress.planned_steps = total_steps
+        config = recipe_values(self.recipe)
+        with closing(self.loader), self.tracker.running(self.progress.step, config):
             self._describe_start()
             if self.progress.step == 0:
                 self.validate()
             batches = self._batches(range(self.progress.step, total_steps))
-            while self.progress.step < total_steps:
+            while self.progress.step < total_steps and not self.stops_early:
                 micro_batches = self.plan.micro_batches(self.progress.step)
                 self.progress.losses.append(self.train_step(micro_batches, batches))
                 self.progress.step += 1
@@ -133,9 +139,20 @@ class Trainer:
                     self._log_loss()
                 if step % eval_every == 0 or last:
                     self.validate()
-                if step % save_every == 0 or last:
+                if step % save_every == 0 or last or self.stops_early:
                     self.save()
+            if line := early_stop_line(self.progress, run.patience):
+                self.tracker.note(line)
         return self.progress
+
+    @property
+    def stops_early(self) -> bool:
+        """Return whether the newest validations were no better, as many as ``run.patience``.
+
+        The history decides, which is alike on all processes and kept in checkpoints.
+        """
+        patience, history = self.recipe.run.patience, self.progress.history
+        return patience is not None and validations_without_gain(history) >= patience
 
     def resume(self) -> None:
         """Restore the newest checkpoint of the first process's run folder, on every process.
@@ -285,7 +302,7 @@ class Trainer:
         step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()
         self.progress.losses = []
         self.progress.history.append({"step": step, "train_loss": loss})
-        self.tracker.log_loss(step, loss, self.learning_rate(step - 1))
+        self.tracker.log_steps(step, {"train_loss": loss, "lr": self.learning_rate(step - 1)})
 
     def _describe_start(self) -> None:
         """Log one decoded row with its target, to see what is trained on."""
@@ -312,11 +329,18 @@ class Trainer:
         self.tracker.detail(self.objective.describe_target(row, tokenizer))
 
 
-def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
-    """Return the key that ranks adapters: higher accuracy first, then lower ``val_nll``."""
-    return scores.get("val_accuracy", 0.0), -scores["val_nll"]
-
-
 def dropout_seed(seed: int, step: int, rank: int) -> int:
     """Return a seed for one step of one process, of 32 bits, as many as NumPy takes."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
+
+
+def early_stop_line(progress: Progress, patience: int | None) -> str | None:
+    """Return why a run stopped before its last planned step; ``None`` if it did not."""
+    without_gain = validations_without_gain(progress.history)
+    if patience is None or without_gain < patience or progress.step >= progress.planned_steps:
+        return None
+    best = int(max(validations_in(progress.history), key=selection_key)["step"])
+    return (
+        f"stopped early at step {progress.step} of {progress.planned_steps}: {without_gain} "
+        f"validations in a row were no better than step {best}'s (run.patience={patience})"
+    )

@@ -19,6 +19,7 @@ from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
 from judging.types import Split
 
+TrackerName = Literal["tensorboard", "wandb", "mlflow"]
 REPLACED = {
     "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
     "(rows times the tokens of the longest); delete it or give optim.token_budget"
@@ -141,7 +142,14 @@ class RunSection(Section):
     """Pictures of more pixels are scaled down, here and wherever the judge runs. None: the
     backbone's own limit, at most 1,048,576."""
     log_every: int = Field(default=10, gt=0)
-    """Steps between two lines of loss and speed."""
+    """Steps between two reports of loss and speed."""
+    trackers: tuple[TrackerName, ...] = ("tensorboard",)
+    """Where reports go beside the screen and ``metrics.jsonl``: any of ``tensorboard``, ``wandb``
+    (offline unless WANDB_MODE says otherwise) and ``mlflow`` (files unless MLFLOW_TRACKING_URI
+    names a server). All write into the run folder."""
+    peak_tflops: float | None = Field(default=None, gt=0)
+    """Peak of one device at the run's precision in TFLOP/s, for the share of it that is used (MFU).
+    None: measured once with a matrix product."""
     eval_every: int | None = Field(default=None, gt=0)
     """Steps between two validations. None: a tenth of the run, at most 100."""
     save_every: int | None = Field(default=None, gt=0)
@@ -149,11 +157,18 @@ class RunSection(Section):
     select: Literal["best", "last"] = "best"
     """Step whose adapter becomes the judge: the one with the highest validation accuracy (of equal
     ones, the one with the lowest nll), or the last."""
+    patience: int | None = Field(default=None, gt=0)
+    """Stop once so many validations in a row were no better than the best. None: never."""
 
     def steps_between(self, total_steps: int) -> tuple[int, int]:
         """Return the steps between two validations and those between two checkpoints."""
         tenth = max(1, min(100, total_steps // 10))
         return self.eval_every or tenth, self.save_every or tenth
+
+    @field_validator("trackers", mode="before")
+    @classmethod
+    def _single_tracker(cls, trackers: Any) -> Any:
+        return (trackers,) if isinstance(trackers, str) else trackers
 
     @model_validator(mode="after")
     def _pixels_in_order(self) -> RunSection:

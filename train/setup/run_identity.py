@@ -11,15 +11,22 @@ from train.setup.recipe import Section
 
 _WITHOUT_EFFECT: Any = {
     "data": {"allow_overlap"},
-    "run": {"output", "log_every", "save_every"},
+    "run": {"output", "log_every", "save_every", "trackers", "peak_tflops"},
     "provenance": True,
 }
 FREE = {
     "optim": {"token_budget"},
-    "run": {"gradient_checkpointing", "workers", "eval_every", "save_every", "log_every"},
+    "run": {
+        "gradient_checkpointing",
+        "workers",
+        "eval_every",
+        "save_every",
+        "log_every",
+        "patience",
+    },
 }
 """Keys that a resumed run may change: no step differs by more than rounding and the draw of
-dropout. With another ``eval_every``, the judge is chosen among other steps."""
+dropout. With another ``eval_every`` or ``patience``, the judge is chosen among other steps."""
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
@@ -51,6 +58,11 @@ def free_settings(recipe: Section) -> dict[str, Any]:
     return dict(_flat(recipe.model_dump(mode="json", include=FREE)))
 
 
+def recipe_values(recipe: Section) -> dict[str, Any]:
+    """Return every key of a recipe with its value, ``section.key`` to value."""
+    return dict(_flat(recipe.model_dump(mode="json", exclude={"provenance"})))
+
+
 def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """Return a line on settings that differ from those of the checkpoint; ``None`` if none does.
 
@@ -62,7 +74,8 @@ def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str |
     if not changed:
         return None
     values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
-    choice = "; the judge is chosen among other steps" if "run.eval_every" in changed else ""
+    chooses = {"run.eval_every", "run.patience"} & set(changed)
+    choice = "; the judge is chosen among other steps" if chooses else ""
     return f"changed since the checkpoint: {values}; the steps stay the same up to rounding{choice}"
 
 

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from judging.errors import FieldError
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import uses_autocast
+from train.loop.accelerator import make_accelerator, uses_autocast
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.learning_rate import learning_rate
 from train.loop.trackers import Tracker
 from train.setup.recipe import OptimSection, RunSection
+from train.setup.run_identity import recipe_values
 from train.vision.model import WarmupModel
 from train.vision.pictures import Picture, by_size, vary
 
@@ -70,8 +71,15 @@ class WarmupTrainer:
         step = int(state["step"]) if state else 0
         losses: list[Tensor] = []
         eval_every, save_every = run.steps_between(self.total_steps)
-        tracker = Tracker(folder, self.total_steps, self.optim.batch_size, unit="pictures")
-        with tracker.running(step):
+        tracker = Tracker(
+            folder,
+            self.total_steps,
+            self.optim.batch_size,
+            make_accelerator(run),
+            eval_every=eval_every,
+            unit="pictures",
+        )
+        with tracker.running(step, recipe_values(run)):
             while step < self.total_steps:
                 losses.append(self.train_step(step))
                 step += 1
@@ -79,7 +87,8 @@ class WarmupTrainer:
                 tracker.advance(step)
                 if step % run.log_every == 0 or last:
                     loss = torch.stack(losses).mean().item()
-                    tracker.log_loss(step, loss, self.learning_rate(step - 1))
+                    lr = self.learning_rate(step - 1)
+                    tracker.log_steps(step, {"train_loss": loss, "lr": lr})
                     losses = []
                 if step % eval_every == 0 or last:
                     with tracker.validating():

@@ -29,6 +29,9 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
         "run__save_every": 9,
         "run__eval_every": 7,
         "run__gradient_checkpointing": True,
+        "run__patience": 3,
+        "run__trackers": ["mlflow", "wandb"],
+        "run__peak_tflops": 990.0,
         "optim__token_budget": 1,
     }
     assert identity(**same) == identity()
