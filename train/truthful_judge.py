@@ -69,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
-    rows = index_splits(splits, TextSupervision(encoder))
+    with_labels = TextSupervision(encoder, with_labels=True)
+    rows = index_splits(splits, TextSupervision(encoder), with_labels)
 
     objective = TextObjective()
     adapted = with_adapter(backbone, recipe)

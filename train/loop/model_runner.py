@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from judging.scoring.tree_batch import label_logprobs
 from train.loop.batches import scoring_batches
 from train.loop.loader import Loader
 from train.rows.rows import Batch, Rows
+
+EntryT = TypeVar("EntryT")
 
 
 class ModelRunner:
@@ -84,9 +86,7 @@ class ModelRunner:
             if len(row.requests) > 1:
                 scores = scores.view(len(batch.rows), len(row.requests), -1)
             scores_by_row += zip(batch.indices, scores.tolist(), strict=True)
-        if self.accelerator.num_processes > 1:
-            scores_by_row = gather_object(scores_by_row)
-        return [np.array(scores) for _, scores in sorted(scores_by_row)]
+        return [np.array(scores) for _, scores in sorted(self.gathered(scores_by_row))]
 
     def batches(self, rows: Rows) -> Iterator[Batch]:
         """Yield this process's batches to score, each of rows of one rubric and like length."""
@@ -105,9 +105,16 @@ class ModelRunner:
             )
         return prefix
 
+    def gathered(self, entries: list[EntryT]) -> list[EntryT]:
+        """Return the entries of all processes."""
+        if self.accelerator.num_processes == 1:
+            return entries
+        every: list[EntryT] = gather_object(entries)
+        return every
+
     def total(self, sums: Sequence[tuple[float, float]]) -> tuple[float, float]:
         """Return the column sums of pairs over all processes."""
-        pairs = gather_object(list(sums)) if self.accelerator.num_processes > 1 else sums
+        pairs = self.gathered(list(sums))
         return sum(first for first, _ in pairs), sum(second for _, second in pairs)
 
 

@@ -31,6 +31,7 @@ from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner
 from train.loop.resume import resume
 from train.loop.selection import selection_key, validations_in, validations_without_gain
+from train.loop.throughput import Throughput
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
 from train.rows.rows import Batch, IndexedSplits
@@ -105,6 +106,9 @@ class Trainer:
         is_on_gpu = accelerator.device.type == "cuda"
         self.loader = Loader(rows.by_name, workers, pinned=is_on_gpu)
         self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)
+        self.throughput = Throughput(
+            tree_model, accelerator, backbone.tokenizer.pad_token_id, run.peak_tflops
+        )
         self.tracker = Tracker(
             run.output,
             self.plan.total_steps,
@@ -201,12 +205,15 @@ class Trainer:
             for _ in mine:
                 next(batches)
             return 0.0
+        waited_before = self.data_wait
         factor = 0 if is_idle else accelerator.num_processes
         total = torch.zeros((), device=accelerator.device)
         model = self.runner.model.train()
         for index in range(len(mine)):
             last = index == len(mine) - 1
             batch = self._next(batches)
+            if not is_idle:
+                self.throughput.add_batch(batch.layout)
             with accelerator.no_sync(model) if not last else nullcontext():
                 outputs = self.runner.outputs(batch, self.objective.inputs(batch.rows))
                 loss = self.objective.loss_sum(outputs, batch.rows, step) / denominator
@@ -220,6 +227,7 @@ class Trainer:
                 f"step {step + 1}: loss {mean} and gradient norm {norm} are not finite; "
                 f"lower optim.lr={self.recipe.optim.lr}"
             )
+        self.throughput.add_step(norm, self.data_wait - waited_before)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
         self.optimizer.step()
@@ -302,11 +310,13 @@ class Trainer:
         step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()
         self.progress.losses = []
         self.progress.history.append({"step": step, "train_loss": loss})
-        self.tracker.log_steps(step, {"train_loss": loss, "lr": self.learning_rate(step - 1)})
+        values = {"train_loss": loss, "lr": self.learning_rate(step - 1)}
+        self.tracker.log_steps(step, values | self.throughput.report(self.tracker.seconds))
 
     def _describe_start(self) -> None:
         """Log one decoded row with its target, to see what is trained on."""
         self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
+        self.tracker.detail(self.throughput.describe_peak())
         if hint := thread_hint(self.accelerator):
             self.tracker.note(hint)
         optim, total_steps = self.recipe.optim, self.plan.total_steps

@@ -7,6 +7,7 @@ in memory at once.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,24 +23,31 @@ from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import projected_token_logprobs
-from train.loop.model_runner import Measured, ModelRunner
+from train.loop.model_runner import Measured, ModelRunner, share_right
 from train.objectives.base import Numbers, Objective
 from train.rows.rows import Row, Rows
 
 
-def answer_tokens(task: JudgeTask, example: LabelledExample, encoder: Encoder) -> list[int]:
+def answer_tokens(
+    task: JudgeTask, example: LabelledExample, encoder: Encoder, label: str | None = None
+) -> list[int]:
     """Return the tokens of the answer an example trains towards, end of turn included.
 
     The pieces are encoded one by one, exactly as a judge reads them back: opening tag, critique,
     closing tag, label tag, label, and the stated confidence where there is one.
 
+    Args:
+        task: Task of the example.
+        example: Example with its critique.
+        encoder: Encoder of the backbone.
+        label: Another label after the same critique; its tokens end with those of its closing tag.
+
     Raises:
         FieldError: If the task needs a critique and the example has none.
     """
-    end, label = encoder.text(END_TOKEN), task.target(example)
-    tags = task.critique
+    tags, text = task.critique, encoder.text(label or task.target(example))
     if tags is None:
-        return [*encoder.text(label), *end]
+        return [*text, *encoder.text(END_TOKEN)]
     if not example.critique:
         raise _no_critique(task)
     tokens = [
@@ -47,16 +55,24 @@ def answer_tokens(task: JudgeTask, example: LabelledExample, encoder: Encoder) -
         *encoder.data(example.critique),
         *encoder.text(tags.closing),
         *encoder.text(tags.label_opening),
-        *encoder.text(label),
+        *text,
         *encoder.text(tags.label_closing),
     ]
+    return tokens if label else [*tokens, *_after_label(task, example, encoder)]
+
+
+def _after_label(task: JudgeTask, example: LabelledExample, encoder: Encoder) -> list[int]:
+    """Return the tokens after the label and its closing tag: confidence and end of turn."""
+    if task.critique is None:
+        return []
+    tags, tokens = task.critique, []
     if example.confidence is not None:
-        tokens += [
+        tokens = [
             *encoder.text(tags.confidence_opening),
             *encoder.text(f"{example.confidence:.2f}"),
             *encoder.text(tags.confidence_closing),
         ]
-    return [*tokens, *end]
+    return [*tokens, *encoder.text(END_TOKEN)]
 
 
 def check_critiques(examples: Iterable[LabelledExample]) -> None:
@@ -80,10 +96,12 @@ class TextSupervision:
 
     Args:
         encoder: Encoder of the backbone to train.
+        with_labels: Read the other labels too, each after the example's own critique: a validation
+            then tells which label is likeliest.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: Encoder, *, with_labels: bool = False) -> None:
+        self.encoder, self.with_labels = encoder, with_labels
 
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
         """Return the example."""
@@ -94,30 +112,44 @@ class TextSupervision:
         return "critique" if get_task(example.task).critique else "score"
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
-        """Return a tree with the example's answer as its one branch."""
-        tokens = answer_tokens(get_task(example.task), example, self.encoder)
-        return LabelTree.build([example.label], [tokens]), 0
+        """Return a tree with the example's answer, and which of its branches that is."""
+        task = get_task(example.task)
+        gold, answer = task.target(example), answer_tokens(task, example, self.encoder)
+        labels = task.labels(task.rubric(example)) if self.with_labels else (gold,)
+        branches = [
+            answer if label == gold else answer_tokens(task, example, self.encoder, label)
+            for label in labels
+        ]
+        return LabelTree.build(labels, branches), labels.index(gold)
 
 
 class TextModel(TreeModel):
     """A tree model that can give the log-probabilities of target tokens instead of logits."""
 
     def forward(
-        self, batch: TreeBatch, prefix: Prefix | None = None, targets: Tensor | None = None
+        self,
+        batch: TreeBatch,
+        prefix: Prefix | None = None,
+        targets: Tensor | None = None,
+        target_slots: Tensor | None = None,
     ) -> Tensor:
         """Return the log-probability of each target, or all logits without targets.
 
         Args:
             batch: Rows to run.
             prefix: Their prefilled instruction; computed here, with gradients, when ``None``.
-            targets: Target token of each slot, ``[N, K]`` int64; padded with anything.
+            targets: Target tokens, ``[N, T]`` int64; padded with anything.
+            target_slots: Slot before each target, ``[N, T]`` int64; default the slots in order,
+                a target each.
 
         Returns:
-            ``[N, K]`` float32; logits as :class:`TreeModel` without targets.
+            ``[N, T]`` float32; logits as :class:`TreeModel` without targets.
         """
         if targets is None:
             return super().forward(batch, prefix)
         hidden = self.hidden(batch, prefix)
+        if target_slots is not None:
+            hidden = hidden.take_along_dim(target_slots[..., None], dim=1)
         logprobs = projected_token_logprobs(
             hidden.flatten(0, 1), self.output_embedding.to(hidden.dtype), targets.flatten()
         )
@@ -136,28 +168,82 @@ class TextObjective(Objective):
 
     def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Return the target tokens."""
-        paths = [torch.tensor([token for _, token in row.tree.paths[0]]) for row in rows]
+        paths = [torch.tensor([token for _, token in row.tree.paths[row.target]]) for row in rows]
         return {"targets": pad_sequence(paths, batch_first=True)}
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over tokens, given their log-probabilities ``[rows, tokens]``."""
-        lengths = torch.tensor([len(row.tree.paths[0]) for row in rows])
+        lengths = torch.tensor([len(row.tree.paths[row.target]) for row in rows])
         weights = torch.tensor([row.example.weight for row in rows])
         counted = (torch.arange(outputs.shape[1]) < lengths[:, None]) * weights[:, None]
         return -(outputs * counted.to(outputs.device, non_blocking=True)).sum()
 
     @torch.inference_mode()
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
-        """Return the mean negative log-likelihood per token of held-out answers.
+        """Return the accuracy of labels, and the negative log-likelihood per token of answers.
 
-        Whether their labels are right would need generation.
+        A label is judged after the example's own critique: what a judge would write itself takes
+        minutes to draw. One pass gives both: the labels are branches of the tree of the answer.
+
+        Args:
+            runner: Runs the model.
+            rows: Rows of a :class:`TextSupervision` with labels.
         """
         runner.model.eval()
-        sums = []
+        sums, right_by_row = [], list[tuple[int, bool]]()
         for batch in runner.batches(rows):
             # The wrapper's own pass would wait for processes that have fewer batches.
-            outputs = runner.outputs(batch, self.inputs(batch.rows), runner.unwrapped)
+            outputs = runner.outputs(batch, _with_labels(batch.rows), runner.unwrapped)
             weight = self.denominator(*rows.weights(batch.indices))
             sums.append((self.loss_sum(outputs, batch.rows, 0).item(), weight))
+            for index, row, logprobs in zip(
+                batch.indices, batch.rows, outputs.double().tolist(), strict=True
+            ):
+                scores = _label_scores(row, logprobs, rows.encoder)
+                right_by_row.append((int(index), scores.index(max(scores)) == row.target))
         loss, weight = runner.total(sums)
-        return Measured({"nll": loss / weight})
+        right = [value for _, value in sorted(runner.gathered(right_by_row))]
+        return Measured({"accuracy": share_right(right), "nll": loss / weight}, list(right))
+
+
+Path = Sequence[tuple[int, int]]
+"""Tokens of an answer, each after the slot that predicts it."""
+
+
+def _with_labels(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """Return the targets of rows: those of the answer, then those of the other labels alone."""
+    paths = [
+        torch.tensor([*row.tree.paths[row.target], *(t for _, rest in _others(row) for t in rest)])
+        for row in rows
+    ]
+    slots, tokens = pad_sequence(paths, batch_first=True).unbind(-1)
+    return {"targets": tokens, "target_slots": slots}
+
+
+def _others(row: Row) -> list[tuple[int, Path]]:
+    """Return, for each label but the row's own, the tokens shared with the answer, and the rest."""
+    answer = row.tree.paths[row.target]
+    others: list[tuple[int, Path]] = []
+    for label, path in enumerate(row.tree.paths):
+        if label != row.target:
+            shared = len(os.path.commonprefix([answer, path]))
+            others.append((shared, path[shared:]))
+    return others
+
+
+def _label_scores(row: Row, logprobs: Sequence[float], encoder: Encoder) -> list[float]:
+    """Return the log-probability of the critique with each label, in the order of the tree.
+
+    Args:
+        row: The row.
+        logprobs: Log-probabilities of the targets that :func:`_with_labels` lists.
+        encoder: Encoder of the backbone.
+    """
+    task, start = get_task(row.example.task), len(row.tree.paths[row.target])
+    answer = logprobs[: start - len(_after_label(task, row.example, encoder))]
+    scores = []
+    for shared, rest in _others(row):
+        scores.append(sum(answer[:shared]) + sum(logprobs[start : start + len(rest)]))
+        start += len(rest)
+    scores.insert(row.target, sum(answer))
+    return scores

@@ -253,16 +253,26 @@ class IndexedSplits:
         return {"train": self.train, "val": self.val, **self.watched}
 
 
-def index_splits(splits: Splits, supervision: Supervision) -> IndexedSplits:
+def index_splits(
+    splits: Splits, supervision: Supervision, validation: Supervision | None = None
+) -> IndexedSplits:
     """Check and measure what training uses; ``cal`` and ``test`` are graded by the finished judge.
+
+    Args:
+        splits: Examples.
+        supervision: What the model reads and learns of each.
+        validation: What it reads of those that validations score; default the same.
 
     Raises:
         CustosError: If a row cannot be trained on; the message names the split and the row.
     """
     indexed = IndexedSplits(
         Rows(splits.train, supervision, "train"),
-        Rows(splits.val, supervision, "val"),
-        {name: Rows(rows, supervision, name) for name, rows in splits.watched.items()},
+        Rows(splits.val, validation or supervision, "val"),
+        {
+            name: Rows(rows, validation or supervision, name)
+            for name, rows in splits.watched.items()
+        },
     )
     if line := _describe_pictures(indexed):
         RUN_LOG.write(line)

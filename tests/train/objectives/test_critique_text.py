@@ -146,6 +146,7 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
     watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
     assert watched[-1] < 0.7 * watched[0]
+    assert all("val_accuracy" in entry for entry in history if "val_nll" in entry)
     judge = Judge.load(str(tmp_path / "run"), device="cpu")
     assert judge.card
     assert judge.card.modes == {"truthful-pair/plain": ("critique",)}
@@ -164,7 +165,8 @@ def test_validation_does_not_wait_for_other_processes(
         def forward(self, *given: Any, **named: Any) -> None:
             raise AssertionError("would wait")
 
-    rows = _rows(backbone, [critique_pair(i) for i in range(8)])
+    examples = [critique_pair(i) for i in range(8)]
+    rows = Rows(examples, TextSupervision(Encoder(backbone), with_labels=True), "val")
     recipe = made_up.recipe(tmp_path)
     adapted = with_adapter(load_backbone(backbone.name, dtype="float32"), recipe)
     splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
@@ -183,3 +185,55 @@ def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
     )
     assert (splits.train[0].task, splits.train[0].mode) == ("truthful-pure-label", "score")
     assert truthful_judge.under_task(splits, None) == splits
+
+
+@pytest.mark.parametrize(
+    "task", ["truthful-pair", "truthful-critique-score", "truthful-pure-label"]
+)
+def test_labels_are_judged_after_the_own_critique(
+    tiny_folder: str, tmp_path: Path, task: str
+) -> None:
+    """Each label of each row is scored by itself, by the library's model on plain tokens."""
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    pictures: dict[str, Any] = {"images": (save_picture(tmp_path / "a.png", 80, 60),)}
+    changes: dict[str, Any] = {"task": task}
+    if task == "truthful-critique-score":
+        changes |= {"responses": ("green",), "confidence": None}
+    if task == "truthful-pure-label":
+        changes |= {"critique": None, "mode": "score"}
+    labels, form = get_task(task).labels("plain"), get_task(task).critique
+    encoder, reference = Encoder(backbone), reference_model(tiny_folder)
+    examples, total, tokens = [], 0.0, 0
+    for i in range(4):
+        example = critique_pair(i, **changes, label=labels[0], **(pictures if i == 1 else {}))
+        [prompt] = encoder.encode([(get_task(task), example)])
+        ids, end = prompt.prefix_ids + prompt.suffix_ids, "<|im_end|>"
+        critique_ids: tuple[int, ...] = ()
+        if form:
+            pieces = (form.opening, example.critique or "", form.closing, form.label_opening)
+            critique_ids = tuple(token for piece in pieces for token in encoder.text(piece))
+            end = form.label_closing
+        scores = {
+            label: brute_force(
+                reference,
+                ids + critique_ids,
+                encoder.text(label) + encoder.text(end),
+                prompt.vision,
+            )
+            for label in labels
+        }
+        ranked = sorted(labels, key=lambda label: -scores[label])
+        examples.append(example.model_copy(update={"label": ranked[0 if i < 3 else 1]}))
+        answer = answer_tokens(get_task(task), examples[-1], encoder)
+        total -= brute_force(reference, ids, answer, prompt.vision)
+        tokens += len(answer)
+
+    rows = Rows(examples, TextSupervision(encoder, with_labels=True), "val")
+    recipe = made_up.recipe(tmp_path)
+    adapted = with_adapter(load_backbone(tiny_folder, dtype="float32"), recipe)
+    splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
+    learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
+    measured = learner.objective.measure(learner.runner, rows)
+    assert measured.right == [True, True, True, False]
+    assert measured.scores["accuracy"] == 0.75
+    assert measured.scores["nll"] == pytest.approx(total / tokens, rel=1e-5)
