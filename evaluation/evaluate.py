@@ -46,11 +46,53 @@ def evaluate_judge(
             an example with one reference, for a judge of alternatives).
         NothingScored: If no row got a label.
     """
-    examples = [_resolved(judge, example) for example in examples]
-    check_labels(examples, f"judge '{judge.name}'")
+    examples = resolve_examples(judge, examples)
     started = time.perf_counter()
     verdicts = grade_examples(judge, examples)
     seconds = time.perf_counter() - started
+    check_scored(verdicts)
+    beside = dict(references or {})
+    if zero_shot and judge.card is not None:
+        beside["zero_shot"] = grade_examples(judge.load_untrained(), examples)
+    report = report_verdicts(
+        judge,
+        examples,
+        verdicts,
+        seconds=seconds,
+        command=command,
+        references=beside,
+        dataset_sha256=dataset_sha256,
+        seed=seed,
+    )
+    return report, verdicts
+
+
+def report_verdicts(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    verdicts: Sequence[Verdict],
+    *,
+    seconds: float,
+    command: str,
+    references: Mapping[str, Sequence[Verdict]],
+    dataset_sha256: str | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Report how far a judge's verdicts agree with people.
+
+    Args:
+        judge: Judge that gave them.
+        examples: Human-labelled examples, as :func:`resolve_examples` returns them.
+        verdicts: One verdict per example.
+        seconds: Time that they took.
+        command: As for :func:`evaluate_judge`, like the other arguments.
+        references: Other judges' verdicts by name.
+        dataset_sha256: Hash of the file.
+        seed: Seed of the intervals.
+
+    Raises:
+        NothingScored: If no row got a label.
+    """
     check_scored(verdicts)
     uncalibrated = None
     if judge.calibration:
@@ -58,21 +100,28 @@ def evaluate_judge(
             before_calibration(example.request(), verdict)
             for example, verdict in zip(examples, verdicts, strict=True)
         ]
-    beside = dict(references or {})
-    if zero_shot and judge.card is not None:
-        beside["zero_shot"] = grade_examples(judge.load_untrained(), examples)
-    report = build_report(
+    return build_report(
         examples,
         verdicts,
         seconds=seconds,
         command=command,
-        references=beside,
+        references=references,
         uncalibrated=uncalibrated,
         dataset_sha256=dataset_sha256,
         seen=seen_data(judge.folder, dataset_sha256, examples),
         seed=seed,
     )
-    return report, verdicts
+
+
+def resolve_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
+    """Return examples as a judge takes them; those that it refuses are unchanged.
+
+    Raises:
+        CustosError: If people gave labels that the judge's rubrics do not declare.
+    """
+    resolved = [_resolved(judge, example) for example in examples]
+    check_labels(resolved, f"judge '{judge.name}'")
+    return resolved
 
 
 def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
@@ -83,13 +132,20 @@ def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
         return example  # The verdict says why.
 
 
-def grade_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[Verdict]:
-    """Grade the requests of labelled examples, which hold no label, behind a progress bar.
+def grade_examples(
+    judge: Judge, examples: Sequence[LabelledExample], *, progress: bool = True
+) -> list[Verdict]:
+    """Grade the requests of labelled examples, which hold no label.
 
     Responses to the same question are graded one after the other, so that the judge reads the
     question once.
+
+    Args:
+        judge: Judge that grades them.
+        examples: Examples to grade.
+        progress: Show a progress bar on standard error.
     """
     order = sorted(range(len(examples)), key=lambda i: examples[i].question)
     requests = [examples[i].request() for i in order]
-    graded = zip(order, judge.grade(requests, progress=True), strict=True)
+    graded = zip(order, judge.grade(requests, progress=progress), strict=True)
     return [verdict for _, verdict in sorted(graded, key=lambda pair: pair[0])]

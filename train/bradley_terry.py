@@ -18,10 +18,7 @@ from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
 from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
-from train.finish.model_card import write_model_card
-from train.finish.report import announce
-from train.finish.result import RunResult
-from train.finish.write_judge import write_judge
+from train.finish.finish_run import finish_run
 from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
@@ -32,7 +29,7 @@ from train.objectives.reward import (
     check_pairs,
 )
 from train.rows.rows import index_splits
-from train.setup.command_line import command_line, load_recipe
+from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
 from train.setup.recipe import DataSection, Recipe
@@ -90,13 +87,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     adapted = with_adapter(backbone, recipe)
     identity = run_identity(recipe, backbone.version, hashes)
     trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
-    progress = trainer.fit()
-
-    if accelerator.is_main_process:
-        write_judge(recipe, backbone, rows, progress, hashes)
-        result = RunResult(recipe, splits, hashes, overlaps, progress)
-        write_model_card(result, SCRIPT.name, rows.watched)
-        announce(result)
+    trainer.fit()
+    finish_run(trainer, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 if __name__ == "__main__":

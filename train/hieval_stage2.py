@@ -14,12 +14,7 @@ from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
-from train.finish.calibrate import calibrate
-from train.finish.model_card import write_model_card
-from train.finish.report import announce, report_test
-from train.finish.result import RunResult
-from train.finish.start import grade_start
-from train.finish.write_judge import write_judge
+from train.finish.finish_run import finish_run
 from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import check_run_folder
 from train.loop.trainer import Trainer
@@ -80,17 +75,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     adapted = with_adapter(backbone, recipe)
     identity = run_identity(recipe, backbone.version, hashes)
     trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
-    progress = trainer.fit()
-
-    if accelerator.is_main_process:
-        write_judge(recipe, backbone, rows, progress, hashes)
-        start = grade_start(trainer, splits.test)
-        trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
-        calibrate(recipe.run.output, splits.cal)
-        report = report_test(recipe, splits.test, start, launch_command(SCRIPT, argv))
-        result = RunResult(recipe, splits, hashes, overlaps, progress, report)
-        write_model_card(result, SCRIPT.name, rows.watched)
-        announce(result)
+    trainer.fit()
+    finish_run(trainer, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 if __name__ == "__main__":

@@ -20,52 +20,55 @@ from judging.verdicts.calibration_fit import (
     fit_type_calibration,
 )
 from train.dry_run.parts import PARTS
+from train.finish.processes import Processes
 
 
 @PARTS.measured("calibration")
-def calibrate(folder: Path, examples: Sequence[LabelledExample] | None) -> CalibrationSet | None:
+def calibrate(
+    judge: Judge, examples: Sequence[LabelledExample], processes: Processes, folder: Path
+) -> CalibrationSet | None:
     """Fit ``calibration.json`` for every rubric of which the split has all labels.
 
-    The judge is loaded as it will be served, so rounding and merging are calibrated too.
-
     Args:
-        folder: Run folder.
-        examples: Calibration split; ``None`` if the recipe has none.
+        judge: Judge without a calibration, loaded as it will be served, so that rounding and
+            merging are calibrated too.
+        examples: Calibration split.
+        processes: Processes that score the rows together; the first one writes the file.
+        folder: Folder for the file.
 
     Returns:
-        What was fitted, or ``None`` if nothing was.
+        What was fitted, the same on every process, or ``None`` if nothing was.
     """
-    if examples is None:
-        return None
-    (folder / CALIBRATION_FILE).unlink(missing_ok=True)
-    with PARTS.measured("judge load"):
-        judge = Judge.load(str(folder))
     scores: dict[str, Calibration] = {}
     types: dict[str, Calibration] = {}
     for key, group in _by_key([_resolved(judge, example) for example in examples]).items():
         task = get_task(group[0].task)
         labels = task.labels(task.rubric(group[0]))
         targets = np.array([labels.index(example.label) for example in group])
-        logprobs = judge.logprobs(group)
+        mine = processes.share(group)
+        scored = judge.logprobs([group[index] for index in mine]) if mine else ()
+        logprobs = np.array(processes.gather(mine, list(scored)))
         if len(group) < SMALL_SPLIT:
             _warn(
+                processes,
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
-                f"give {SMALL_SPLIT} or more"
+                f"give {SMALL_SPLIT} or more",
             )
         try:
             scores[key] = fit_score_calibration(logprobs, targets, labels)
         except CustosError as error:
-            _warn(f"{key} stays uncalibrated: {error}")
+            _warn(processes, f"{key} stays uncalibrated: {error}")
             continue
         try:
             if calibration := fit_type_calibration(logprobs, targets, labels):
                 types[key] = calibration
         except CustosError as error:
-            _warn(f"{key}: error types stay uncalibrated: {error}")
+            _warn(processes, f"{key}: error types stay uncalibrated: {error}")
     if not scores:
         return None
     fitted = CalibrationSet(judge=judge.identity, rubrics=scores, error_types=types)
-    write_json(folder / CALIBRATION_FILE, fitted.model_dump())
+    if processes.is_first:
+        write_json(folder / CALIBRATION_FILE, fitted.model_dump())
     return fitted
 
 
@@ -89,5 +92,6 @@ def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
         return example
 
 
-def _warn(text: str) -> None:
-    Console(stderr=True).print(f"warning: {text}", markup=False, soft_wrap=True)
+def _warn(processes: Processes, text: str) -> None:
+    if processes.is_first:
+        Console(stderr=True).print(f"warning: {text}", markup=False, soft_wrap=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 
-from evaluation.evaluate import evaluate_judge
+from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
 from evaluation.report.markdown import with_interval
 from evaluation.report.report import write_report
 from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from train.dry_run.parts import PARTS
+from train.finish.processes import Processes
 from train.finish.result import (
     RunResult,
     against_start,
@@ -31,35 +33,44 @@ MAIN_METRICS = ("accuracy", "kappa", "score_accuracy", "type_accuracy")
 
 @PARTS.measured("grading")
 def report_test(
+    judge: Judge,
     recipe: Recipe,
-    examples: Sequence[LabelledExample] | None,
+    examples: Sequence[LabelledExample],
     start: Mapping[int, Verdict],
     command: str,
+    processes: Processes,
 ) -> dict[str, Any] | None:
-    """Grade the test split with the finished judge and write its report.
+    """Grade the test split with the finished judge on all processes; the first writes the report.
 
     Args:
+        judge: Finished judge, with its calibration.
         recipe: Recipe of the run.
-        examples: Test split; ``None`` if the recipe has none.
+        examples: Test split.
         start: Verdicts of the start (:func:`~train.finish.start.grade_start`).
         command: Command that was typed.
+        processes: Processes that grade the rows together.
 
     Returns:
         The report, with ``against_start`` if there are verdicts of the start; ``None`` without a
-        test split or a row of it that the judge can take.
+        row that the judge can take, and on every process but the first.
     """
-    if examples is None:
+    examples = resolve_examples(judge, examples)
+    started = time.perf_counter()
+    mine = processes.share(examples)
+    graded = grade_examples(judge, [examples[index] for index in mine], progress=processes.is_first)
+    verdicts = processes.gather(mine, graded)
+    seconds = time.perf_counter() - started
+    if not processes.is_first:
         return None
-    with PARTS.measured("judge load"):
-        judge = Judge.load(str(recipe.run.output))
     name = "start" if recipe.adapter.init else "zero_shot"
     beside = {name: list(start.values())} if len(start) == len(examples) else {}
     try:
-        report, verdicts = evaluate_judge(
+        report = report_verdicts(
             judge,
             examples,
+            verdicts,
+            seconds=seconds,
             command=command,
-            zero_shot=False,
             references=beside,
             seed=recipe.run.seed,
         )

@@ -24,6 +24,7 @@ from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet
 from train.dry_run.parts import PARTS
+from train.finish.processes import Processes
 from train.loop.trainer import Trainer
 
 MOST_SCORED = 2000
@@ -33,8 +34,10 @@ MOST_CRITIQUES = 200
 
 
 @PARTS.measured("grading")
-def grade_start(trainer: Trainer, examples: Sequence[LabelledExample] | None) -> dict[int, Verdict]:
-    """Grade test rows with the judge that the run started from, on the process that calls it.
+def grade_start(
+    trainer: Trainer, examples: Sequence[LabelledExample] | None, processes: Processes
+) -> dict[int, Verdict]:
+    """Grade test rows with the judge that the run started from, on all processes.
 
     Afterwards the trainer's adapter is that of the start. A rubric that the start was not trained
     for is graded like the others: that is where training began.
@@ -42,6 +45,7 @@ def grade_start(trainer: Trainer, examples: Sequence[LabelledExample] | None) ->
     Args:
         trainer: Trainer after its last step, whose chosen adapter is on disk.
         examples: Test split; ``None`` if the recipe has none.
+        processes: Processes that grade the rows together.
 
     Returns:
         Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None
@@ -60,8 +64,12 @@ def grade_start(trainer: Trainer, examples: Sequence[LabelledExample] | None) ->
         judge.calibration = CalibrationSet.model_validate_json(content)
     indices = affordable_rows(examples, recipe.run.seed)
     with _adapter_of_start(trainer, tree_model.backbone), trainer.accelerator.autocast():
-        verdicts = grade_examples(judge, [examples[index] for index in indices])
-    return dict(zip(indices, verdicts, strict=True))
+        chosen = [examples[index] for index in indices]
+        mine = processes.share(chosen)
+        graded = grade_examples(
+            judge, [chosen[index] for index in mine], progress=processes.is_first
+        )
+    return dict(zip(indices, processes.gather(mine, graded), strict=True))
 
 
 def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]:

@@ -14,6 +14,7 @@ from judging.models.backbones import load_backbone
 from tests.tiny import save_picture
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate
+from train.finish.processes import Processes
 
 
 def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
@@ -48,14 +49,10 @@ def test_scores_are_calibrated_where_a_type_is_missing(
         example(i, task="hieval-ea", label=labels[i % 2][0], error_type=labels[i % 2][1])
         for i in range(8)
     ]
-    calibration = calibrate(tmp_path, rows)
+    calibration = calibrate(Judge.load(str(tmp_path)), rows, Processes(), tmp_path)
     assert calibration is not None
     assert (set(calibration.rubrics), set(calibration.error_types)) == (
         {"hieval-ea/plain/any"},
         set(),
     )
     assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
-
-
-def test_nothing_is_calibrated_without_a_split(tmp_path: Path) -> None:
-    assert calibrate(tmp_path, None) is None

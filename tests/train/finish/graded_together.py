@@ -1,0 +1,52 @@
+"""Run by ``torchrun``: a judge grades and is calibrated on every process.
+
+``torchrun ... -m tests.train.finish.graded_together RUN OUT ROWS [FAILING_RANK]``; the first
+process writes the verdicts. Only the first one sees RUN, as on machines without a shared disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from accelerate import Accelerator
+
+from evaluation.evaluate import grade_examples
+from judging.errors import CustosError
+from tests.train.made_up import example
+from train.finish.calibrate import calibrate
+from train.finish.processes import Processes
+from train.setup import command_line
+
+
+def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None:
+    """Grade rows of which some share a question, and fit a calibration on them."""
+    accelerator = Accelerator(cpu=True)
+    processes = Processes.of(accelerator)
+    rows = [example(i) for i in range(count)]
+    judge = processes.load_judge(
+        folder if processes.is_first else out / "nowhere" / folder.name, accelerator.device
+    )
+    if processes.rank == failing:
+        raise CustosError("a row cannot be scored")
+    mine = processes.share(rows)
+    graded = grade_examples(judge, [rows[index] for index in mine], progress=False)
+    verdicts = processes.gather(mine, graded)
+    fitted = calibrate(judge, rows, processes, out)
+    if processes.is_first:
+        (out / "verdicts.json").write_text(
+            json.dumps(
+                {
+                    "ids": [verdict.id for verdict in verdicts],
+                    "probabilities": [verdict.probabilities for verdict in verdicts],
+                    "fitted": fitted is not None,
+                }
+            )
+        )
+
+
+if __name__ == "__main__":
+    command_line.SECONDS_TO_BE_STOPPED = 1
+    with command_line.command_line():
+        run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:]))
