@@ -15,8 +15,8 @@ from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, v
 from train.dry_run.few_rows import of_every_label
 
 PARTS_OF_JUDGE = (
-    *("rows", "load", "validation", "step", "saving", "grading", "calibration"),
-    *("judge load", "serving"),
+    *("rows", "load", "validation", "step", "saving", "grading", "judge load"),
+    *("calibration", "serving"),
 )
 
 
