@@ -45,7 +45,7 @@ def finish_run(
     if processes.is_first:
         write_judge(recipe, rows.train.encoder.backbone, rows, progress, hashes)
         (folder / CALIBRATION_FILE).unlink(missing_ok=True)
-    start = grade_start(trainer, splits.test, processes)
+    start = grade_start(trainer, splits.test, processes) if splits.test is not None else {}
     trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
     report = None
     if splits.cal is not None or splits.test is not None:

@@ -35,7 +35,7 @@ MOST_CRITIQUES = 200
 
 @PARTS.measured("grading")
 def grade_start(
-    trainer: Trainer, examples: Sequence[LabelledExample] | None, processes: Processes
+    trainer: Trainer, examples: Sequence[LabelledExample], processes: Processes
 ) -> dict[int, Verdict]:
     """Grade test rows with the judge that the run started from, on all processes.
 
@@ -44,14 +44,14 @@ def grade_start(
 
     Args:
         trainer: Trainer after its last step, whose chosen adapter is on disk.
-        examples: Test split; ``None`` if the recipe has none.
+        examples: Test split.
         processes: Processes that grade the rows together.
 
     Returns:
         Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None
-        without a test split, or if the run chose its start.
+        if the run chose its start.
     """
-    if examples is None or trainer.progress.chosen["step"] == 0:
+    if trainer.progress.chosen["step"] == 0:
         return {}
     recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
     tree_model = trainer.runner.unwrapped.eval()

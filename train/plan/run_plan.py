@@ -273,8 +273,10 @@ class _Planner:
         checkpointing = self.recipe.run.gradient_checkpointing
         free = self.hardware.memory * GIB - memory.fixed - self.reserve - self.buckets(memory)
         share = free / (memory.total - memory.fixed)
-        halves = [self.recipe.optim.token_budget >> n for n in range(1, 20)]
-        smaller = {self.most_rows(checkpointing, half): half for half in halves if half}
+        halves = [half for n in range(1, 20) if (half := self.recipe.optim.token_budget >> n)]
+        smaller: dict[int, int] = {}  # the largest of these budgets, by the rows that it allows
+        for half in halves:
+            smaller.setdefault(self.most_rows(checkpointing, half), half)
         estimated = [n for n in smaller if n <= share * self.micro_batch and n < self.micro_batch]
         for size in dict.fromkeys([*estimated[:1], *[n for n in smaller if n == 1]]):
             if size < self.micro_batch:
