@@ -68,7 +68,6 @@ def test_nothing_is_graded_where_nothing_is_to_be_compared(small: str, tmp_path:
     learner = trainer(recipe(tmp_path), small, examples(16))
     learner.progress.chosen = {"step": 0, "val_nll": 1.0}
     assert grade_start(learner, examples(3), Processes()) == {}
-    learner.progress.chosen = {"step": 4, "val_nll": 1.0}
 
 
 def test_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
