@@ -19,6 +19,7 @@ from cli.judges import judges
 from cli.load import load
 from cli.plan import plan
 from cli.prep.app import app as prep_app
+from cli.push import push
 from cli.serve import serve
 from cli.shared.error_line import Verbs
 from cli.tasks import tasks
@@ -39,7 +40,10 @@ app.add_typer(
 )
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
-for verb in (train, plan, compare, demo, grade, serve, judges, tasks, load, doctor, backbone):
+for verb in (
+    *(train, plan, compare, demo, grade, serve, judges, tasks, load, doctor, backbone),
+    push,
+):
     app.command()(verb)
 
 
