@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
 from huggingface_hub import constants
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.main import app
 from judging.card import SHIPPED
