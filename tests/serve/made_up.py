@@ -32,7 +32,9 @@ class FakeJudge(Judge):
     encoder: Any = SimpleNamespace(counter=lambda: lambda text: len(text.split()))
     folder: Path | None = None
     engine: Any = SimpleNamespace(posterior="exact")
-    backbone: Any = SimpleNamespace(num_picture_tokens=lambda size: size.pixels // 1024)
+    backbone: Any = SimpleNamespace(
+        num_picture_tokens=lambda size: size.pixels // 1024, has_random_weights=False
+    )
     CRITIQUE = "Both say little. The first says less."
 
     def __init__(
