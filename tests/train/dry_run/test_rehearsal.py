@@ -116,7 +116,8 @@ def test_every_other_script_has_a_dry_run(
     for script, path in ((hieval_stage2, types), (truthful_judge, pairs)):
         script.main(["--config", path, "--dry-run", "1"])
         assert parts(capsys.readouterr().out) == list(PARTS_OF_JUDGE)
-    vision_warmup.main(["--dry-run", "1", "compiled=false", "optim.batch_size=2"])
+    keys = ["compiled=false", "optim.batch_size=2", "run.precision=fp32"]
+    vision_warmup.main(["--dry-run", "1", *keys])
     assert parts(capsys.readouterr().out) == ["rows", "load", "step", "validation"]
 
 
