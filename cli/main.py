@@ -14,6 +14,7 @@ from cli.compare import compare
 from cli.demo import demo
 from cli.doctor import doctor
 from cli.eval import evaluate
+from cli.export import export
 from cli.grade import grade
 from cli.judges import judges
 from cli.load import load
@@ -42,7 +43,7 @@ app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy emb
 app.command("eval")(evaluate)
 for verb in (
     *(train, plan, compare, demo, grade, serve, judges, tasks, load, doctor, backbone),
-    push,
+    *(export, push),
 ):
     app.command()(verb)
 

@@ -1,0 +1,1 @@
+"""A judge as a plain checkpoint, for programs that know nothing of custos."""

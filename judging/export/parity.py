@@ -1,0 +1,136 @@
+"""Scores of an exported checkpoint through transformers alone, beside those of the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.models.backbones import Backbone
+from judging.models.processors import load_processor
+from judging.scoring.ask_model import make_ordered_prompts
+from judging.scoring.label_tree import LabelTree
+from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
+from judging.tasks import get_task
+from judging.types import JudgeRequest
+
+_LARGEST = {"float32": 1e-3, "bfloat16": 0.5}
+"""Nats that sound weights may differ by, by the format that is computed in."""
+
+Scores = list[list[float]]
+"""Log-probability of every label after every prompt."""
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far the scores of an exported checkpoint are from the judge's."""
+
+    num_rows: int
+    num_scores: int
+    largest: float
+    """Largest difference of two log-probabilities, in nats."""
+    model_class: str
+    """Class of transformers that the checkpoint was loaded as."""
+    computed_in: str
+
+    def check(self) -> None:
+        """Check that the checkpoint is the judge.
+
+        Raises:
+            CustosError: If the difference is larger than rounding explains.
+        """
+        if not self.largest <= _LARGEST[self.computed_in]:
+            raise CustosError(
+                f"the merged weights do not score as the judge does: {self.largest:.2g} nats apart "
+                f"in {self.computed_in}; nothing was written"
+            )
+
+
+def judge_scores(judge: Judge, requests: Sequence[JudgeRequest]) -> Scores:
+    """Score the labels of requests with the judge's own engine.
+
+    Raises:
+        CustosError: If the judge does not take a request, or the engine fails.
+    """
+    scores: Scores = []
+    for prompts, tree in _prompts(judge.encoder, [judge.resolve(each) for each in requests]):
+        for result in judge.engine.score(prompts, tree):
+            if isinstance(result, CustosError):
+                raise result
+            scores.append(list(result))
+    return scores
+
+
+def compare(
+    folder: Path,
+    expected: Scores,
+    requests: Sequence[JudgeRequest],
+    *,
+    response_budget: int,
+    dtype: Any,
+    device: Any,
+) -> Parity:
+    """Score requests through transformers, on prompts that the exported files encode.
+
+    Args:
+        folder: Exported checkpoint.
+        expected: The judge's scores of the same requests.
+        requests: Requests as the judge resolves them.
+        response_budget: Most tokens of one response.
+        dtype: PyTorch's format to compute in.
+        device: Device to compute on.
+    """
+    from transformers import AutoModelForImageTextToText
+
+    model = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=dtype).to(device).eval()
+    processor = load_processor(folder, model.config.model_type)
+    encoder = Encoder(Backbone(str(folder), "", model, processor), response_budget)
+    actual = [
+        [_plain_score(model, prompt, [token for _, token in path]) for path in tree.paths]
+        for prompts, tree in _prompts(encoder, requests)
+        for prompt in prompts
+    ]
+    differences = [
+        abs(one - other)
+        for ours, theirs in zip(expected, actual, strict=True)
+        for one, other in zip(ours, theirs, strict=True)
+    ]
+    return Parity(
+        num_rows=len(requests),
+        num_scores=len(differences),
+        largest=max(differences),
+        model_class=type(model).__name__,
+        computed_in=str(dtype).removeprefix("torch."),
+    )
+
+
+def _prompts(
+    encoder: Encoder, requests: Sequence[JudgeRequest]
+) -> Iterator[tuple[list[EncodedPrompt], LabelTree]]:
+    """Yield the prompts of each request up to its label, in every order, and its label tree."""
+    for index, request in enumerate(requests):
+        task = get_task(request.task)
+        ordered = make_ordered_prompts(index, request, task, encoder)
+        prompts, closing = [each.prompt for each in ordered], END_TOKEN
+        if form := task.critique:
+            opening, closing = encoder.text(form.label_opening), form.label_closing
+            prompts = [prompt.extended(opening) for prompt in prompts]
+        yield prompts, encoder.tree(task.labels(task.rubric(request)), closing)
+
+
+def _plain_score(model: Any, prompt: EncodedPrompt, label: list[int]) -> float:
+    """Return the log-probability of a label from one plain pass over prompt and label."""
+    import torch
+
+    start = len(prompt.prefix_ids) + len(prompt.suffix_ids)
+    ids = torch.tensor([[*prompt.prefix_ids, *prompt.suffix_ids, *label]], device=model.device)
+    vision = {name: tensor.to(model.device) for name, tensor in prompt.vision.items()}
+    if vision:
+        vision["mm_token_type_ids"] = (ids == model.config.image_token_id).int()
+    with torch.inference_mode():
+        logits = model(input_ids=ids, use_cache=False, **vision).logits[0, start - 1 : -1]
+    logprobs = logits.float().log_softmax(-1)
+    return float(sum(logprobs[place, token] for place, token in enumerate(label)))
