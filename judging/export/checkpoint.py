@@ -66,7 +66,8 @@ def _write_weights(
     changes = weight_changes(empty_model(backbone.model.config), adapter)
     weights = stored_weights(source, target, changes)
     vision = load_file(VISION_WEIGHTS) if backbone.name == EMBEDDED_2 else {}
-    weight_map, total_size = {}, 0
+    weight_map: dict[str, str] = {}
+    total_size = 0
     for file in weight_files(source):
         with safe_open(file, "pt") as stored:
             names = list(stored.keys())
@@ -91,9 +92,10 @@ def _write_weights(
 def _with_pixels(content: dict[str, Any], limits: PixelLimits) -> dict[str, Any]:
     """Return the configuration of an image processor with other limits on pictures."""
     changed: dict[str, Any] = json.loads(json.dumps(content))
-    images = changed.get("image_processor", changed)
-    if images is changed and not {"size", "min_pixels", "image_mean", "patch_size"} & set(changed):
-        return changed  # a processor's file that leaves pictures to another file
+    images: dict[str, Any] = changed.get("image_processor", changed)
+    about_pictures = {"size", "min_pixels", "image_mean", "patch_size"}
+    if images is changed and not about_pictures & changed.keys():
+        return content  # a processor's file that leaves pictures to another file
     images["size"] = {"shortest_edge": limits.min_pixels, "longest_edge": limits.max_pixels}
     for key, value in limits._asdict().items():
         if key in images:

@@ -73,7 +73,8 @@ def test_transformers_scores_the_export_as_the_judge_does(
     published = Path(hub_folders(name))
     files = {path.name for path in folder.iterdir()}
     assert files == {path.name for path in published.iterdir()} | {"README.md", "judge"}
-    assert {path.name for path in (folder / "judge").iterdir()} == {"judge.json", "recipe.yaml"}
+    of_judge = {path.name for path in (folder / "judge").iterdir()}
+    assert of_judge == {"judge.json", "recipe.yaml", "README.md"}
     changed = {"config.json", "preprocessor_config.json", "model.safetensors.index.json"}
     for path in published.iterdir():
         if path.suffix != ".safetensors" and path.name not in changed:
