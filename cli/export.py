@@ -36,7 +36,7 @@ def export(
     The folder has the files of the backbone as they were published, but for its weights, their
     format, and the judge's limits on pictures. Card, calibration and recipe are in the folder
     judge. Before the folder appears, the log-probabilities of all labels are computed through
-    transformers and compared with the judge's own.
+    transformers in float32 and compared with the judge's own.
 
     Example: custos export embedded-qs --merged runs/embedded-qs-merged
     """
@@ -50,7 +50,7 @@ def export(
     )
     typer.echo(
         f"label log-probabilities through transformers ({parity.model_class}, "
-        f"{parity.computed_in}): at most {parity.largest:.1e} nats from the judge's "
+        f"float32): at most {parity.largest:.1e} nats from the judge's "
         f"({parity.num_scores} labels of {parity.num_rows} rows)"
     )
     if done.random_weights:

@@ -81,7 +81,7 @@ def export_merged(
             requests = [judge.resolve(request) for request in requests]
             expected = judge_scores(judge, requests)
             model, weights_dtype = judge.backbone.model, str(judge.engine.numerics["dtype"])
-            arithmetic, place = model.dtype, model.device
+            place = model.device
             shell = judge.backbone.with_model(empty_model(model.config))
             del judge, model  # two models need not be in memory at once
             write_checkpoint(shell, run, weights_dtype, partial)
@@ -90,7 +90,6 @@ def export_merged(
                 expected,
                 requests,
                 response_budget=card.response_budget,
-                dtype=arithmetic,
                 device=place,
             )
         parity.check()
@@ -199,7 +198,7 @@ def _readme(
         "```",
         "",
         f"On {parity.num_rows} rows the log-probabilities of all labels through transformers "
-        f"({parity.model_class}, {parity.computed_in}) are at most {parity.largest:.1e} nats from "
+        f"({parity.model_class}, float32) are at most {parity.largest:.1e} nats from "
         f"those of custos.",
         "",
         f"`{JUDGE_FOLDER}/` holds the judge's card and, where it has them, its calibration, recipe "

@@ -9,7 +9,7 @@ from typing import Any
 
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.models.backbones import Backbone
+from judging.models.backbones import Backbone, on_device
 from judging.models.processors import load_processor
 from judging.scoring.ask_model import make_ordered_prompts
 from judging.scoring.label_tree import LabelTree
@@ -17,8 +17,8 @@ from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 
-_LARGEST = {"float32": 1e-3, "bfloat16": 0.5}
-"""Nats that sound weights may differ by, by the format that is computed in."""
+_LARGEST = 1e-3
+"""Nats that two ways to compute the same may differ by in float32, at the least likely label."""
 
 Scores = list[list[float]]
 """Log-probability of every label after every prompt."""
@@ -34,7 +34,6 @@ class Parity:
     """Largest difference of two log-probabilities, in nats."""
     model_class: str
     """Class of transformers that the checkpoint was loaded as."""
-    computed_in: str
 
     def check(self) -> None:
         """Check that the checkpoint is the judge.
@@ -42,19 +41,22 @@ class Parity:
         Raises:
             CustosError: If the difference is larger than rounding explains.
         """
-        if not self.largest <= _LARGEST[self.computed_in]:
+        if not self.largest <= _LARGEST:
             raise CustosError(
                 f"the merged weights do not score as the judge does: {self.largest:.2g} nats apart "
-                f"in {self.computed_in}; nothing was written"
+                f"in float32; nothing was written"
             )
 
 
 def judge_scores(judge: Judge, requests: Sequence[JudgeRequest]) -> Scores:
-    """Score the labels of requests with the judge's own engine.
+    """Score the labels of requests with the judge's own engine, computing in float32.
+
+    The judge's weights are converted to float32 and stay so.
 
     Raises:
         CustosError: If the judge does not take a request, or the engine fails.
     """
+    on_device(judge.backbone.model.float(), judge.backbone.model.device)
     scores: Scores = []
     for prompts, tree in _prompts(judge.encoder, [judge.resolve(each) for each in requests]):
         for result in judge.engine.score(prompts, tree):
@@ -70,22 +72,22 @@ def compare(
     requests: Sequence[JudgeRequest],
     *,
     response_budget: int,
-    dtype: Any,
     device: Any,
 ) -> Parity:
-    """Score requests through transformers, on prompts that the exported files encode.
+    """Score requests through transformers in float32, on prompts that the exported files encode.
 
     Args:
         folder: Exported checkpoint.
         expected: The judge's scores of the same requests.
         requests: Requests as the judge resolves them.
         response_budget: Most tokens of one response.
-        dtype: PyTorch's format to compute in.
         device: Device to compute on.
     """
+    import torch
     from transformers import AutoModelForImageTextToText
 
-    model = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=dtype).to(device).eval()
+    model = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=torch.float32)
+    model = model.to(device).eval()
     processor = load_processor(folder, model.config.model_type)
     encoder = Encoder(Backbone(str(folder), "", model, processor), response_budget)
     actual = [
@@ -103,7 +105,6 @@ def compare(
         num_scores=len(differences),
         largest=max(differences),
         model_class=type(model).__name__,
-        computed_in=str(dtype).removeprefix("torch."),
     )
 
 

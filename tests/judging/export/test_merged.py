@@ -69,7 +69,7 @@ def test_transformers_scores_the_export_as_the_judge_does(
     folder = tmp_path / "merged"
     done = export_merged(str(runs[name]), folder, requests, device="cpu", dtype="float32")
     assert done.parity.largest < 1e-5
-    assert (done.parity.num_rows, done.parity.computed_in) == (3, "float32")
+    assert done.parity.num_rows == 3
     published = Path(hub_folders(name))
     files = {path.name for path in folder.iterdir()}
     assert files == {path.name for path in published.iterdir()} | {"README.md", "judge"}
