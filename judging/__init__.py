@@ -2,8 +2,8 @@
 
 import os
 
-# Threads that wait for others by spinning lose nearly all speed when another process takes a core:
-# 2 of 12 rows a second are left on two cores. OpenMP reads this once, when torch is loaded.
+# Threads that wait for others by spinning lose nearly all speed when another process takes a core
+# (python -m experiments busy_neighbour). OpenMP reads this once, when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from judging.errors import CustosError
