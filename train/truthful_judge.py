@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from data_prep.tables.row_task import task_fields
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from train.dry_run.parts import PARTS
@@ -79,8 +80,7 @@ def under_task(splits: Splits, task: Task | None) -> Splits:
     """Return the same pairs under another task; ``truthful-pure-label`` has no critiques."""
     if task is None:
         return splits
-    change = {"task": task} | ({"mode": "score"} if task == "truthful-pure-label" else {})
-    return splits.map(lambda rows: rows.with_fields(change))
+    return splits.map(lambda rows: rows.with_fields(task_fields(task)))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from data_prep.tables.cells import (
 from data_prep.tables.columns import ColumnPlan
 from data_prep.tables.labels import with_our_labels
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.row_task import under_given_task
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
@@ -170,13 +171,15 @@ class _RowReader(Generic[RequestT]):
                 raise FieldError(name, str(error)) from None
         if metadata:
             fields["metadata"] = {**fields.get("metadata", {}), **metadata}
-        for name, value in self.mapping.given.items():
-            if fields.setdefault(name, value) != value:
+        given = self.mapping.given
+        for name, value in given.items():
+            if fields.setdefault(name, value) != value and name != "task":
                 option = f"--{name.replace('_', '-')}"
                 raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
         if "label" in fields and not issubclass(self.model, LabelledExample):
-            return cast(RequestT, parse_record(LabelledExample, fields, "").request())
-        return parse_record(self.model, fields, "")
+            request = parse_record(LabelledExample, fields, "").request()
+            return cast(RequestT, under_given_task(request, given))
+        return under_given_task(parse_record(self.model, fields, ""), given)
 
     def _value(self, name: str, value: Any) -> Any:
         """Return the content of a cell as its field takes it."""

@@ -55,7 +55,12 @@ ReferenceModeOption = Annotated[
     ),
 ]
 Task = Annotated[
-    str | None, typer.Option("--task", help="Task of every row. Default: the row's, or hieval-qs.")
+    str | None,
+    typer.Option(
+        "--task",
+        help="Task of every row; a row that names another task must have the same labels. Default: "
+        "the row's, or hieval-qs.",
+    ),
 ]
 Variant = Annotated[
     str | None, typer.Option("--variant", help="Variant of the task. Default: the row's, or plain.")

@@ -216,6 +216,20 @@ def test_a_task_that_the_row_contradicts(tmp_path: Path) -> None:
         list(read_table(path, JudgeRequest, TableMapping(task="hieval-qs")))
 
 
+def test_a_row_of_another_task_with_the_same_labels(tmp_path: Path) -> None:
+    """A row for judges that write a critique suits judges that write none."""
+    row = {"question": "?", "responses": ["x", "y"], "label": "A", "task": "truthful-pair"}
+    path = save(tmp_path / "a.jsonl", json.dumps(row | {"critique": "x is.", "mode": "critique"}))
+    [example] = examples(path, task="truthful-pure-label")
+    assert (example.task, example.mode) == ("truthful-pure-label", "score")
+    [(_, request)] = read_table(path, JudgeRequest, TableMapping(task="truthful-pure-label"))
+    assert (type(request), request.task) == (JudgeRequest, "truthful-pure-label")
+    with pytest.raises(CustosError, match="row 1: field 'mode': .* writes no critiques"):
+        examples(path, task="truthful-pure-label", mode="critique")
+    with pytest.raises(CustosError, match="'truthful-pair', --task is 'truthful-reward'"):
+        examples(path, task="truthful-reward")
+
+
 def test_jsonl_stays_strict_without_mapped_columns(tmp_path: Path) -> None:
     row = {"question": "?", "gold": ["x"], "model_answer": "y", "note": "z"}
     path = save(tmp_path / "a.jsonl", json.dumps(row))
