@@ -126,7 +126,7 @@ def check_repository(repository: str) -> None:
         CustosError: If it is not ``OWNER/NAME`` in the hub's letters.
     """
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils._validators import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # lazy
 
     try:
         validate_repo_id(repository)
