@@ -38,7 +38,7 @@ class JudgeCard(BaseModel):
     max_pixels: int | None = None
     """Larger pictures are scaled down."""
     random_weights: bool = False
-    """The backbone's weights were drawn, not trained: the judge knows nothing."""
+    """True if the backbone's weights were drawn, not trained: the judge knows nothing."""
     instructions: dict[str, str]
     """``task/rubric`` to the instruction's hash, which shows a changed wording."""
 

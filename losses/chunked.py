@@ -30,8 +30,7 @@ def chunked_token_logprobs(
     Returns:
         ``[tokens]`` float32 (float64 for float64 inputs).
     """
-    # torch leaves Function.apply without types.
-    logprobs: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]
+    logprobs: Tensor = _ChunkedLogprobs.apply(  # type: ignore[no-untyped-call]  # torch's is untyped
         hidden, weight, targets, chunk_tokens
     )
     return logprobs

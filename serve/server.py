@@ -155,8 +155,10 @@ class TimedConnection(H11Protocol):
 
     _timer: asyncio.TimerHandle | None = None
 
-    # uvicorn itself narrows the protocol's transport.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(
+        self,
+        transport: asyncio.Transport,  # type: ignore[override]  # uvicorn narrows it too
+    ) -> None:
         """Begin to wait for headers."""
         super().connection_made(transport)
         self._set_timer()

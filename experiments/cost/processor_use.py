@@ -12,11 +12,12 @@ from pathlib import Path
 class ProcessorUse:
     """A moment, and the processor seconds that were used before it."""
 
-    wall: float
-    own: float
-    """Of this process, all threads."""
+    elapsed: float
+    """Seconds on the clock."""
+    process: float
+    """Processor seconds of this process, all threads."""
     system: float
-    """Of all processes, with what the host took from a virtual machine."""
+    """Processor seconds of all processes, with what the host took from a virtual machine."""
 
     @classmethod
     def now(cls) -> ProcessorUse:
@@ -28,5 +29,5 @@ class ProcessorUse:
 
     def other_cores(self, since: ProcessorUse) -> float:
         """Return how many cores other processes kept busy since another moment, on average."""
-        others = (self.system - since.system) - (self.own - since.own)
-        return max(0.0, others / (self.wall - since.wall))
+        others = (self.system - since.system) - (self.process - since.process)
+        return max(0.0, others / (self.elapsed - since.elapsed))

@@ -53,7 +53,7 @@ class StepLog:
         """Return rows per second after the first ``warm`` steps, and memory in MiB."""
         first, last = self.ended[warm - 1], self.ended[-1]
         return {
-            "rows_per_second": batch * (len(self.ended) - warm) / (last.wall - first.wall),
+            "rows_per_second": batch * (len(self.ended) - warm) / (last.elapsed - first.elapsed),
             "other_cores": last.other_cores(first),
             "peak_mib": self.peak_mib,
             "resident_mib": self.resident_mib,

@@ -30,7 +30,7 @@ _JUDGE_FILES = (CARD_FILE, CALIBRATION_FILE, "recipe.yaml", "report.json", "READ
 
 @dataclass(frozen=True)
 class Export:
-    """What was exported."""
+    """Facts about an exported judge."""
 
     name: str
     backbone: str
@@ -81,7 +81,7 @@ def export_merged(
             requests = [judge.resolve(request) for request in requests]
             expected = judge_scores(judge, requests)
             model, weights_dtype = judge.backbone.model, str(judge.engine.numerics["dtype"])
-            place = model.device
+            model_device = model.device
             shell = judge.backbone.with_model(empty_model(model.config))
             del judge, model  # two models need not be in memory at once
             write_checkpoint(shell, run, weights_dtype, partial)
@@ -90,7 +90,7 @@ def export_merged(
                 expected,
                 requests,
                 response_budget=card.response_budget,
-                device=place,
+                device=model_device,
             )
         parity.check()
         (partial / JUDGE_FOLDER).mkdir()

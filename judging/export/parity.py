@@ -96,9 +96,9 @@ def compare(
         for prompt in prompts
     ]
     differences = [
-        abs(one - other)
-        for ours, theirs in zip(expected, actual, strict=True)
-        for one, other in zip(ours, theirs, strict=True)
+        abs(expected_score - actual_score)
+        for expected_scores, actual_scores in zip(expected, actual, strict=True)
+        for expected_score, actual_score in zip(expected_scores, actual_scores, strict=True)
     ]
     return Parity(
         num_rows=len(requests),
@@ -134,4 +134,4 @@ def _plain_score(model: Any, prompt: EncodedPrompt, label: list[int]) -> float:
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False, **vision).logits[0, start - 1 : -1]
     logprobs = logits.float().log_softmax(-1)
-    return float(sum(logprobs[place, token] for place, token in enumerate(label)))
+    return float(sum(logprobs[index, token] for index, token in enumerate(label)))

@@ -19,7 +19,7 @@ _WEIGHT_FILES = ["*.safetensors"]
 
 @dataclass(frozen=True)
 class HubAnswer:
-    """What the hub says about a file."""
+    """Answer of the hub about a file."""
 
     commit: str | None = None
     """Commit that the file belongs to, if the hub has the file."""

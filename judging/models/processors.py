@@ -46,17 +46,16 @@ class _WithoutVideo:
         """Apply the template so that the answer comes at once, not after a thought (Qwen3.5)."""
         if "enable_thinking" in self.chat_template:  # others would warn of an unknown argument
             kwargs["enable_thinking"] = False
-        return super().apply_chat_template(conversation, *args, **kwargs)  # type: ignore[misc]
+        return super().apply_chat_template(conversation, *args, **kwargs)  # type: ignore[misc]  # untyped
 
 
-# The library's classes have no types, and strict mypy wants a mark on subclasses of them.
-class Qwen25ImageProcessor(_WithoutVideo, Qwen2_5_VLProcessor):  # type: ignore[misc]
+class Qwen25ImageProcessor(_WithoutVideo, Qwen2_5_VLProcessor):  # type: ignore[misc]  # untyped
     """Qwen2-VL's and Qwen2.5-VL's processor for text and images."""
 
     special_tokens: ClassVar = {"image_token": "<|image_pad|>", "video_token": "<|video_pad|>"}
 
 
-class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc]
+class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc]  # untyped
     """Qwen3-VL's and Qwen3.5's processor for text and images."""
 
     special_tokens: ClassVar = {

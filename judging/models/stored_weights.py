@@ -24,7 +24,7 @@ _OLDER_TEXT_TOWERS = ("model.", "language_model.model.")
 
 @dataclass(frozen=True)
 class LoraChange:
-    """What a LoRA layer adds to its weight."""
+    """Change that a LoRA layer makes to its weight."""
 
     first: Tensor
     """Shape ``[rank, inputs]``, float32."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import Cache, DynamicCache, DynamicLayer
 
 
-class _RecordedLayer(DynamicLayer):  # type: ignore[misc]
+class _RecordedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes have no types
     """Keys and values that a layer computes first; what it recomputes is not kept."""
 
     def update(
@@ -27,7 +27,7 @@ class _RecordedLayer(DynamicLayer):  # type: ignore[misc]
         return key_states, value_states
 
 
-class _ReadLayer(DynamicLayer):  # type: ignore[misc]
+class _ReadLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes have no types
     """Keys and values before those of every row; nothing is added, so a layer may run again."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:

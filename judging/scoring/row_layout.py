@@ -18,7 +18,7 @@ ALIGNMENT_COST = 16
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The ``n`` tokens of a row without padding, in preorder."""
+    """Tokens of a row without padding, in preorder; ``n`` is their number."""
 
     tokens: Tensor
     """``[n]`` int64."""

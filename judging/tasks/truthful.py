@@ -88,9 +88,9 @@ class _Pair(_Truthful):
 
 @judge_task
 class TruthfulPair(_Pair):
-    """The better of two responses, with or without a picture, with a critique and a confidence.
+    """Choice between two responses, with or without a picture, with a critique and a confidence.
 
-    The paper's Critique-Label.
+    Called Critique-Label in the paper.
     """
 
     name = "truthful-pair"
@@ -115,9 +115,9 @@ class TruthfulPair(_Pair):
 
 @judge_task
 class TruthfulPureLabel(_Pair):
-    """The better of two responses, with or without a picture, without a critique.
+    """Choice between two responses, with or without a picture, without a critique.
 
-    The paper's Pure-Label.
+    Called Pure-Label in the paper.
     """
 
     name = "truthful-pure-label"

@@ -153,8 +153,8 @@ def _write_weights(folder: Path, model: Any) -> None:
 def _stored_shapes(model: Any) -> dict[str, Tensor]:
     """Return tensors without data under the names and in the shapes that checkpoints store."""
     tied = set(getattr(model, "all_tied_weights_keys", None) or {})
-    own = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
-    stored = revert_weight_conversion(model, own)
+    untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    stored = revert_weight_conversion(model, untied)
     return {name: tensor.to(torch.bfloat16) for name, tensor in stored.items()}
 
 

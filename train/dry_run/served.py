@@ -62,12 +62,12 @@ def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str],
     )
     assert process.stdout is not None
     try:
-        found = (_ADDRESS.match(line.strip()) for line in process.stdout)
-        address = next((match[1] for match in found if match), None)
+        matches = (_ADDRESS.match(line.strip()) for line in process.stdout)
+        address = next((match[1] for match in matches if match), None)
         if address is None:
             log.seek(0)
-            said = log.read().strip().splitlines() or ["it said nothing"]
-            raise CustosError(f"custos serve did not start: {said[-1]}")
+            errors = log.read().strip().splitlines() or ["it printed no error"]
+            raise CustosError(f"custos serve did not start: {errors[-1]}")
         yield process, address
     finally:
         process.terminate()
