@@ -143,7 +143,10 @@ class Trainer:
                     self._log_loss()
                 if step % eval_every == 0 or last:
                     self.validate()
-                if step % save_every == 0 or last or self.stops_early:
+                last = last or self.stops_early
+                if last and self.progress.losses:
+                    self._log_loss()
+                if step % save_every == 0 or last:
                     self.save()
             if line := early_stop_line(self.progress, run.patience):
                 self.tracker.note(line)

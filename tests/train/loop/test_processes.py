@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from tests.train.loop import own_folders, several_processes
+from tests.train.loop import early_stop, own_folders, several_processes
 from train.loop.checkpoint import trainable
 from train.loop.trainer import Trainer
 
@@ -98,3 +99,21 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
     for name, parameter in expected.items():
         assert torch.equal(first[name], second[name])
         torch.testing.assert_close(first[name], parameter.detach(), rtol=1e-3, atol=1e-4)
+
+
+def test_all_processes_stop_early_at_the_same_step(small: str, tmp_path: Path) -> None:
+    """The loss since the last report is logged, though the next report is not due."""
+    lines = _torchrun(2, "early_stop", small, str(tmp_path)).splitlines()
+    assert sum(line.startswith("stopped early at step 2 of 8: ") for line in lines) == 1
+    first, second = (
+        json.loads((tmp_path / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)
+    )
+    assert first == second
+    assert (first["step"], first["planned_steps"], first["losses"]) == (2, 8, [])
+    assert [entry["step"] for entry in first["history"] if "train_loss" in entry] == [2]
+    early_stop.run(small, tmp_path / "one")
+    one = json.loads((tmp_path / "one" / "0.json").read_text(encoding="utf-8"))
+    assert one["history"] == [
+        {name: pytest.approx(value, abs=1e-3) for name, value in entry.items()}
+        for entry in first["history"]
+    ]
