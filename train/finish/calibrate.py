@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from judging.errors import CustosError
@@ -45,9 +46,7 @@ def calibrate(
         task = get_task(group[0].task)
         labels = task.labels(task.rubric(group[0]))
         targets = np.array([labels.index(example.label) for example in group])
-        mine = processes.share(group)
-        scored = judge.logprobs([group[index] for index in mine]) if mine else ()
-        logprobs = np.array(processes.gather(mine, list(scored)))
+        logprobs = gather_logprobs(judge, group, processes)
         if len(group) < SMALL_SPLIT:
             _warn(
                 processes,
@@ -70,6 +69,25 @@ def calibrate(
     if processes.is_first:
         write_json(folder / CALIBRATION_FILE, fitted.model_dump())
     return fitted
+
+
+def gather_logprobs(
+    judge: Judge, examples: Sequence[LabelledExample], processes: Processes
+) -> NDArray[np.float64]:
+    """Score rows of one rubric on all processes.
+
+    Args:
+        judge: Judge.
+        examples: Rows, the same on every process.
+        processes: Processes that score a share each.
+
+    Returns:
+        Log-probabilities of the labels in the order of the rows, ``[rows, labels]``, on every
+        process.
+    """
+    mine = processes.share(examples)
+    scored = judge.logprobs([examples[index] for index in mine]) if mine else ()
+    return np.array(processes.gather(mine, list(scored)))
 
 
 def _by_key(examples: Sequence[LabelledExample]) -> dict[str, list[LabelledExample]]:

@@ -15,7 +15,7 @@ from accelerate import Accelerator
 from evaluation.evaluate import grade_examples
 from judging.errors import CustosError
 from tests.train.made_up import example
-from train.finish.calibrate import calibrate
+from train.finish.calibrate import calibrate, gather_logprobs
 from train.finish.processes import Processes
 from train.setup import command_line
 
@@ -33,6 +33,7 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
     mine = processes.share(rows)
     graded = grade_examples(judge, [rows[index] for index in mine], progress=False)
     verdicts = processes.gather(mine, graded)
+    logprobs = gather_logprobs(judge, [judge.resolve(row) for row in rows], processes)
     fitted = calibrate(judge, rows, processes, out)
     if processes.is_first:
         (out / "verdicts.json").write_text(
@@ -40,6 +41,7 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
                 {
                     "ids": [verdict.id for verdict in verdicts],
                     "probabilities": [verdict.probabilities for verdict in verdicts],
+                    "logprobs": logprobs.tolist(),
                     "fitted": fitted is not None,
                 }
             )
