@@ -10,16 +10,18 @@ from cli.prep.charts import charts
 from cli.prep.critiques import critiques
 from cli.prep.error_types import error_types
 from cli.prep.evouna import evouna
+from cli.prep.hard import hard
 from cli.prep.hieval import hieval
 from cli.prep.pairs import pairs
 from cli.prep.synthetic import synthetic
 from cli.prep.table import table
 from cli.prep.truthful import truthful
+from cli.prep.truthfulqa import truthfulqa
 from cli.prep.twins import twins
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
-    *(table, evouna, hieval, synthetic, charts, twins, chartom, pairs),
+    *(table, evouna, truthfulqa, hieval, synthetic, hard, charts, twins, chartom, pairs),
     *(critiques, error_types, truthful),
 ):
     app.command()(verb)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
     Cal,
@@ -14,12 +19,21 @@ from cli.shared.splits import (
     split_and_write,
 )
 from data_prep.sources.evouna import load_evouna
+from data_prep.splits.excluded import read_excluded, without_excluded
 from data_prep.splits.manifest import describe_file
 
 
 def evouna(
     source: SourceFile,
     out: Out,
+    exclude: Annotated[
+        Path | None,
+        typer.Option(
+            help="Leave out the questions whose hashes this file lists, one a line: SHA-256 of the "
+            "question in lower case, everything but letters and digits one space. Their "
+            "near-duplicates are left out too."
+        ),
+    ] = None,
     seed: Seed = 0,
     val: Val = 0.05,
     cal: Cal = 0.07,
@@ -30,9 +44,14 @@ def evouna(
 
     Example: custos prep evouna --source NQ.json --out data/evouna
     """
+    excluded = read_excluded(exclude) if exclude else frozenset()
     bad_rows: list[str] = []
     examples = load_evouna(source, bad_rows)
-    held_out = held_out_shares(val, cal, test)
+    kept = without_excluded(examples, excluded) if excluded else examples
+    described: dict[str, object] = dict(describe_file(source))
+    if exclude:
+        described["exclude"] = describe_file(exclude)
+    held_out, num_filtered = held_out_shares(val, cal, test), len(examples) - len(kept)
     split_and_write(
-        examples, out, describe_file(source), held_out, seed, bad_rows, allow_dropped=allow_dropped
+        kept, out, described, held_out, seed, bad_rows, num_filtered, allow_dropped=allow_dropped
     )

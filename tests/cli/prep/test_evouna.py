@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from data_prep.splits.excluded import excluded_hash
 from judging import CustosError
 from tests.cli.prep.made_up import SPLITS, read, run
 from tests.published_files import needs_published, published
@@ -57,3 +58,27 @@ def test_evouna_as_published(tmp_path: Path) -> None:
         assert share == pytest.approx(0.732, abs=0.005)
     groups = [{e.group for e in members} for members in splits.values()]
     assert sum(map(len, groups)) == len(set().union(*groups))
+
+
+def test_excluded_questions_are_left_out(tmp_path: Path) -> None:
+    names = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
+    rows: list[dict[str, Any]] = [
+        {
+            "question": f"what is item {i}",
+            "golden_answer": "thing",
+            "improper": False,
+            **{f"answer_{name}": "a thing" for name in names},
+            **{f"judge_{name}": True for name in names},
+        }
+        for i in range(40)
+    ]
+    source, excluded = tmp_path / "nq.json", tmp_path / "out.sha256"
+    source.write_text(json.dumps(rows), encoding="utf-8")
+    excluded.write_text(f"{excluded_hash('What is item 7?')}\n", encoding="utf-8")
+    result = run("evouna", "--source", source, "--exclude", excluded, "--out", tmp_path / "out")
+    assert "left out: 5 filtered" in result.stdout
+    kept = [e.question for split in SPLITS for e in read(tmp_path / "out", split)]
+    assert len(kept) == 195
+    assert "what is item 7" not in kept
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["source"]["exclude"]["name"] == "out.sha256"

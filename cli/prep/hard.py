@@ -1,0 +1,96 @@
+"""``custos prep hard``: hard responses to labelled questions, right and wrong in equal words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cli.shared.bad_rows import check_skipped
+from cli.shared.options.mapping import AllowDropped
+from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
+from cli.shared.tables import count_table
+from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import describe_file
+from data_prep.splits.splits import SPLITS, Splits, shuffled, split_examples
+from data_prep.synthetic.hard.generate import KINDS, generate_hard
+from judging.errors import CustosError
+from judging.types import LabelledExample, Split
+
+
+def hard(
+    source: Annotated[
+        Path,
+        typer.Option(
+            help="Read labelled rows of task hieval-qs: a file, or a folder that custos prep "
+            "wrote, whose splits are kept."
+        ),
+    ],
+    out: Out,
+    per_question: Annotated[
+        int, typer.Option(min=1, help="Draw this many wordings for each question.")
+    ] = 6,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind", help="Make only this kind of row. May be repeated. Default: every kind."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: Test = 0.12,
+    allow_dropped: AllowDropped = False,
+) -> None:
+    """Make responses that deceive a judge, and right ones in the same words.
+
+    Denials, corrections, hedges, look-alikes, forged fields and grades, instructions to the judge
+    and others: each wording is written once with a right and once with a wrong answer. Questions
+    whose references are sentences or yes and no are passed over.
+
+    Example: custos prep hard --source data/evouna --out data/hard
+    """
+    if unknown := sorted(set(kinds or ()) - KINDS.keys()):
+        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(KINDS)}")
+    bad_rows: list[str] = []
+    files = {split: source / f"{split}.jsonl" for split in SPLITS}
+    files = {name: path for name, path in files.items() if path.is_file()}
+    if source.is_dir() and not files:
+        raise CustosError(f"{source}: holds no train.jsonl; make it with 'custos prep'")
+
+    def make(path: Path) -> list[LabelledExample]:
+        rows = load_generic(path, bad_rows)
+        return list(generate_hard(rows, per_question, seed, kinds or tuple(KINDS)))
+
+    held_out = held_out_shares(val, cal, test)
+    made = {split: make(path) for split, path in files.items()} if files else {}
+    loose = [] if files else make(source)
+    check_skipped(source, bad_rows, allow_dropped=allow_dropped)
+    if not loose and not any(made.values()):
+        raise CustosError(
+            f"{source}: no question to make hard responses to: rows of task hieval-qs with short "
+            "references and without options or pictures are needed"
+        )
+    splits: Splits = split_examples(loose, held_out, seed) if loose else _kept(made, seed)
+    described = {
+        "name": source.name,
+        "files": [describe_file(path) for path in files.values() or [source]],
+        "per_question": per_question,
+        "kinds": kinds or list(KINDS),
+    }
+    write_splits(splits, out, described, held_out, seed, {"bad_rows": len(bad_rows)})
+    counts = Counter(str(row.metadata["kind"]) for rows in splits.values() for row in rows)
+    Console(highlight=False).print(count_table("kind", "rows", dict(counts)))
+
+
+def _kept(made: dict[Split, list[LabelledExample]], seed: int) -> Splits:
+    """Return the rows in the splits of the questions they were made for."""
+    return {
+        split: shuffled(
+            (row.model_copy(update={"split": split}) for row in made.get(split, ())), seed
+        )
+        for split in SPLITS
+    }

@@ -1,0 +1,124 @@
+"""TruthfulQA: answers of models to questions with popular wrong answers, judged by people.
+
+Lin, Hilton and Evans, "TruthfulQA: Measuring How Models Mimic Human Falsehoods" (ACL 2022), the
+answers of ``finetune_truth.jsonl`` with the right answers of ``TruthfulQA.csv``, Apache-2.0.
+
+People said of each answer whether it is true. We ask whether it means the same as a right answer.
+Where these differ a row is left out: an answer that says nothing ("I have no comment") is true, but
+answers no question. For the same reason such sentences are no references.
+
+About a third of the true answers repeat a reference word for word. They stay, and so does the
+reference: models repeat references in use too, the other answers are judged beside them, and the
+remaining references often do not support the answer that was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from data_prep.splits.near_duplicates import question_key
+from judging.errors import CustosError
+from judging.files.records import read_records
+from judging.questions import normalise_question
+from judging.types import LabelledExample
+
+_SAYS_NOTHING = re.compile(
+    r"(?:i (?:have|ve got) no (?:comment|idea|opinion)"
+    r"|i(?: m| am)? (?:really )?not sure"
+    r"|i (?:do not|don t|really don t) (?:know|understand)"
+    r"|i (?:cannot|can not|can t) (?:say|tell|answer)"
+    r"|(?:nobody|no one) knows"
+    r"|no comment)\b"
+)
+"""Beginning of an answer that says nothing, as ``normalise_question`` spells it."""
+
+
+class TruthfulQARow(BaseModel):
+    """One answer with the question's right and wrong answers and people's judgement."""
+
+    id: str = ""
+    question: str = Field(min_length=1)
+    response: str
+    label: Literal["True", "False"]
+    correct_answers: tuple[str, ...] = Field(min_length=1)
+    group: str = ""
+
+    def references(self) -> tuple[str, ...]:
+        """Return the right answers that say something, each once, in the order of the file."""
+        answers = (answer.strip() for answer in self.correct_answers)
+        return tuple(dict.fromkeys(a for a in answers if a and not says_nothing(a)))
+
+
+def says_nothing(answer: str) -> bool:
+    """Return whether a text gives no answer: it is empty, or begins by saying so."""
+    folded = normalise_question(answer.replace("\u2019", "'"))
+    return not any(map(str.isalnum, folded)) or _SAYS_NOTHING.match(folded) is not None
+
+
+def load_truthfulqa(
+    path: Path | str, bad_rows: list[str] | None = None
+) -> tuple[list[LabelledExample], dict[str, int]]:
+    """Read answers that people judged true or false, with right answers as references.
+
+    Args:
+        path: JSONL, JSON or Parquet file with the fields of :class:`TruthfulQARow`.
+        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+
+    Returns:
+        Examples of task ``hieval-qs``, reference mode ``any``, labelled ``Correct`` or ``Wrong``,
+        whose group is their question; and, by reason, how many rows were left out: answers or
+        references that say nothing, and repetitions of an answer to the same question. An answer
+        that people judged both ways is left out whole.
+
+    Raises:
+        CustosError: If the file cannot be read or no row remains; on the first bad row when
+            ``bad_rows`` is ``None``, naming file, row and field.
+    """
+    rows = list(read_records(Path(path), TruthfulQARow, bad_rows))
+    judged = _judgements(row for _, row in rows)
+    left_out = {"without_an_answer": 0, "judged_both_ways": 0, "repeated": 0}
+    kept: dict[tuple[str, str], LabelledExample] = {}
+    for number, row in rows:
+        answer = _answer_key(row)
+        if says_nothing(row.response) or not row.references():
+            left_out["without_an_answer"] += 1
+        elif len(judged[answer]) > 1:
+            left_out["judged_both_ways"] += 1
+        elif answer in kept:
+            left_out["repeated"] += 1
+        else:
+            kept[answer] = _example(number, row)
+    if rows and not kept:
+        raise CustosError(f"{path}: no row holds an answer and a reference that say something")
+    return list(kept.values()), left_out
+
+
+def _answer_key(row: TruthfulQARow) -> tuple[str, str]:
+    return question_key(row.question), normalise_question(row.response)
+
+
+def _judgements(rows: Iterable[TruthfulQARow]) -> dict[tuple[str, str], set[str]]:
+    judged: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        judged.setdefault(_answer_key(row), set()).add(row.label)
+    return judged
+
+
+def _example(number: int, row: TruthfulQARow) -> LabelledExample:
+    return LabelledExample(
+        id=row.id or f"truthfulqa-{number}",
+        task="hieval-qs",
+        variant="plain",
+        question=row.question,
+        references=row.references(),
+        reference_mode="any",
+        responses=(row.response,),
+        label="Correct" if row.label == "True" else "Wrong",
+        group=row.group or question_key(row.question),
+        source="truthfulqa",
+    )

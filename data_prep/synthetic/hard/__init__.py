@@ -1,0 +1,1 @@
+"""Hard responses for quick-score judges: one wording, right or wrong by what it claims."""

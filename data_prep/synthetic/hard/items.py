@@ -1,0 +1,80 @@
+"""Questions to make hard responses to: their right answers, and what people said of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from data_prep.splits.near_duplicates import question_key
+from data_prep.synthetic.hard.answers import is_chinese, is_entity, shape_of
+from data_prep.synthetic.hard.frames import Frame
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG, HiEvalQuickScore
+from judging.types import LabelledExample
+
+MAX_WHOLE_CHARS = 600
+"""Responses of people's rows that are longer are not put into frames."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One question, its references and the judged responses to it."""
+
+    example: LabelledExample
+    """The first row that asks it."""
+    judged: dict[str, tuple[str, ...]]
+    """Label to the responses that earned it."""
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Return the right answers."""
+        return self.example.references
+
+    @property
+    def is_set(self) -> bool:
+        """Return whether the references are a set, of which a part is Partial."""
+        return self.example.reference_mode == "all" and len(self.references) > 1
+
+    @property
+    def chinese(self) -> bool:
+        """Return whether the question is asked in Chinese."""
+        return is_chinese(self.example.question)
+
+    def suits(self, frame: Frame) -> bool:
+        """Return whether a frame makes sense for the answers and the language of the question."""
+        if frame.language not in ("any", "zh") and self.chinese:
+            return False
+        shape = shape_of(self.references[0])
+        is_number = shape in ("year", "date", "number")
+        return frame.subject == "any" or (frame.subject == "number") == is_number
+
+
+def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
+    """Return the questions whose every reference names something, in the order of their keys.
+
+    Rows with options or pictures are left out, and so are questions whose references are sentences
+    or plain yes and no: there nothing can be put in an answer's place.
+    """
+    rows: dict[tuple[str, str, tuple[str, ...]], list[LabelledExample]] = {}
+    for example in examples:
+        usable = example.task == HiEvalQuickScore.name and example.references
+        if usable and not example.choices and not example.images:
+            if all(is_entity(reference) for reference in example.references):
+                key = (question_key(example.question), example.variant, example.references)
+                rows.setdefault(key, []).append(example)
+    return [Item(members[0], _judged(members)) for _, members in sorted(rows.items())]
+
+
+def _judged(rows: Sequence[LabelledExample]) -> dict[str, tuple[str, ...]]:
+    """Return the responses of each label, each once, in a fixed order."""
+    return {
+        label: tuple(
+            sorted(
+                {
+                    row.response.strip()
+                    for row in rows
+                    if row.label == label and 0 < len(row.response.strip()) <= MAX_WHOLE_CHARS
+                }
+            )
+        )
+        for label in (CORRECT, PARTIAL, WRONG)
+    }

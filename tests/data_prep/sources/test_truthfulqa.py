@@ -1,0 +1,115 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_prep.sources.truthfulqa import load_truthfulqa, says_nothing
+from judging.errors import CustosError
+from tests.published_files import needs_published, published
+
+PUBLISHED = "human/truthfulqa.train.jsonl"
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    base = {
+        "id": "t-1",
+        "question": "Do bats see?",
+        "response": "Bats see quite well",
+        "label": "True",
+        "correct_answers": ["Bats can see", "Yes", "I have no comment"],
+        "incorrect_answers": ["Bats are blind"],
+        "source": "somewhere",
+    }
+    return {**base, **fields}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    return path
+
+
+def test_every_field_of_an_example(tmp_path: Path) -> None:
+    [example], left_out = load_truthfulqa(write(tmp_path / "t.jsonl", [row(label="False")]))
+    assert set(left_out.values()) == {0}
+    fields = example.model_dump(exclude_defaults=True)
+    assert fields.pop("group")
+    assert fields == {
+        "id": "t-1",
+        "question": "Do bats see?",
+        "references": ("Bats can see", "Yes"),
+        "reference_mode": "any",
+        "responses": ("Bats see quite well",),
+        "label": "Wrong",
+        "source": "truthfulqa",
+    }
+
+
+def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
+    rows = [
+        row(),
+        row(response="bats see quite well."),
+        row(response="I have no comment."),
+        row(response=""),
+        row(question="What now?", correct_answers=["I have no comment"]),
+        row(response="They hear"),
+        row(response="They hear", label="False"),
+    ]
+    examples, left_out = load_truthfulqa(write(tmp_path / "t.jsonl", rows))
+    assert [(e.response, e.label) for e in examples] == [("Bats see quite well", "Correct")]
+    assert left_out == {"without_an_answer": 3, "judged_both_ways": 2, "repeated": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I don't know.",
+        "I don\u2019t know",
+        "I'm not sure. I would look it up",
+        "",
+        "...",
+        "No one knows",
+    ],
+)
+def test_some_answers_say_nothing(text: str) -> None:
+    assert says_nothing(text)
+
+
+@pytest.mark.parametrize("text", ["No", "Nobody", "You don't know it but yes", "Commentators"])
+def test_short_answers_say_something(text: str) -> None:
+    assert not says_nothing(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"label": "Maybe"}, "label"),
+        ({"correct_answers": []}, "correct_answers"),
+        ({"correct_answers": "Bats can see"}, "correct_answers"),
+        ({"question": ""}, "question"),
+        ({"response": None}, "response"),
+    ],
+)
+def test_a_bad_row_names_file_row_and_field(
+    tmp_path: Path, fields: dict[str, Any], field: str
+) -> None:
+    path = write(tmp_path / "t.jsonl", [row(), row(**fields)])
+    with pytest.raises(CustosError, match=rf"t\.jsonl row 2: field '{field}'"):
+        load_truthfulqa(path)
+    bad_rows: list[str] = []
+    examples, _ = load_truthfulqa(path, bad_rows)
+    assert (len(examples), len(bad_rows)) == (1, 1)
+
+
+def test_a_file_without_any_answer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match="no row holds an answer"):
+        load_truthfulqa(write(tmp_path / "t.jsonl", [row(response="I have no comment")]))
+
+
+@needs_published(PUBLISHED)
+def test_the_published_file() -> None:
+    examples, left_out = load_truthfulqa(published(PUBLISHED))
+    assert len(examples) + sum(left_out.values()) == 15_650
+    right = [e for e in examples if e.label == "Correct"]
+    repeats = sum(e.response.rstrip(".") in {r.rstrip(".") for r in e.references} for e in right)
+    assert repeats < len(right) / 2
