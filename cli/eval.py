@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +24,7 @@ from cli.shared.options.mapping import (
     Variant,
     table_mapping,
 )
+from cli.shared.options.output import AllowFailed
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
 from data_prep.tables import dropped
@@ -30,7 +32,7 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
-from judging import LabelledExample
+from judging import LabelledExample, Verdict
 
 
 def evaluate(
@@ -59,9 +61,7 @@ def evaluate(
     zero_shot: Annotated[
         bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
     ] = True,
-    allow_failed: Annotated[
-        bool, typer.Option("--allow-failed", help="Exit with status 0 though rows failed.")
-    ] = False,
+    allow_failed: AllowFailed = False,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
@@ -83,11 +83,6 @@ def evaluate(
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
     from evaluation.evaluate import evaluate_judge
-    from evaluation.folder import save_evaluation
-    from evaluation.report.agreement_page import write_page
-    from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
-    from evaluation.report.report import write_report
-    from evaluation.report.summary import summary_lines
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
@@ -108,19 +103,37 @@ def evaluate(
     except NothingScored as error:
         typer.echo(f"error: {data}: {error}", err=True)
         raise typer.Exit(1) from None
-    disagreements = find_disagreements(examples, verdicts)
-    write_report(report, out)
-    page = write_page(report, disagreements, data.name, out)
-    write_disagreements(out, disagreements)
-    save_evaluation(out, examples, verdicts)
-    for line in summary_lines(judge.name, report, disagreements):
-        typer.echo(line)
-    typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
-    typer.echo(f"disagreements: {out / FILE}")
+    _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
     failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
         raise typer.Exit(1)
+
+
+def _write_and_summarise(
+    out: Path,
+    data_name: str,
+    judge_name: str,
+    examples: Sequence[LabelledExample],
+    verdicts: Sequence[Verdict],
+    report: dict[str, Any],
+) -> None:
+    """Write all files of an evaluation and print the main figures and where the files are."""
+    from evaluation.folder import save_evaluation
+    from evaluation.report.agreement_page import write_page
+    from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
+    from evaluation.report.report import write_report
+    from evaluation.report.summary import summary_lines
+
+    disagreements = find_disagreements(examples, verdicts)
+    write_report(report, out)
+    page = write_page(report, disagreements, data_name, out)
+    write_disagreements(out, disagreements)
+    save_evaluation(out, examples, verdicts)
+    for line in summary_lines(judge_name, report, disagreements):
+        typer.echo(line)
+    typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
+    typer.echo(f"disagreements: {out / FILE}")
 
 
 def read_examples(

@@ -21,6 +21,7 @@ from cli.shared.options.mapping import (
     Variant,
     table_mapping,
 )
+from cli.shared.options.output import AllowFailed
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests, source_digest
@@ -63,9 +64,7 @@ def grade(
             help="Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.",
         ),
     ] = None,
-    allow_failed: Annotated[
-        bool, typer.Option("--allow-failed", help="Exit with status 0 even if rows failed.")
-    ] = False,
+    allow_failed: AllowFailed = False,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
     engine: Engine = "tree",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.shared.columns import in_columns
+from cli.shared.options.output import AsJson
+from cli.shared.options.recipe import Keys
 
 if TYPE_CHECKING:
     from train.plan.run_plan import RunPlan
@@ -29,14 +31,7 @@ MEANINGS = {
 
 def plan(
     recipe: Annotated[str, typer.Argument(help="A file, or a name in 'custos recipe list'.")],
-    keys: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE",
-            help="Set keys of the recipe, such as optim.token_budget=4096. Default: as in the "
-            "recipe.",
-        ),
-    ] = None,
+    keys: Keys = None,
     gpus: Annotated[
         int, typer.Option(min=0, help="GPUs, each with a copy of the model; 0: the CPU.")
     ] = 1,
@@ -68,7 +63,7 @@ def plan(
     rows: Annotated[
         int | None, typer.Option(min=1, help="Number of such rows. Default: unknown.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what a training run needs: memory by part, tokens, steps, time, and whether it fits.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.shared.columns import in_columns
+from cli.shared.options.output import AsJson
 from judging.errors import CustosError
 from train.setup.recipe_files import find_recipe, read_header, recipe_names, script_of
 
@@ -58,7 +59,7 @@ def explain_keys(
             help="Only the keys of this recipe's script, or only these keys. Default: all keys.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain the keys of recipes: what each takes, its default, and what it does.
 

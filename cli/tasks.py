@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.shared.options.output import AsJson
 from judging.card import CARD_FILE, SHIPPED, shipped_judges
 from judging.errors import FieldError
 from judging.tasks import TASKS, JudgeTask, get_task
@@ -49,7 +50,7 @@ class TaskDescription:
 
 def tasks(
     name: Annotated[str | None, typer.Argument(help="Show only this task. Default: all.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what judges can be asked: every task with its labels and an input row that works.
 

@@ -23,47 +23,87 @@ from cli.shared.options.mapping import (
     Variant,
     table_mapping,
 )
+from cli.shared.options.recipe import Keys
 from cli.shared.output_folders import in_known_folder
 from judging.errors import CustosError, error_text
 from judging.types import Split
 
+RecipeOrTask = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE|TASK",
+        help="A recipe's file, its name in 'custos recipe list', or the name of a task in "
+        "'custos tasks'; for a task, the recipe goes on from a shipped judge.",
+    ),
+]
+TrainTable = Annotated[
+    str | None,
+    typer.Option(
+        "--train",
+        metavar="TABLE",
+        help=f"Train on this {TABLE_FORMATS}. Default: the files in the recipe.",
+    ),
+]
+ValTable = Annotated[
+    str | None,
+    typer.Option(metavar="TABLE", help="Choose the best step here. Default: a part of train."),
+]
+CalTable = Annotated[
+    str | None,
+    typer.Option(metavar="TABLE", help="Calibrate confidences. Default: a part of train."),
+]
+TestTable = Annotated[
+    str | None,
+    typer.Option(metavar="TABLE", help="Measure the judge here. Default: a part of train."),
+]
+Init = Annotated[
+    str | None,
+    typer.Option(help="Start from this shipped judge or run folder. Default: the recipe's."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        callback=in_known_folder,
+        help="Write the run to this folder. Default: the recipe's run.output.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option(help="Seed of the run and of the division. Default: the recipe's.")
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, help="Train in so many processes. Default: one for each GPU, or one."),
+]
+DryRun = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Take N steps on the first rows, validate, save, load, calibrate, grade and serve "
+        "in a temporary folder, and print seconds and memory. Default: train.",
+    ),
+]
+RandomWeights = Annotated[
+    bool,
+    typer.Option(
+        "--random-weights",
+        help="Train on random weights in the shape of the recipe's backbone, where its own "
+        "cannot be had; the judge knows nothing.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(help="Start processes as this file of 'accelerate config' says. Default: no."),
+]
+
 
 def train(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE|TASK",
-            help="A recipe's file, its name in 'custos recipe list', or the name of a task in "
-            "'custos tasks'; for a task, the recipe goes on from a shipped judge.",
-        ),
-    ],
-    keys: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE",
-            help="Set keys of the recipe, such as optim.lr=1e-4. Default: as in the recipe.",
-        ),
-    ] = None,
-    train_table: Annotated[
-        str | None,
-        typer.Option(
-            "--train",
-            metavar="TABLE",
-            help=f"Train on this {TABLE_FORMATS}. Default: the files in the recipe.",
-        ),
-    ] = None,
-    val: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Choose the best step here. Default: a part of train."),
-    ] = None,
-    cal: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Calibrate confidences. Default: a part of train."),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Measure the judge here. Default: a part of train."),
-    ] = None,
+    recipe: RecipeOrTask,
+    keys: Keys = None,
+    train_table: TrainTable = None,
+    val: ValTable = None,
+    cal: CalTable = None,
+    test: TestTable = None,
     columns: Map = None,
     labels: Labels = None,
     mapping: Mapping = None,
@@ -72,45 +112,13 @@ def train(
     task: Task = None,
     variant: Variant = None,
     allow_dropped: AllowDropped = False,
-    init: Annotated[
-        str | None,
-        typer.Option(help="Start from this shipped judge or run folder. Default: the recipe's."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            callback=in_known_folder,
-            help="Write the run to this folder. Default: the recipe's run.output.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the run and of the division. Default: the recipe's.")
-    ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Train in so many processes. Default: one for each GPU, or one."),
-    ] = None,
-    dry_run: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Take N steps on the first rows, validate, save, load, calibrate, grade and serve "
-            "in a temporary folder, and print seconds and memory. Default: train.",
-        ),
-    ] = None,
-    random_weights: Annotated[
-        bool,
-        typer.Option(
-            "--random-weights",
-            help="Train on random weights in the shape of the recipe's backbone, where its own "
-            "cannot be had; the judge knows nothing.",
-        ),
-    ] = False,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(help="Start processes as this file of 'accelerate config' says. Default: no."),
-    ] = None,
+    init: Init = None,
+    out: Out = None,
+    seed: Seed = None,
+    processes: Processes = None,
+    dry_run: DryRun = None,
+    random_weights: RandomWeights = False,
+    config_file: ConfigFile = None,
 ) -> None:
     """Train a judge on labelled rows, calibrate it, and measure it on rows it has not seen.
 

@@ -19,6 +19,7 @@ from cli.shared.options.server import (
     Concurrency,
     Deadline,
     KeyEnv,
+    MaxTokens,
     PromptPrice,
     api_key,
     prices,
@@ -88,9 +89,7 @@ def respond(
         float,
         typer.Option(min=0, help="Sampling temperature. Some servers' reasoning models need 1."),
     ] = 0.0,
-    max_tokens: Annotated[
-        int, typer.Option(min=1, help="Stop a response after this many tokens.")
-    ] = 2048,
+    max_tokens: MaxTokens = 2048,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,

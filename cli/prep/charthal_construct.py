@@ -16,6 +16,7 @@ from cli.shared.options.server import (
     Concurrency,
     Deadline,
     KeyEnv,
+    MaxTokens,
     PromptPrice,
     ServerUrl,
     Temperature,
@@ -62,9 +63,7 @@ def generate(
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,
     temperature: Temperature = None,
-    max_tokens: Annotated[
-        int, typer.Option(min=1, help="Stop a reply after this many tokens.")
-    ] = 4096,
+    max_tokens: MaxTokens = 4096,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,
     allow_dropped: AllowDropped = False,

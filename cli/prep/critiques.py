@@ -15,6 +15,7 @@ from cli.shared.options.server import (
     Concurrency,
     Deadline,
     KeyEnv,
+    MaxTokens,
     PromptPrice,
     ServerUrl,
     Temperature,
@@ -51,9 +52,7 @@ def critiques(
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,
     temperature: Temperature = None,
-    max_tokens: Annotated[
-        int, typer.Option(min=1, help="Stop an answer after this many tokens.")
-    ] = 2048,
+    max_tokens: MaxTokens = 2048,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,
 ) -> None:

@@ -38,6 +38,7 @@ Temperature = Annotated[
     float | None,
     typer.Option(min=0, help="Sampling temperature. Default: the server's own."),
 ]
+MaxTokens = Annotated[int, typer.Option(min=1, help="Stop a reply after this many tokens.")]
 KeyEnv = Annotated[
     str | None,
     typer.Option(
