@@ -2,9 +2,12 @@
 
 import os
 
-# Threads that wait for others by spinning lose nearly all speed when another process takes a core
-# (python -m experiments busy_neighbour). OpenMP reads this once, when torch is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Threads that wait for others by spinning lose most speed when another process takes a core; those
+# that sleep at once are slower on an idle machine (python -m experiments busy_neighbour). OpenMP
+# reads this once, when torch is loaded.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ["OMP_WAIT_POLICY"] = "passive"
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 from judging.errors import CustosError
 from judging.judge import Judge

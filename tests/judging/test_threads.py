@@ -1,4 +1,4 @@
-"""Threads of torch wait without spinning, whatever is imported first."""
+"""Threads of torch spin shortly before they sleep, whatever is imported first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import os, sys
 class Watch:
     def find_spec(self, name, path=None, target=None):
         if name == "torch":
-            print(os.environ.get("OMP_WAIT_POLICY"))
+            print(os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT"))
             sys.exit(0)
 
 sys.meta_path.insert(0, Watch())
@@ -32,18 +32,24 @@ from {module} import {name}
         ("train.vision_warmup", "main", "__name__"),
     ],
 )
-@pytest.mark.parametrize("chosen", [None, "active"])
-def test_the_policy_is_set_before_torch_is_loaded(
-    module: str, name: str, use: str, chosen: str | None
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, "passive 1000"),
+        ({"GOMP_SPINCOUNT": "7"}, "passive 7"),
+        ({"OMP_WAIT_POLICY": "active"}, "active None"),
+    ],
+)
+def test_waiting_is_set_before_torch_is_loaded(
+    module: str, name: str, use: str, chosen: dict[str, str], expected: str
 ) -> None:
-    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
-    if chosen:
-        environment["OMP_WAIT_POLICY"] = chosen
+    waiting = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {key: value for key, value in os.environ.items() if key not in waiting}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(module=module, name=name, use=use)],
-        env=environment,
+        env=environment | chosen,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert run.stdout.strip() == (chosen or "passive"), run.stderr
+    assert run.stdout.strip() == expected, run.stderr
