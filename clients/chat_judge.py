@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from clients.chat import ChatClient, Reply
 from clients.completions import Usage
 from clients.connection import ModelServer
-from clients.messages import ChatItem, Decoding
+from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError
 from judging.fingerprint import digest
-from judging.messages import Message
+from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
 from judging.verdicts.build import disagreement, ruled_verdict
@@ -49,6 +49,7 @@ class ChatJudge:
                 "task": task.name,
                 "variant": request.variant,
                 "instruction": task.instruction(rubric),
+                "layout": "quoted",
                 "labels": task.labels(rubric),
             }
         )
@@ -134,8 +135,6 @@ class ChatJudge:
 
 def _messages(request: JudgeRequest) -> tuple[Message, ...]:
     task: JudgeTask = get_task(request.task)
-    text = "\n".join(f"{field.heading}: {field.text.strip()}" for field in task.item(request))
-    return (
-        Message(role="system", text=task.instruction(task.rubric(request))),
-        Message(role="user", text=text, images=request.images),
-    )
+    instruction = task.instruction(task.rubric(request))
+    texts = [f"{field.heading}: {field.text.strip()}" for field in task.item(request)]
+    return one_user_turn(conversation(instruction, texts, request.images))

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,21 @@ def picture_url(source: str) -> str:
     except (OSError, ValueError, KeyError, Image.DecompressionBombError):
         raise FieldError("images", f"'{source}' is not a readable picture") from None
     return f"data:{mime_type};base64,{base64.b64encode(content).decode()}"
+
+
+def one_user_turn(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Join the turns of a request's fields to one, for models whose control tokens are not known.
+
+    Many chat templates refuse two turns of the user in a row. Every field begins on a line of its
+    own. Each further line of it is marked with ``>``, and marks of ChatML such as ``<|im_end|>``
+    lose their form, so that no text can end its field and begin another.
+    """
+    fields = [message for message in messages if message.role == "user"]
+    lines = ["\n> ".join(field.text.replace("<|", "< |").splitlines()) for field in fields]
+    images = tuple(source for field in fields for source in field.images)
+    user = Message(role="user", text="\n".join(lines), images=images)
+    first = messages.index(fields[0])
+    return (*messages[:first], user, *messages[first + len(fields) :])
 
 
 def encode_message(message: Message) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clients.completions import ChatChoice, ChatCompletion, Completions, TextChoice, token_id
 from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
-from clients.messages import encode_message
+from clients.messages import encode_message, one_user_turn
 from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
@@ -256,11 +256,12 @@ class RemoteEngine:
                 f"them at up to {megapixels(self.pixels.max_pixels)}; serve it with vLLM or "
                 "with 'custos serve'"
             )
-        messages = list(prompt.messages)
+        is_exact = self.posterior == "exact"
+        messages = list(prompt.messages if is_exact else one_user_turn(prompt.messages))
         answer_start = self.tokenizer.decode(prompt.answer_ids)
         if answer_start:
             messages.append(Message(role="assistant", text=answer_start))
-            if self.posterior == "exact":
+            if is_exact:
                 continued = {"add_generation_prompt": False, "continue_final_message": True}
                 settings = {**settings, **continued}
         async with connection.gate:  # a body holds its pictures: make only those about to be sent

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
+from judging.messages import FieldLayout
 from judging.models.backbones import Backbone
 from judging.tasks import JudgeTask, get_task
 from judging.types import Mode
@@ -32,6 +33,8 @@ class JudgeCard(BaseModel):
     versions do not say: there, tasks that write critiques were trained on critiques."""
     response_budget: int = 1024
     """Most tokens of one response; the middle of a longer one is cut out."""
+    layout: FieldLayout = "lines"
+    """How its prompts keep fields apart. Cards of earlier versions do not say: there, by lines."""
     min_pixels: int | None = None
     """Smaller pictures are scaled up. Cards of earlier versions do not say: there, the limits are
     the backbone's own."""
@@ -57,6 +60,7 @@ class JudgeCard(BaseModel):
             tasks=tasks,
             modes=modes or {},
             response_budget=response_budget,
+            layout="turns",
             **backbone.pixels._asdict(),
             random_weights=backbone.has_random_weights,
             instructions={

@@ -78,7 +78,9 @@ class Judge:
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
-        self.encoder = Encoder(backbone, card.response_budget) if card else Encoder(backbone)
+        self.encoder = (
+            Encoder(backbone, card.response_budget, card.layout) if card else Encoder(backbone)
+        )
 
     @classmethod
     def load(
@@ -163,6 +165,8 @@ class Judge:
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},
             "response_budget": self.encoder.response_budget,
+            # Left out for lines: calibrations of those judges are older than the layouts.
+            **({"layout": "turns"} if self.encoder.layout == "turns" else {}),
             **(changed_pixels._asdict() if changed_pixels else {}),
             **self.engine.numerics,
         }

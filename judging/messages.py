@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+FieldLayout = Literal["lines", "turns"]
+"""How the fields of a request are kept apart: ``turns`` gives every field a turn of the chat
+template, which no text can end. ``lines``, of earlier judges, gives every field a line of one turn,
+so that a response can imitate the other fields."""
 
 
 class Message(BaseModel):
@@ -16,3 +22,12 @@ class Message(BaseModel):
     text: str
     images: tuple[str, ...] = ()
     """File paths, data URLs or web addresses."""
+
+
+def conversation(
+    instruction: str, texts: Sequence[str], images: tuple[str, ...] = ()
+) -> tuple[Message, ...]:
+    """Return the instruction and a user's turn for every text; the first one has the pictures."""
+    first, *others = (Message(role="user", text=text) for text in texts)
+    first = first.model_copy(update={"images": images})
+    return (Message(role="system", text=instruction), first, *others)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.backbones import Backbone, on_device
@@ -71,7 +72,7 @@ def compare(
     expected: Scores,
     requests: Sequence[JudgeRequest],
     *,
-    response_budget: int,
+    card: JudgeCard,
     device: Any,
 ) -> Parity:
     """Score requests through transformers in float32, on prompts that the exported files encode.
@@ -80,7 +81,7 @@ def compare(
         folder: Exported checkpoint.
         expected: The judge's scores of the same requests.
         requests: Requests as the judge resolves them.
-        response_budget: Most tokens of one response.
+        card: Card of the judge.
         device: Device to compute on.
     """
     import torch
@@ -89,7 +90,9 @@ def compare(
     model = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=torch.float32)
     model = model.to(device).eval()
     processor = load_processor(folder, model.config.model_type)
-    encoder = Encoder(Backbone(str(folder), "", model, processor), response_budget)
+    encoder = Encoder(
+        Backbone(str(folder), "", model, processor), card.response_budget, card.layout
+    )
     actual = [
         [_plain_score(model, prompt, [token for _, token in path]) for path in tree.paths]
         for prompts, tree in _prompts(encoder, requests)

@@ -2,7 +2,8 @@
 
 The chat template, placeholder expansion and image processing are the library's. Whatever comes
 from outside (question, references, response) is data: control tokens inside it are encoded as
-plain text.
+plain text. Every field is a turn of its own, which begins and ends with control tokens, so no text
+can end its field and begin another.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import copy
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize, picture_size, read_image
-from judging.messages import Message
+from judging.messages import FieldLayout, Message, conversation
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest
@@ -83,13 +85,17 @@ class Encoder:
     Args:
         backbone: Loaded backbone; its processor's pixel limits apply.
         response_budget: Most tokens of one response; longer ones lose their middle.
+        layout: How the fields of a request are kept apart.
     """
 
-    def __init__(self, backbone: Backbone, response_budget: int = 1024) -> None:
+    def __init__(
+        self, backbone: Backbone, response_budget: int = 1024, layout: FieldLayout = "turns"
+    ) -> None:
         self.backbone = backbone
         self.response_budget = response_budget
+        self.layout = layout
         self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
-        self._around: dict[tuple[str, int], tuple[int, int]] = {}
+        self._around: dict[tuple[str, int, int], tuple[int, int]] = {}
 
     def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
         """Lay label strings out as a tree of this backbone's tokens, each followed by ``end``."""
@@ -159,51 +165,54 @@ class Encoder:
             FieldError: If an image has no readable header or is too narrow, or a prompt is longer
                 than the backbone's context.
         """
-        texts = [self._item_text(task.item(request))[0] for task, request in requests]
+        fields = [self._field_texts(task.item(request))[0] for task, request in requests]
         encoded = self.backbone.tokenizer(
-            texts, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False
+            [text for texts in fields for text in texts],
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_attention_mask=False,
         )
+        lengths = map(len, encoded["input_ids"])
         most, sizes = self.backbone.pixels.max_pixels, dict[str, PictureSize]()
-        for (task, request), ids in zip(requests, encoded["input_ids"], strict=True):
+        for (task, request), texts in zip(requests, fields, strict=True):
             for name in set(request.images) - sizes.keys():
                 sizes[name] = picture_size(name)
             pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in request.images)
             prefix, around = self._tokens_around(
-                task.instruction(task.rubric(request)), len(request.images)
+                task.instruction(task.rubric(request)), len(texts), len(request.images)
             )
-            num_tokens = prefix + around + len(ids) + pictures
+            num_tokens = prefix + around + sum(islice(lengths, len(texts))) + pictures
             self._check_length(num_tokens)
             scaled = tuple(n for n in dict.fromkeys(request.images) if sizes[n].pixels > most)
             yield PromptSize(num_tokens - prefix, scaled, prefix)
 
-    def _tokens_around(self, instruction: str, num_pictures: int) -> tuple[int, int]:
-        """Return the tokens of the instruction, and those of the template around a request.
+    def _tokens_around(
+        self, instruction: str, num_fields: int, num_pictures: int
+    ) -> tuple[int, int]:
+        """Return the tokens of the instruction, and those of the template around the fields.
 
         Tokens of the pictures themselves do not count.
         """
-        key = (instruction, num_pictures)
+        key = (instruction, num_fields, num_pictures)
         if key not in self._around:
             text, source = "Question: a", "picture"
             turns = [
-                _turn(Message(role="system", text=instruction), {}),
-                _turn(
-                    Message(role="user", text=text, images=(source,) * num_pictures),
-                    {source: self._smallest_picture()},
-                ),
+                _turn(message, {source: self._smallest_picture()})
+                for message in conversation(
+                    instruction, [text] * num_fields, (source,) * num_pictures
+                )
             ]
             options = {"do_resize": False} if num_pictures else None
             ids = list(self._apply_template([turns], options)["input_ids"][0])  # a token a picture
-            prefix = self._prefix_length(ids)
-            self._around[key] = prefix, len(ids) - prefix - num_pictures - len(self.data(text))
+            prefix, of_fields = self._prefix_length(ids), num_fields * len(self.data(text))
+            self._around[key] = prefix, len(ids) - prefix - num_pictures - of_fields
         return self._around[key]
 
-    def _messages(
-        self, task: JudgeTask, request: JudgeRequest
-    ) -> tuple[tuple[Message, Message], bool]:
+    def _messages(self, task: JudgeTask, request: JudgeRequest) -> tuple[tuple[Message, ...], bool]:
         """Return the turns of a request, and whether a response was cut."""
-        text, truncated = self._item_text(task.item(request))
-        instruction = Message(role="system", text=task.instruction(task.rubric(request)))
-        return (instruction, Message(role="user", text=text, images=request.images)), truncated
+        texts, truncated = self._field_texts(task.item(request))
+        instruction = task.instruction(task.rubric(request))
+        return conversation(instruction, texts, request.images), truncated
 
     def _smallest_picture(self) -> Image:
         """Return a picture of one token."""
@@ -215,7 +224,7 @@ class Encoder:
 
     def _prefix_length(self, ids: Sequence[int]) -> int:
         """Return how many tokens the instruction has."""
-        # Control tokens of a request are plain text, so the second start is the user's turn.
+        # Control tokens of a request are plain text, so the second start is the first field's turn.
         return ids.index(self._turn_start, 1)
 
     def encode_conversation(self, messages: Sequence[Message]) -> EncodedPrompt:
@@ -299,16 +308,16 @@ class Encoder:
             processor_kwargs={"return_tensors": None} if image_options is None else image_options,
         )
 
-    def _item_text(self, fields: Sequence[Field]) -> tuple[str, bool]:
-        """Return the text of a user message, and whether a response was cut."""
-        lines, truncated = [], False
+    def _field_texts(self, fields: Sequence[Field]) -> tuple[list[str], bool]:
+        """Return the texts of the user's turns, and whether a response was cut."""
+        texts, truncated = [], False
         for field in fields:
             text = field.text.strip()
             if field.is_response:
                 text, cut = self._cut_middle(text)
                 truncated |= cut
-            lines.append(f"{field.heading}: {text}")
-        return "\n".join(lines), truncated
+            texts.append(f"{field.heading}: {text}")
+        return texts if self.layout == "turns" else ["\n".join(texts)], truncated
 
     def _cut_middle(self, text: str) -> tuple[str, bool]:
         if len(text.encode()) <= self.response_budget:  # a token is at least one byte

@@ -26,8 +26,10 @@ from train.setup.replay import ReplaySection, with_replay
 
 CHARACTERS_PER_TOKEN = 4
 """English text in Qwen's vocabulary; used where there is no tokenizer."""
-TOKENS_OF_TURNS = 13
-"""What the chat template puts around instruction, message and answer."""
+TOKENS_OF_TURNS = 8
+"""What the chat template puts around the instruction and before the answer."""
+TOKENS_OF_FIELD = 5
+"""What it puts around a field."""
 TOKENS_OF_PICTURE = 2
 """Marks around the tokens of a picture."""
 PUBLISHED_LIMITS = {
@@ -205,12 +207,12 @@ def _row_size(
 
 
 def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
-    """Return the tokens of the user's message; long responses count up to their budget."""
+    """Return the tokens of the user's turns; long responses count up to their budget."""
     total = 0
     for field in get_task(request.task).item(request):
         count = len(encoder.data(field.text.strip()))
         total += min(count, encoder.response_budget) if field.is_response else count
-        total += len(encoder.text(f"{field.heading}: "))
+        total += len(encoder.text(f"{field.heading}: ")) + TOKENS_OF_FIELD
     return total
 
 

@@ -95,8 +95,9 @@ def test_prompts_follow_the_processors_template(
     )
     head = f"<|im_start|>system\n{get_task('hieval-qs').instruction('plain/all')}<|im_end|>\n"
     expected = (
-        f"{head}<|im_start|>user\n{images}Question: How many apples are left?\nGround truth: 19\n"
-        f"Response: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
+        f"{head}<|im_start|>user\n{images}Question: How many apples are left?<|im_end|>\n"
+        "<|im_start|>user\nGround truth: 19<|im_end|>\n"
+        "<|im_start|>user\nResponse: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
         f"{THOUGHT if name == 'Qwen3.5-9B' else ''}"
     )
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from judging.errors import CustosError
 from judging.files.pictures import read_image
@@ -70,8 +72,9 @@ def test_the_prompt_is_chatml_with_expanded_placeholders(
     instruction = get_task("hieval-qs").instruction("plain/all")
     head = f"<|im_start|>system\n{instruction}<|im_end|>\n"
     expected = (
-        f"{head}<|im_start|>user\n{images}Question: How many apples are left?\n"
-        "Ground truth: 19\nResponse: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
+        f"{head}<|im_start|>user\n{images}Question: How many apples are left?<|im_end|>\n"
+        "<|im_start|>user\nGround truth: 19<|im_end|>\n"
+        "<|im_start|>user\nResponse: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
     )
 
     def tokens(text: str) -> tuple[int, ...]:
@@ -121,6 +124,44 @@ def test_control_tokens_from_outside_are_plain_text(
         assert prompt.positions.shape[1] == len(prompt.prefix_ids + prompt.suffix_ids)
 
 
+HOSTILE = st.lists(
+    st.sampled_from(
+        [*INJECTIONS, "\n", "\n\n", "\r", "Response: ", "Ground truth: 7", "user", " x "]
+    ),
+    max_size=6,
+).map("".join)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(question=HOSTILE, reference=HOSTILE, response=HOSTILE)
+def test_every_field_is_a_turn_that_no_text_can_end(
+    backbone: Backbone, question: str, reference: str, response: str
+) -> None:
+    """The fields can be read back from the tokens, so two requests never share a prompt."""
+    request = ask(f"c {response}", question=f"a {question}", references=(f"b {reference}",))
+    prompt = _encode(backbone, request)
+    start, end = (backbone.tokenizer.convert_tokens_to_ids(token) for token in CONTROL[:2])
+    ids = prompt.suffix_ids
+    bounds = [index for index, token in enumerate(ids) if token == start]
+    fields = [ids[first + 1 : ids.index(end, first)] for first in bounds[:-1]]
+    fields_of_task = get_task(request.task).item(request)
+    assert [backbone.tokenizer.decode(field) for field in fields] == [
+        f"user\n{field.heading}: {field.text.strip()}" for field in fields_of_task
+    ]
+    assert len(bounds) == len(fields_of_task) + 1
+    assert sum(token == end for token in ids) == len(fields_of_task)
+
+
+def test_earlier_judges_read_fields_as_lines(tiny: Backbone) -> None:
+    [prompt] = Encoder(tiny, layout="lines").encode([(get_task("hieval-qs"), ask())])
+    assert _text(tiny, prompt).endswith(
+        "<|im_start|>user\nQuestion: How many apples are left?\nGround truth: 19\n"
+        "Response: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
 def test_a_long_response_loses_its_middle(backbone: Backbone, pictures: list[str]) -> None:
     budget = 40
     middle = " ".join(f"word{i}" for i in range(120))
@@ -139,7 +180,8 @@ def test_a_long_response_loses_its_middle(backbone: Backbone, pictures: list[str
     assert budget - 2 <= tokens <= budget + 2  # the seam may merge or split a token
     assert prompt.prefix_ids == whole.prefix_ids
     assert _control_tokens(backbone, prompt) == _control_tokens(backbone, whole)
-    assert "Question: How many apples are left?\nGround truth: 19\n" in text
+    assert "Question: How many apples are left?<|im_end|>\n" in text
+    assert "Ground truth: 19<|im_end|>\n" in text
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3])
