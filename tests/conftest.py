@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from judging.errors import CustosError
 from judging.models.backbones import Backbone, load_backbone
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from tests.tiny import Family
 
 FAMILIES: tuple[Family, ...] = ("qwen2_5_vl", "qwen3_vl")
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("custos", deadline=None)
+settings.load_profile("custos")
 
 Folders = Callable[["Family"], str]
 HubFolders = Callable[[str], str]
