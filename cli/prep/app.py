@@ -7,11 +7,13 @@ import typer
 from cli.prep import charthal_construct
 from cli.prep.chartom import chartom
 from cli.prep.charts import charts
+from cli.prep.claims import claims
 from cli.prep.critiques import critiques
 from cli.prep.error_types import error_types
 from cli.prep.evouna import evouna
 from cli.prep.hard import hard
 from cli.prep.hieval import hieval
+from cli.prep.mix import mix
 from cli.prep.pairs import pairs
 from cli.prep.synthetic import synthetic
 from cli.prep.table import table
@@ -21,8 +23,8 @@ from cli.prep.twins import twins
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
-    *(table, evouna, truthfulqa, hieval, synthetic, hard, charts, twins, chartom, pairs),
-    *(critiques, error_types, truthful),
+    *(table, evouna, truthfulqa, hieval, synthetic, claims, hard, charts, twins, chartom, pairs),
+    *(critiques, error_types, truthful, mix),
 ):
     app.command()(verb)
 app.add_typer(

@@ -95,6 +95,17 @@ def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overl
     return overlaps
 
 
+def without_overlap(
+    rows: Sequence[LabelledExample], known: Sequence[LabelledExample]
+) -> list[LabelledExample]:
+    """Return the rows that overlap with none of the known ones, as :func:`find_overlaps` counts."""
+    keyed = _keyed({"known": known, "rows": rows})
+    index = _index(keyed["known"])
+    return [
+        row.example for row in keyed["rows"] if not any(key in index for _, key in row.sought())
+    ]
+
+
 @dataclass(frozen=True)
 class _KeyedRow:
     """A row with what it is compared by."""

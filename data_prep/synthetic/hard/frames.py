@@ -7,6 +7,7 @@ The slots of a frame say what an answer is there for, so the label follows from 
   wrong one if the claim is right.
 - ``{other}``: something wrong that is only mentioned.
 - ``{same}``: the claim again, in short.
+- ``{low}``, ``{high}``: numbers around the right one.
 - ``{question}``: the question.
 
 A frame without ``{yes}`` claims nothing: it is Wrong, whatever it mentions.
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 FrameLanguage = Literal["en", "de", "fr", "es", "zh", "any"]
-Subject = Literal["any", "name", "number"]
+Subject = Literal["any", "name", "number", "quantity"]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -11,13 +11,17 @@ from data_prep.synthetic.hard.answers import AnswerPool, is_entity, may_mean
 from data_prep.synthetic.hard.frames import Frame, Kind
 from data_prep.synthetic.hard.items import Item, read_items
 from data_prep.synthetic.hard.padding import CLOSINGS, OPENINGS
+from data_prep.synthetic.hard.quantities import QUANTITIES, quantity_slots
 from data_prep.synthetic.seeds import seeded_rng
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, ReferenceMode
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for kind in (*rejections.KINDS, *relations.KINDS, *forgeries.KINDS, *padding.KINDS)
+    for kind in (
+        *(*rejections.KINDS, *relations.KINDS, *forgeries.KINDS, *padding.KINDS),
+        QUANTITIES,
+    )
 }
 PARTIAL_SHARE = 0.6
 """Share of draws about a set of answers that also get a Partial response."""
@@ -39,6 +43,7 @@ class Draw:
     kind: Kind
     frame: Frame
     mode: ReferenceMode
+    variant: str
     number: int
     whole: bool
 
@@ -83,16 +88,19 @@ def _draw(rng: Random, item: Item, kinds: Sequence[Kind], number: int) -> Draw |
     mode = item.example.reference_mode
     if len(item.references) == 1:
         mode = "all" if rng.random() < SINGLE_AS_SET_SHARE else mode
+    variant = item.example.variant
+    if kind is QUANTITIES:
+        variant = rng.choice(("plain", "tolerance", variant))
     # People judged whole responses in the mode of their row. Where all had one label, a whole
     # response would tell it.
     judged_both = bool(item.judged[CORRECT] and item.judged[WRONG])
     whole = kind.whole_claims and judged_both and mode == item.example.reference_mode
-    return Draw(item, kind, frame, mode, number, whole and rng.random() < WHOLE_SHARE)
+    return Draw(item, kind, frame, mode, variant, number, whole and rng.random() < WHOLE_SHARE)
 
 
 def _rows(rng: Random, draw: Draw, pool: AnswerPool, seed: int) -> Iterator[LabelledExample]:
-    decoys = _draw_decoys(rng, draw, pool)
-    if decoys is None:
+    fill = _filler(rng, draw, pool)
+    if fill is None:
         return
     template = _with_surroundings(rng, draw)
     labels = [WRONG]
@@ -100,9 +108,16 @@ def _rows(rng: Random, draw: Draw, pool: AnswerPool, seed: int) -> Iterator[Labe
         partial = draw.item.is_set and rng.random() < PARTIAL_SHARE
         labels = [CORRECT, *([PARTIAL] if partial else []), WRONG]
     for label in labels:
-        slots = _slots(rng, draw, label, decoys)
-        response = template.format(**slots)
-        yield _example(draw, label, response, seed)
+        yield _example(draw, label, template.format(**fill(label)), seed)
+
+
+def _filler(rng: Random, draw: Draw, pool: AnswerPool) -> Callable[[str], dict[str, str]] | None:
+    """Return what fills the slots for a label; ``None`` if there is no wrong answer to fill in."""
+    if draw.kind is QUANTITIES and (quantity := draw.item.quantity):
+        tolerance = draw.variant == "tolerance"
+        return lambda label: quantity_slots(rng, quantity, label, tolerance=tolerance)
+    decoys = _draw_decoys(rng, draw, pool)
+    return (lambda label: _slots(rng, draw, label, decoys)) if decoys else None
 
 
 def _draw_decoys(rng: Random, draw: Draw, pool: AnswerPool) -> tuple[str, str] | None:
@@ -191,7 +206,7 @@ def _example(draw: Draw, label: str, response: str, seed: int) -> LabelledExampl
     return LabelledExample(
         id=f"{name}-{label.lower()}",
         task=source.task,
-        variant=source.variant,
+        variant=draw.variant,
         question=source.question,
         references=source.references,
         reference_mode=draw.mode,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from data_prep.splits.near_duplicates import question_key
 from data_prep.synthetic.hard.answers import is_chinese, is_entity, shape_of
 from data_prep.synthetic.hard.frames import Frame
+from data_prep.synthetic.hard.quantities import Quantity, read_quantity
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG, HiEvalQuickScore
 from judging.types import LabelledExample
 
@@ -39,11 +41,18 @@ class Item:
         """Return whether the question is asked in Chinese."""
         return is_chinese(self.example.question)
 
+    @cached_property
+    def quantity(self) -> Quantity | None:
+        """Return the number that is the right answer, if it is one that may be a little off."""
+        return None if self.is_set else read_quantity(self.references)
+
     def suits(self, frame: Frame) -> bool:
         """Return whether a frame makes sense for the answers and the language of the question."""
         if frame.language not in ("any", "zh") and self.chinese:
             return False
         shape = shape_of(self.references[0])
+        if frame.subject == "quantity":
+            return self.quantity is not None
         is_number = shape in ("year", "date", "number")
         return frame.subject == "any" or (frame.subject == "number") == is_number
 
