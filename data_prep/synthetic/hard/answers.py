@@ -166,8 +166,8 @@ def look_alike(rng: Random, answer: str, pool: AnswerPool) -> str | None:
         other = pool.same_kind(rng, answer)
         if other is None or len(other.split()) != len(words):
             return None
-        place = rng.choice((0, len(words) - 1))
-        return " ".join([*words[:place], other.split()[place], *words[place + 1 :]])
+        changed = rng.choice((0, len(words) - 1))
+        return " ".join([*words[:changed], other.split()[changed], *words[changed + 1 :]])
     return None
 
 

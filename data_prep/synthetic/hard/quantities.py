@@ -113,6 +113,8 @@ def _read(reference: str) -> Quantity | None:
     words = match["unit"].split()
     if any(word != word.lower() and word not in OTHER_UNITS for word in words):
         return None  # a name, such as that of a film
+    if words and not match["unit"].startswith(" ") and words[0] not in OTHER_UNITS:
+        return None  # an ordinal, or a year in Chinese
     plain = match["number"].replace(",", "")
     decimals = len(plain.partition(".")[2])
     return Quantity(match["before"], float(plain), decimals, match["unit"])
@@ -140,7 +142,7 @@ def quantity_slots(
     else:
         value, unit = _wrong(rng, quantity, (0.0, 0.6))
     around = (rng.uniform(0.6, 0.9), rng.uniform(1.1, 1.5))
-    low, high = (round(quantity.value * share, max(1, quantity.decimals)) for share in around)
+    low, high = (round(quantity.value * share, quantity.decimals + 1) for share in around)
     if not quantity.decimals:
         low, high = round(low), round(high)
     return {

@@ -39,7 +39,8 @@ def test_a_number_earns_its_label(
     for label in ("Correct", "Wrong"):
         slots = quantity_slots(Random(seed), quantity, label, tolerance=tolerance)
         off = abs(value_of(slots["yes"]) - quantity.value) / quantity.value
-        same_unit = slots["yes"].replace("percent", "%").endswith(unit.replace("percent", "%"))
+        ending = f"{gap}{unit}".replace("percent", "%") if unit else ""
+        same_unit = slots["yes"].replace("percent", "%").endswith(ending)
         allowed = 0.0501 if tolerance else 1e-9
         if label == "Correct":
             assert same_unit
@@ -69,7 +70,17 @@ def test_a_quantity_is_read(references: tuple[str, ...], value: float) -> None:
 
 @pytest.mark.parametrize(
     "references",
-    [("1998",), ("3",), ("12 Monkeys",), ("May 2018",), ("100", "200"), ("2nd",), ("7-9",), ("x",)],
+    [
+        ("1998",),
+        ("3",),
+        ("12 Monkeys",),
+        ("May 2018",),
+        ("100", "200"),
+        ("47th",),
+        ("1988年",),
+        ("7-9",),
+        ("x",),
+    ],
 )
 def test_years_names_and_small_counts_are_no_quantities(references: tuple[str, ...]) -> None:
     assert read_quantity(references) is None
