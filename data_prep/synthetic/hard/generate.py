@@ -91,6 +91,7 @@ def _draw(rng: Random, item: Item, kinds: Sequence[Kind], number: int) -> Draw |
     variant = item.example.variant
     if kind is QUANTITIES:
         variant = rng.choice(("plain", "tolerance", variant))
+        mode = mode if item.is_set else rng.choice(("all", "any"))
     # People judged whole responses in the mode of their row. Where all had one label, a whole
     # response would tell it.
     judged_both = bool(item.judged[CORRECT] and item.judged[WRONG])
