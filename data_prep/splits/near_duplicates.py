@@ -12,24 +12,19 @@ and belonging together is transitive. A changed number makes another question wi
 giant cluster; to keep them together, give them one ``group``. Numbers written as words are ordinary
 text.
 
-The search for near-duplicates is exact, not sampled: it finds every pair at or above the threshold.
-It is the prefix-filtered similarity join of Bayardo, Ma and Srikant, "Scaling up all pairs
-similarity search" (WWW 2007), with the bound on the remaining overlap of Xiao et al., "Efficient
-similarity joins for near duplicate detection" (WWW 2008); its inverted index is a sparse matrix
-product.
+The search for near-duplicates is exact, not sampled (``similarity_join``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from data_prep.splits.similarity_join import Ints, merge_clusters, similar_sets
 from judging.questions import normalise_question
 from judging.types import LabelledExample
 
@@ -37,17 +32,11 @@ THRESHOLD = 0.6
 """Jaccard similarity of character 5-grams from which two questions count as one."""
 SHINGLE_CHARS = 5
 
-ROUNDING = 1e-9
-"""Slack of comparisons, so that a similarity of exactly the threshold counts."""
-PAIRS_AT_ONCE = 2_000_000
-"""Pairs that the index is searched for at once; bounds memory."""
-CHECKS_AT_ONCE = 50_000
-"""Pairs whose similarity is computed at once; bounds memory."""
+SHORTEST_FILL = "\U0010ffff"
+"""What texts of less than one 5-gram are filled up with; no character, so that no text has it."""
 
 _NUMBER = re.compile(r"\d+")
 _QUESTION_KEY = re.compile(r"q-[0-9a-f]{12}")
-
-Ints = npt.NDArray[np.int64]
 
 
 def question_key(question: str) -> str:
@@ -89,7 +78,7 @@ def cluster_examples(
     ]
     clusters = near_duplicate_clusters(texts, threshold)
     if links:
-        clusters = _merge(clusters, *np.array(links, dtype=np.int64).T)
+        clusters = merge_clusters(clusters, *np.array(links, dtype=np.int64).T)
 
     first_text: dict[int, str] = {}
     for text, cluster in zip(texts, clusters.tolist(), strict=True):
@@ -109,7 +98,7 @@ def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) 
     """Return the clusters, as numbers, that near-duplicates form among distinct questions.
 
     A slow test (``pytest -m slow tests/data_prep/splits``) clusters fifty thousand questions within
-    a minute. The costly case is thousands of long questions that differ in one name only.
+    a minute.
 
     Args:
         texts: Questions as ``normalise_question`` spells them.
@@ -123,98 +112,50 @@ def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) 
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold must be in (0, 1], got {threshold}")
-    clusters = np.arange(len(texts))
     if len(texts) < 2:
-        return clusters
-    incidence = _incidence(texts)
-    sizes = np.diff(incidence.indptr).astype(np.int64)
-    for i, j in _candidates(incidence, sizes, threshold):
-        still_apart = clusters[i] != clusters[j]
-        if not still_apart.any():
-            continue  # nearly all pairs of templated questions: their template is one cluster
-        i, j = i[still_apart], j[still_apart]
-        shared = np.asarray(incidence[i].multiply(incidence[j]).sum(axis=1)).ravel()
-        alike = shared >= threshold * (sizes[i] + sizes[j] - shared) - ROUNDING
-        clusters = _merge(clusters, i[alike], j[alike])
-    return clusters
+        return np.arange(len(texts))
+    return similar_sets(_shingles(texts), threshold)
 
 
-def shingles(text: str) -> set[str]:
-    """Return character 5-grams that carry the text's numbers: unequal numbers share nothing."""
-    numbers = " ".join(_NUMBER.findall(text))
-    padded = f" {text} "
-    starts = range(max(1, len(padded) - SHINGLE_CHARS + 1))
-    if not numbers:
-        return {padded[start : start + SHINGLE_CHARS] for start in starts}
-    return {f"{padded[start : start + SHINGLE_CHARS]}\n{numbers}" for start in starts}
+def most_alike(text: str, others: Sequence[str]) -> int:
+    """Return the index of the first of the texts that have most 5-grams in common with a text."""
+    matrix = _shingles([text, *others])
+    shared = matrix[1:] @ matrix[[0]].toarray()[0]
+    sizes = np.diff(matrix.indptr)
+    return int(np.argmax(shared / (sizes[0] + sizes[1:] - shared)))
 
 
-def _incidence(texts: Sequence[str]) -> Any:
-    """Return the text-by-shingle 0/1 matrix (CSR), columns from rarest to commonest shingle."""
-    from scipy.sparse import csr_array
+def _shingles(texts: Sequence[str]) -> Any:
+    """Return the text-by-shingle 0/1 matrix (CSR, int32).
 
-    vocabulary: dict[str, int] = {}
-    cells, row_ends = array("q"), [0]
-    for text in texts:
-        cells.extend(vocabulary.setdefault(s, len(vocabulary)) for s in shingles(text))
-        row_ends.append(len(cells))
-    columns = np.frombuffer(cells, dtype=np.int64)
-    rarity_rank = np.empty(len(vocabulary), dtype=np.int64)
-    rarity_rank[np.argsort(np.bincount(columns), kind="stable")] = np.arange(len(vocabulary))
-    matrix = csr_array(
-        (np.ones(len(columns), dtype=np.int32), rarity_rank[columns], np.array(row_ends)),
-        shape=(len(texts), len(vocabulary)),
-    )
-    matrix.sort_indices()
-    return matrix
-
-
-def _candidates(incidence: Any, sizes: Ints, threshold: float) -> Iterator[tuple[Ints, Ints]]:
-    """Yield index arrays of pairs that may reach the threshold; no pair that does is left out.
-
-    Two sets of similarity ``t`` share an element among their rarest ``size - ceil(t * size) + 1``
-    (their prefixes), so only pairs that meet in the index of prefixes are looked at.
+    Shingles are the character 5-grams of the text between two spaces. They carry the text's
+    numbers: texts of unequal numbers share nothing.
     """
     from scipy.sparse import csr_array
 
-    prefix_sizes = sizes - np.ceil(threshold * sizes - ROUNDING).astype(np.int64) + 1
-    rank_in_row = np.arange(incidence.nnz) - np.repeat(incidence.indptr[:-1], sizes)
-    in_prefix = rank_in_row < np.repeat(prefix_sizes, sizes)
-    columns = incidence.indices[in_prefix]
-    row_starts = np.append(0, np.cumsum(prefix_sizes))
-    prefixes = csr_array(
-        (np.ones(len(columns), dtype=np.int32), columns, row_starts), shape=incidence.shape
-    )
-    index = prefixes.T.tocsr()
-    last_column = columns[row_starts[1:] - 1]
+    padded = [f" {text} ".ljust(SHINGLE_CHARS, SHORTEST_FILL) for text in texts]
+    numbers: dict[str, int] = {}
+    number = [numbers.setdefault(" ".join(_NUMBER.findall(t)), len(numbers)) for t in texts]
+    counts = np.array([len(text) - SHINGLE_CHARS + 1 for text in padded])
+    row = np.repeat(np.arange(len(texts)), counts)
+    starts = np.arange(len(row)) + row * (SHINGLE_CHARS - 1)
 
-    meetings = np.cumsum(np.add.reduceat(np.bincount(columns)[columns], row_starts[:-1]))
-    block_of_row = meetings // PAIRS_AT_ONCE
-    blocks = np.append(0, np.flatnonzero(np.diff(block_of_row)) + 1)
-    for start, stop in zip(blocks, np.append(blocks[1:], len(sizes)), strict=True):
-        meeting = (prefixes[start:stop] @ index).tocoo()
-        i, j = meeting.row.astype(np.int64) + start, meeting.col.astype(np.int64)
-        shared = meeting.data
-        ordered = i < j
-        i, j, shared = i[ordered], j[ordered], shared[ordered]
-        # Elements beyond the shorter prefix are all that can still be shared.
-        shorter = np.where(last_column[i] <= last_column[j], i, j)
-        at_most = shared + sizes[shorter] - prefix_sizes[shorter]
-        needed = threshold / (1 + threshold) * (sizes[i] + sizes[j])
-        possible = at_most >= needed - ROUNDING
-        i, j = i[possible], j[possible]
-        for first in range(0, len(i), CHECKS_AT_ONCE):
-            yield i[first : first + CHECKS_AT_ONCE], j[first : first + CHECKS_AT_ONCE]
+    code = np.frombuffer("".join(padded).encode("utf-32-le", "surrogatepass"), np.uint32)
+    code = code.astype(np.int64)
+    trigram = _renumber((code[:-2] << 42) | (code[1:-1] << 21) | code[2:])
+    five = _renumber((trigram[starts] << 32) | trigram[starts + 2])
+    shingle = _renumber((five << 32) | np.array(number)[row])
+    width = int(shingle.max()) + 1
+    cells = np.sort(row * width + shingle)  # np.unique hashes, which takes longer
+    cells = cells[np.append(True, np.diff(cells) > 0)]
+    row_starts = np.searchsorted(cells, np.arange(len(texts) + 1) * width)
+    ones = np.ones(len(cells), dtype=np.int32)
+    return csr_array((ones, cells % width, row_starts), shape=(len(texts), width))
 
 
-def _merge(clusters: Ints, left: Ints, right: Ints) -> Ints:
-    """Renumber clusters after joining the clusters of ``left[k]`` and ``right[k]`` for every k."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    edges = (np.ones(len(left), dtype=np.int8), (clusters[left], clusters[right]))
-    joined = connected_components(coo_array(edges, shape=(len(clusters),) * 2), directed=False)[1]
-    return np.asarray(joined[clusters], dtype=np.int64)
+def _renumber(values: Ints) -> Ints:
+    """Return numbers from 0 on in place of values, equal for equal values."""
+    return np.unique(values, return_inverse=True)[1]
 
 
 def _key(text: str) -> str:

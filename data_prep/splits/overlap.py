@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
-
 from data_prep.splits.near_duplicates import (
     is_question_key,
+    most_alike,
     near_duplicate_clusters,
-    shingles,
 )
 from judging.fingerprint import picture_sha256
 from judging.questions import normalise_question
@@ -234,8 +232,5 @@ def _size(image: str) -> int:
 
 def _nearest(row: _KeyedRow, others: Sequence[_KeyedRow]) -> LabelledExample:
     """Return the row whose question has most 5-grams in common with that of the given one."""
-    wanted = shingles(row.text)
     near = others[:COMPARED_ROWS]
-    shared = [(wanted & shingles(other.text), wanted | shingles(other.text)) for other in near]
-    alike = [len(common) / len(either) for common, either in shared]
-    return near[int(np.argmax(alike))].example
+    return near[most_alike(row.text, [other.text for other in near])].example
