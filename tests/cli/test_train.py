@@ -121,6 +121,78 @@ def test_an_error_in_two_processes_is_one_line(folder: Path) -> None:
     assert done.stderr.count("\n") == 1, done.stderr
 
 
+DRY_RUN = ("tiny.yaml", "--train", "rows.jsonl", "--dry-run", "1", "optim.batch_size=4")
+
+
+@pytest.mark.slow
+def test_a_dry_run_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(folder.iterdir())
+    scratch = _scratch(folder, monkeypatch)
+    done = _train(folder, *DRY_RUN)
+    assert done.returncode == 0, done.stderr
+    assert "works with this recipe" in done.stdout
+    assert done.stderr.splitlines()[-1] == "dry run: serving"
+    assert sorted(folder.iterdir()) == sorted([*before, scratch])
+    assert not list(scratch.glob("custos-*"))
+
+
+@pytest.mark.slow
+def test_a_dry_run_in_two_processes_shows_each_part_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = _scratch(folder, monkeypatch)
+    done = _train(folder, *DRY_RUN, "--processes", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("works with this recipe") == 1
+    parts = [line.removeprefix("dry run: ") for line in done.stderr.splitlines()]
+    assert parts[0] == "rows" and parts[-1] == "serving"
+    assert len(set(parts)) == len(parts) == 9
+    assert not list(scratch.glob("custos-*"))
+
+
+@pytest.mark.slow
+def test_a_failed_dry_run_in_two_processes_is_one_error_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = _scratch(folder, monkeypatch)
+    done = _train(folder, *DRY_RUN, "--processes", "2", "optim.lr=1e30", "--dry-run", "2")
+    assert done.returncode == 1
+    [error] = [line for line in done.stderr.splitlines() if not line.startswith("dry run: ")]
+    assert error.startswith("error: dry run: step failed: step 2: loss")
+    assert not list(scratch.glob("custos-*"))
+
+
+@pytest.mark.slow
+def test_a_dry_run_that_is_stopped_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher ends its processes while the judge is served."""
+    scratch = _scratch(folder, monkeypatch)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "train", *DRY_RUN, "--processes", "2"],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while process.stderr.readline() not in ("dry run: serving\n", ""):
+        pass
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=60)[1]
+    assert (process.returncode, "stopped at no checkpoint" in error) == (130, True)
+    assert not list(scratch.glob("custos-*"))
+
+
+def _scratch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for temporary files; torchrun leaves a folder of its own there."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    return scratch
+
+
 def test_ctrl_c_says_where_the_same_command_goes_on(folder: Path) -> None:
     arguments = ("tiny.yaml", "--train", "rows.jsonl", "optim.epochs=10000", "run.save_every=5")
     process = subprocess.Popen(

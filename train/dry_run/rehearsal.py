@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 import traceback
@@ -17,6 +18,7 @@ import yaml
 from rich.console import Console
 
 from judging.errors import CustosError, Missing
+from judging.files.records import atomic_write
 from judging.judge import Judge
 from train.dry_run.few_rows import keys_of_few_rows
 from train.dry_run.parts import PARTS, Part
@@ -24,6 +26,7 @@ from train.dry_run.random_checkpoint import random_checkpoint
 from train.dry_run.served import serve_once
 from train.dry_run.table import as_table
 from train.setup.command_line import known_error, parse_arguments
+from train.setup.processes import interrupted_by
 from train.setup.recipe import Recipe, parse_recipe, read_values
 from train.setup.recipe_files import find_recipe
 from train.setup.recipe_keys import recipe_model
@@ -33,7 +36,7 @@ Main = Callable[..., None]
 
 REWARD_SCRIPT = "bradley_terry"
 READY = "ready"
-"""Empty file that the first process writes once the others may read the folder."""
+"""File with the keys of the few rows; the first process writes it once the others may read them."""
 SECONDS_TO_PREPARE = 1800
 
 
@@ -105,7 +108,9 @@ class _Rehearsal:
         Raises:
             CustosError: If a part fails; the message names it.
         """
-        with _shared_folder(self.is_first) as folder:
+        # The first process ends its service and deletes the folder, even if a launcher stops it.
+        signals = (signal.SIGTERM,) if self.is_first else ()
+        with interrupted_by(*signals), _shared_folder(self.is_first) as folder:
             PARTS.start(silent=not self.is_first)
             try:
                 with _output_to(folder / LOG_FILE, only=self.is_first):
@@ -130,7 +135,8 @@ class _Rehearsal:
             if self.is_first:
                 recipe = parse_recipe(model, self.recipe, keys)
                 few = keys_of_few_rows(recipe, self.steps, folder)
-                (folder / READY).write_text(yaml.safe_dump(few), encoding="utf-8")
+                with atomic_write(folder / READY) as file:
+                    yaml.safe_dump(few, file)
             return [*keys, *_wait_for(folder / READY)]
 
     def _judge_and_serve(self, keys: Sequence[str]) -> None:
@@ -207,8 +213,8 @@ def _wait_for(ready: Path) -> list[str]:
     """Return the keys that the first process has written."""
     until = time.monotonic() + SECONDS_TO_PREPARE
     while time.monotonic() < until:
-        if ready.is_file() and (keys := yaml.safe_load(ready.read_text(encoding="utf-8"))):
-            return [str(key) for key in keys]
+        if ready.is_file():
+            return [str(key) for key in yaml.safe_load(ready.read_text(encoding="utf-8"))]
         time.sleep(0.1)
     raise CustosError("the first process wrote no rows")
 

@@ -22,7 +22,7 @@ GRADE_VARIABLE = "CUSTOS_GRADE_COMMAND"
 """Environment variable with the command that grades the user's table with the finished judge."""
 LAUNCH_LOG = "launch.log"
 """What the processes printed to standard error, if they ended without an error line of ours."""
-SHOWN = ("error: ", "warning: ")
+SHOWN = ("error: ", "warning: ", "dry run: ")
 """Beginnings of the lines of ours on standard error; the others are the launcher's."""
 STOP_SECONDS = 20
 
@@ -96,7 +96,7 @@ def _run_launcher(arguments: Sequence[str], folder: Path, command: str) -> None:
     )
     assert process.stderr is not None
     try:
-        with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+        with interrupted_by(signal.SIGTERM, signal.SIGHUP):
             for line in process.stderr:
                 if line.startswith("error: "):
                     errors.append(line)
@@ -142,7 +142,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def _interrupted_by(*signals: signal.Signals) -> Iterator[None]:
+def interrupted_by(*signals: signal.Signals) -> Iterator[None]:
     """Take signals for Ctrl-C while the block runs, so that no process is left behind."""
 
     def interrupt(*_: Any) -> None:
