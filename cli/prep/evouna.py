@@ -31,7 +31,7 @@ def evouna(
         typer.Option(
             help="Leave out the questions whose hashes this file lists, one a line: SHA-256 of the "
             "question in lower case, everything but letters and digits one space. Their "
-            "near-duplicates are left out too."
+            "near-duplicates are left out too. Default: none."
         ),
     ] = None,
     seed: Seed = 0,

@@ -37,8 +37,9 @@ FOREIGN_OPTIONS = {
     *("--judge-base-url", "--model_id", "--num_processes"),
     *("--tensor-parallel-size", "--data-parallel-size", "--max-loras", "--max-num-batched-tokens"),
     *("--logprobs-mode", "--dtype", "--max-model-len", "--lora-modules"),
+    "--work",
 }
-"""Options of vLLM, accelerate and benchmark scripts that sentences name."""
+"""Options of vLLM, accelerate, benchmark scripts and experiments that sentences name."""
 
 
 @pytest.fixture(params=CURRENT_PAGES, ids=name_of)
