@@ -1,0 +1,206 @@
+"""Questions of a user with their references, as families of attacks see them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from evaluation.comparisons.baselines import normalise
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample
+
+Kind = Literal["polar", "number", "words"]
+
+MAX_SHORT_WORDS = 12
+MAX_CANDIDATES = 200
+"""Answers to other questions that are looked at for each item."""
+MAX_WRONG = 8
+POLAR = frozenset({"yes", "no", "true", "false", "none", "correct", "incorrect", "right", "wrong"})
+"""Answers that deny or affirm: 'not yes' would be another right answer."""
+NUMBER_WORDS = {
+    word: str(number)
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve".split()
+    )
+}
+SMALL_WORDS = frozenset({"of", "and", "in", "on", "to", "for", "de", "la", "at", "by", "with"})
+"""Words that two answers may share without a common meaning."""
+
+_NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w%]|[.,]\d)")
+
+
+@dataclass(frozen=True)
+class AttackItem:
+    """A question with its references, and answers to it that are wrong."""
+
+    id: str
+    """Id of the first row that has it."""
+    request: JudgeRequest
+    """That row as a request; its response is replaced."""
+    cluster: str
+    """Items of a cluster are resampled together."""
+    wrong_answers: tuple[str, ...] = ()
+    """References of other questions that cannot mean one of this question's."""
+
+    @cached_property
+    def references(self) -> tuple[str, ...]:
+        """Return the references that are not blank."""
+        return tuple(text.strip() for text in self.request.references if text.strip())
+
+    @cached_property
+    def key(self) -> str:
+        """Return a digest of all that the item asks, by which its wordings are drawn."""
+        request = self.request
+        content = [request.variant, request.question, request.reference_mode]
+        lists = [request.references, request.choices]
+        return hashlib.sha256(json.dumps([content, lists]).encode()).hexdigest()
+
+    def right_answer(self, draw: random.Random) -> str:
+        """Return one of the alternatives, or the whole answer set."""
+        if self.request.reference_mode == "any":
+            return draw.choice(self.references)
+        *others, last = self.references
+        return f"{', '.join(others)} and {last}" if others else last
+
+    def slots(self, draw: random.Random) -> dict[str, str]:
+        """Return what wordings can name.
+
+        Returns:
+            ``question``, ``right`` and the headings of the judge's prompt (``question_heading``,
+            ``reference_heading``, ``response_heading``); ``wrong`` and ``other_wrong`` where wrong
+            answers are known, and ``near_miss`` where the right answer holds a number.
+        """
+        right = self.right_answer(draw)
+        wrong = draw.sample(self.wrong_answers, min(2, len(self.wrong_answers)))
+        fields = get_task(self.request.task).item(self.request)
+        near_miss = self._near_miss(right, draw)
+        return {
+            "question": self.request.question,
+            "right": right,
+            "question_heading": fields[0].heading,
+            "reference_heading": fields[-2].heading,
+            "response_heading": fields[-1].heading,
+            **dict(zip(("wrong", "other_wrong"), wrong, strict=False)),
+            **({"near_miss": near_miss} if near_miss else {}),
+        }
+
+    def is_short(self, answer: str) -> bool:
+        """Return whether an answer can stand within a sentence, and be denied in it."""
+        return len(answer.split()) <= MAX_SHORT_WORDS and kind_of(answer) != "polar"
+
+    def holds_reference(self, response: str) -> bool:
+        """Return whether a reference occurs in a response, word for word."""
+        text = _plain(response)
+        references = map(_plain, self.references)
+        return any(
+            f" {reference} " in f" {text} " or (not reference.isascii() and reference in text)
+            for reference in references
+        )
+
+    def _near_miss(self, right: str, draw: random.Random) -> str | None:
+        """Return an answer with its first number changed; ``None`` if it holds none to change."""
+        match = _NUMBER.search(right)
+        if match is None:
+            return None
+        changed = change_number(match[0], self.request.variant == "tolerance", draw)
+        known = {number for text in self.references for number in _NUMBER.findall(text)}
+        near_miss = f"{right[: match.start()]}{changed}{right[match.end() :]}"
+        return None if changed in known else near_miss
+
+
+def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
+    """Return another number in the same notation.
+
+    A year moves by one to nine years, a small number by one to three, and others by 10 to 30 %. A
+    tolerant judge accepts numbers near the right one, so for it all of them move by 10 to 30 %.
+    """
+    value, sign = float(number.replace(",", "")), draw.choice((-1, 1))
+    decimals = len(number.partition(".")[2])
+    is_year = number.isdigit() and 1000 <= value <= 2100
+    step = float(draw.randint(1, 9) if is_year else draw.randint(1, 3))
+    share = draw.uniform(0.1, 0.3)
+    if is_tolerant or not (is_year or (value <= 20 and not decimals)):
+        step = max(value * share, 10.0**-decimals)
+    elif value <= step:
+        sign = 1
+    changed = round(value + sign * step, decimals)
+    return f"{changed:,.{decimals}f}" if "," in number else f"{changed:.{decimals}f}"
+
+
+def read_items(
+    examples: Sequence[LabelledExample], *, limit: int | None = None, seed: int = 0
+) -> list[AttackItem]:
+    """Return the distinct items of examples, each with answers to it that are wrong.
+
+    Args:
+        examples: Quick-score examples. Rows on one question with the same references are one item.
+        limit: Number of items to draw, or all. Wrong answers come from all items.
+        seed: Seed of the draws.
+    """
+    items: dict[str, AttackItem] = {}
+    for example in examples:
+        item = AttackItem(example.id, example.request(), example.group or example.question)
+        if item.references:
+            items.setdefault(item.key, item)
+    distinct = list(items.values())
+    chosen = range(len(distinct))
+    if limit is not None and limit < len(distinct):
+        chosen = sorted(random.Random(seed).sample(chosen, limit))
+    return [_with_wrong_answers(distinct[index], distinct, seed) for index in chosen]
+
+
+def kind_of(answer: str) -> Kind:
+    """Return what an answer is: yes or no, something with a number, or words."""
+    if normalise(answer) in POLAR:
+        return "polar"
+    return "number" if any(map(str.isdigit, _plain(answer))) else "words"
+
+
+def may_mean(answer: str, item: AttackItem) -> bool:
+    """Return whether an answer could mean a reference of an item: they share a word or initials."""
+    words = _words(answer)
+    for reference in item.references:
+        if not words or words & _words(reference):
+            return True
+        if _initials(answer) == normalise(reference) or _initials(reference) == normalise(answer):
+            return True
+    return False
+
+
+def _with_wrong_answers(
+    item: AttackItem, items: Sequence[AttackItem], seed: int
+) -> AttackItem:
+    """Return an item with references of other questions, those of the same kind first."""
+    draw = random.Random(f"{seed}/wrong/{item.key}")
+    others = draw.sample(items, min(MAX_CANDIDATES, len(items)))
+    question = normalise(item.request.question)
+    kind = kind_of(item.references[0])
+    answers: dict[Kind, dict[str, None]] = {"polar": {}, "number": {}, "words": {}}
+    for other in others:
+        answer = draw.choice(other.references)
+        is_fit = len(answer.split()) <= MAX_SHORT_WORDS and not may_mean(answer, item)
+        if is_fit and normalise(other.request.question) != question:
+            answers[kind_of(answer)][answer] = None
+    wrong = list(answers[kind])
+    if kind != "polar" and len(wrong) < 2:
+        wrong += [*answers["words"], *answers["number"]]
+    return AttackItem(item.id, item.request, item.cluster, tuple(dict.fromkeys(wrong))[:MAX_WRONG])
+
+
+def _plain(text: str) -> str:
+    """Return a normalised text with small numbers as digits."""
+    return " ".join(NUMBER_WORDS.get(word, word) for word in normalise(text).split())
+
+
+def _words(text: str) -> set[str]:
+    return set(_plain(text).replace("-", " ").split()) - SMALL_WORDS
+
+
+def _initials(text: str) -> str:
+    return "".join(word[0] for word in normalise(text).split())
