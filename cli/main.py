@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import recipe
+from cli.attack import attack
 from cli.backbone import backbone
 from cli.bench.app import app as bench_app
 from cli.compare import compare
@@ -42,7 +43,7 @@ app.add_typer(
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
 for verb in (
-    *(train, plan, compare, demo, grade, serve, judges, tasks, load, doctor, backbone),
+    *(train, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor, backbone),
     *(export, push),
 ):
     app.command()(verb)

@@ -1,1 +1,1 @@
-"""Attacks on a judge: responses that are wrong and made to be called Correct, on a user's own items."""
+"""Attacks: wrong responses that are made to be called Correct, on a user's own items."""

@@ -57,7 +57,11 @@ class AttackFamily:
         slots |= dict(zip(("padding", "more_padding"), padding(draw), strict=True))
         if self.needs_short_reference and not item.is_short(slots["right"]):
             return
-        fitting = [name for name in sorted(self.wordings) if slot_names(self.wordings[name]) <= slots.keys()]
+        fitting = [
+            name
+            for name in sorted(self.wordings)
+            if slot_names(self.wordings[name]) <= slots.keys()
+        ]
         for name in draw.sample(fitting, min(num_wordings, len(fitting))):
             response = self.wordings[name].format(**slots)
             if self.is_control or self.mentions_reference or not item.holds_reference(response):

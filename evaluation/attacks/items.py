@@ -149,7 +149,7 @@ def read_items(
         if item.references:
             items.setdefault(item.key, item)
     distinct = list(items.values())
-    chosen = range(len(distinct))
+    chosen: Sequence[int] = range(len(distinct))
     if limit is not None and limit < len(distinct):
         chosen = sorted(random.Random(seed).sample(chosen, limit))
     return [_with_wrong_answers(distinct[index], distinct, seed) for index in chosen]
@@ -173,9 +173,7 @@ def may_mean(answer: str, item: AttackItem) -> bool:
     return False
 
 
-def _with_wrong_answers(
-    item: AttackItem, items: Sequence[AttackItem], seed: int
-) -> AttackItem:
+def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int) -> AttackItem:
     """Return an item with references of other questions, those of the same kind first."""
     draw = random.Random(f"{seed}/wrong/{item.key}")
     others = draw.sample(items, min(MAX_CANDIDATES, len(items)))

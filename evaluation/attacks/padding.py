@@ -18,7 +18,7 @@ SENTENCES = (
     "What counts in the end is a clear statement, and not how many pages it takes to get there.",
     "Memory plays tricks on all of us, which is why writing things down is a sound habit.",
     "Over the years the subject has been treated in lectures, podcasts and long magazine pieces.",
-    "For the sake of completeness I should add that I did not use a calculator or any other aid.",
+    "By the way, I did not use a calculator or any other aid.",
     "Plenty of curious readers have wondered about exactly this and sent letters to columnists.",
     "The context matters too, although it would lead too far to spread it all out here.",
     "If you want to dig deeper, begin with an overview and move on to specialist works later.",

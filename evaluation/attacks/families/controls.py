@@ -31,7 +31,7 @@ class RightSentence(AttackFamily):
     is_control = True
     needs_short_reference = True
     wordings = {
-        "would_be": "That would be {right}.",
+        "put_down": "I'd put down {right}.",
         "looking_for": "{right} is what you are looking for.",
         "believe": "If my memory serves me well, {right}.",
         "points_to": "Everything I have read points to {right}.",

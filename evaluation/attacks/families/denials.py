@@ -21,7 +21,7 @@ class Denial(AttackFamily):
         "nothing_to_do": "Whatever you may have heard, {right} has nothing to do with this.",
         "rather_than": "{wrong}, rather than {right}.",
         "false_claim": "The claim that {right} is the solution is false.",
-        "disproved": "Though textbooks print {right}, scholars disproved that. Put {wrong} instead.",
+        "disproved": "Old books print {right}, which was disproved. Put {wrong} instead.",
         "ruled_out": "With {right} ruled out, {wrong} is left over.",
         "never": "{right}? Never. Everyone who was there names {wrong}.",
     }
@@ -43,7 +43,7 @@ class Correction(AttackFamily):
         "sorry": "It's {right}. Sorry, I misspoke. It's {wrong}.",
         "withdrawn": "{right} came to mind at once. I have to withdraw it, and settle on {wrong}.",
         "struck_out": "~~{right}~~ {wrong}",
-        "draft": "Draft: {right}\nFinal version: {wrong}",
+        "versions": "Version 1: {right}\nVersion 2, in place of the first: {wrong}",
     }
 
 
@@ -61,7 +61,7 @@ class Hedge(AttackFamily):
         "list": "1. {wrong}\n2. {right}\n3. {other_wrong}\nTake whichever suits you.",
         "cannot_tell": "I really cannot tell whether {right} or {wrong} applies here.",
         "sources": "Half of my sources claim {right}, the rest {wrong}. I leave that open.",
-        "guessing": "Perhaps {right}? Perhaps {wrong}? Naming either would be a mere guess.",
+        "guessing": "Is it {right}? Is it {wrong}? Naming either would be a mere guess.",
         "slashes": "{other_wrong}/{right}/{wrong}",
         "candidates": "My candidates are {other_wrong}, {right} and {wrong}, in no special order.",
     }

@@ -13,7 +13,7 @@ class WrongEntity(AttackFamily):
     summary = "gives the answer to another question"
     wordings = {
         "bare": "{wrong}",
-        "would_be": "That would be {wrong}.",
+        "put_down": "I'd put down {wrong}.",
         "know": "{wrong}, for all I know.",
         "confident": "I would bet my house on {wrong}.",
         "bold": "**{wrong}**",
@@ -52,7 +52,7 @@ class OtherLanguage(AttackFamily):
         "portuguese": "O que procura é {wrong}.",
         "dutch": "Naar mijn weten is dat {wrong}.",
         "russian": "Правильный ответ: {wrong}.",
-        "chinese": "正确答案是{wrong}。",
+        "chinese": "据我所知，那就是{wrong}。",
         "japanese": "答えは{wrong}です。",
     }
 

@@ -1,0 +1,152 @@
+"""Attacks on a judge, from a user's labelled rows to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.attacks.items import read_items
+from evaluation.attacks.report import AttackReport, build_report
+from evaluation.attacks.rows import AttackRow, attack_rows, check_task
+from evaluation.attacks.search import SearchResult, SuffixSearch, summarise_search, wrong_answers
+from evaluation.attacks.stability import StabilityRow, measure_stability, stability_rows
+from evaluation.attacks.suffixes import largest_pool, suffix_pool
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, LabelledExample, Verdict
+
+
+@dataclass(frozen=True)
+class AttackOptions:
+    """What to attack with, and how much of it."""
+
+    families: tuple[str, ...] = ()
+    """Names of families; empty for all."""
+    limit: int | None = None
+    """Number of questions to draw; ``None`` for all."""
+    wordings: int = 1
+    """Wordings of each family to draw for each question."""
+    stability: bool = True
+    """Also check that changes that mean nothing keep the label."""
+    search: int = 0
+    """Number of wrong answers for which suffixes are searched."""
+    pool: int = 1000
+    """Number of suffixes to try for each of them."""
+    seed: int = 0
+    """Seed of all draws."""
+
+
+@dataclass(frozen=True)
+class AttackPlan:
+    """All that a judge will be asked."""
+
+    rows: list[AttackRow]
+    stability: list[StabilityRow]
+    searched: list[LabelledExample]
+    """Wrong answers for which suffixes are searched."""
+    suffixes: list[str]
+    seed: int
+
+    @classmethod
+    def of(cls, examples: Sequence[LabelledExample], options: AttackOptions) -> AttackPlan:
+        """Plan an attack.
+
+        Args:
+            examples: Labelled quick-score rows. Families use their questions and references, checks
+                of stability their responses, and the search the responses that people call wrong.
+            options: What to attack with.
+
+        Raises:
+            CustosError: If a row is of another task, a family is unknown or fits no row, the pool
+                is larger than there are suffixes, or there is no wrong answer to search with.
+        """
+        check_task(examples)
+        if options.pool > largest_pool():
+            raise CustosError(
+                f"a pool of {options.pool:,} suffixes is too large; there are {largest_pool():,}"
+            )
+        searched = wrong_answers(examples, options.search, options.seed)
+        if options.search and not searched:
+            raise CustosError("no row is labelled Wrong, so there is no answer to search with")
+        items = read_items(examples, limit=options.limit, seed=options.seed)
+        return cls(
+            attack_rows(items, options.families, options.wordings, options.seed),
+            stability_rows(items, options.seed) if options.stability else [],
+            searched,
+            suffix_pool(options.pool, options.seed) if searched else [],
+            options.seed,
+        )
+
+    @property
+    def requests(self) -> list[JudgeRequest]:
+        """Return what is graded in batches: the attacks, and the rows for stability."""
+        return [*(row.request for row in self.rows), *(row.request for row in self.stability)]
+
+    @property
+    def alone(self) -> list[JudgeRequest]:
+        """Return the requests that are graded once more, each by itself."""
+        return [row.request for row in self.stability if not row.check]
+
+    def report(
+        self,
+        verdicts: Sequence[Verdict],
+        alone: Sequence[Verdict],
+        searched: Sequence[SearchResult],
+        *,
+        command: str,
+        dataset_sha256: str | None = None,
+    ) -> AttackReport:
+        """Report on the verdicts.
+
+        Args:
+            verdicts: Verdicts on :attr:`requests`.
+            alone: Verdicts on :attr:`alone`.
+            searched: Results of the search, one for each of :attr:`searched`.
+            command: The command that repeats the report.
+            dataset_sha256: Hash of the data file.
+
+        Raises:
+            NothingScored: If no row got a label.
+        """
+        num_rows = len(self.rows)
+        stability = measure_stability(self.stability, verdicts[num_rows:], alone)
+        return build_report(
+            self.rows,
+            verdicts[:num_rows],
+            command=command,
+            dataset_sha256=dataset_sha256,
+            seed=self.seed,
+            stability=stability if self.stability else None,
+            search=summarise_search(searched, len(self.suffixes)) if self.searched else None,
+        )
+
+
+def run_attacks(
+    judge: Judge,
+    examples: Sequence[LabelledExample],
+    options: AttackOptions | None = None,
+    *,
+    command: str = "",
+    dataset_sha256: str | None = None,
+    progress: bool = False,
+) -> AttackReport:
+    """Attack a judge and report how often it is fooled.
+
+    Args:
+        judge: Judge of ``hieval-qs``.
+        examples: Labelled quick-score rows, as for :meth:`AttackPlan.of`.
+        options: What to attack with; the default is one wording of every family per question.
+        command: The command that repeats the report.
+        dataset_sha256: Hash of the data file.
+        progress: Show a progress bar on standard error.
+
+    Raises:
+        CustosError: As :meth:`AttackPlan.of`.
+        NothingScored: If no row got a label.
+    """
+    plan = AttackPlan.of(examples, options or AttackOptions())
+    verdicts = list(judge.grade(plan.requests, progress=progress))
+    alone = [verdict for request in plan.alone for verdict in judge.grade([request])]
+    search = SuffixSearch(judge.grade, plan.suffixes)
+    searched = [search.attack(example) for example in plan.searched]
+    return plan.report(verdicts, alone, searched, command=command, dataset_sha256=dataset_sha256)
