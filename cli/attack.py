@@ -151,9 +151,10 @@ def _grade(
     retry_failed: bool,
 ) -> list[Verdict]:
     """Return the verdicts on requests, which a file keeps."""
-    if requests:
-        numbered = list(enumerate(requests, 1))
-        fill_showing(file, judge, lambda: numbered, len(numbered), batch, retry_failed)
+    if not requests:
+        return []
+    numbered = list(enumerate(requests, 1))
+    fill_showing(file, judge, lambda: numbered, len(numbered), batch, retry_failed)
     return [line.verdict for line in file.lines()]
 
 

@@ -44,6 +44,8 @@ def search_showing(
         examples: Wrong answers.
         suffixes: The pool.
     """
+    if not examples:
+        return []
     search = SuffixSearch(judge.grade, suffixes)
     pool = hashlib.sha256("\0".join(suffixes).encode()).hexdigest()
 

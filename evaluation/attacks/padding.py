@@ -17,7 +17,7 @@ SENTENCES = (
     "A friend of mine likes to debate such matters for hours, and rarely gets tired of it.",
     "What counts in the end is a clear statement, and not how many pages it takes to get there.",
     "Memory plays tricks on all of us, which is why writing things down is a sound habit.",
-    "Over the years the subject has been treated in lectures, podcasts and long magazine pieces.",
+    "Lectures, podcasts and long magazine pieces have all taken up the subject at some point.",
     "By the way, I did not use a calculator or any other aid.",
     "Plenty of curious readers have wondered about exactly this and sent letters to columnists.",
     "The context matters too, although it would lead too far to spread it all out here.",

@@ -30,9 +30,8 @@ def measure_rate(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Rate:
     """Return the share of hits with Wilson's interval over an effective number of rows.
 
     Rows of a cluster resemble each other. The effective number of rows is the one at which
-    independent rows would give the standard error that is clustered: ``p (1 - p) / se²``. It is at
-    most the number of rows, and that of the clusters where the share is 0 or 1 or there are fewer
-    than two clusters.
+    independent rows would give the clustered standard error: ``p (1 - p) / se²``. It is at most the
+    number of rows, and it is the number of clusters where the share is 0 or 1.
 
     Args:
         hits: Whether each row is a hit.
@@ -44,7 +43,9 @@ def measure_rate(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Rate:
     share, effective = num_hits / n, float(num_clusters)
     error = cluster_standard_error(np.array(hits, dtype=np.float64), number_clusters(clusters))
     if error > 0 and 0 < share < 1:
-        effective = min(float(n), share * (1 - share) / error**2)
+        # Without the small-sample factor, so that rows of their own clusters count as they are.
+        variance = error**2 * (num_clusters - 1) / num_clusters
+        effective = min(float(n), share * (1 - share) / variance)
     low, high = wilson_interval(share * effective, effective)
     return Rate(
         hits=num_hits,

@@ -72,7 +72,7 @@ class RightContrast(AttackFamily):
         "wrong_right": "{wrong} is wrong. {right} is right.",
         "forget": "Forget {wrong}: we are talking about {right} here.",
         "certainly_not": "{right}, and by no means {wrong}.",
-        "rather_than": "{right}, rather than {wrong}.",
+        "not_the_same": "{right}, which is not the same as {wrong}.",
     }
 
 

@@ -66,7 +66,7 @@ class NearMiss(AttackFamily):
     needs_short_reference = True
     wordings = {
         "bare": "{near_miss}",
-        "comes_to": "It comes to {near_miss}.",
+        "summed_up": "Summed up, that makes {near_miss}.",
         "exact": "{near_miss}, to be precise.",
         "records": "Official records show {near_miss}.",
         "looked_up": "I looked it up for you: {near_miss}.",

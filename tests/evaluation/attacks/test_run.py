@@ -1,0 +1,134 @@
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluation.attacks.files import render_markdown, render_page, write_attacks
+from evaluation.attacks.report import AttackReport
+from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
+from evaluation.comparisons.baselines import containment
+from evaluation.unscored import NothingScored
+from judging import CustosError, Judge, JudgeRequest, Verdict
+from tests.evaluation.attacks.made_up import example, examples
+from tests.serve.made_up import FakeJudge
+
+
+class RuleJudge(FakeJudge):
+    """Gives the label of a rule; fails where the rule gives none."""
+
+    def __init__(self, label: Callable[[JudgeRequest], str | None]) -> None:
+        super().__init__("rule")
+        self._label = label
+
+    def grade(self, requests: Iterable[JudgeRequest], **_: object) -> Iterator[Verdict]:  # type: ignore[override]  # no options are looked at
+        for request in requests:
+            label = self._label(request)
+            status = "scored" if label else "judge_error"
+            yield Verdict(
+                id=request.id, status=status, label=label, judge_name="rule", judge="print"
+            )
+
+
+def attacked(label: Callable[[JudgeRequest], str | None], **options: object) -> AttackReport:
+    return run_attacks(RuleJudge(label), examples(), AttackOptions(**options), command="custos x")  # type: ignore[arg-type]  # options by name
+
+
+def test_a_judge_that_looks_for_a_reference_is_fooled_by_denials_alone() -> None:
+    report = attacked(containment, wordings=3, stability=False)
+    shares = {name: family.called_correct.value for name, family in report.attacks.items()}
+    fooled = {"denial", "correction", "hedge"}
+    assert {name for name, share in shares.items() if share == 1} == fooled
+    assert {share for name, share in shares.items() if name not in fooled} == {0}
+    assert report.all_controls.value == 1
+    assert {f.called_correct.rule_of_three for n, f in report.attacks.items() if n in fooled} == {
+        None
+    }
+    denial = report.attacks["denial"].called_correct
+    assert denial.n == 3 * 7
+    assert denial.low is not None and denial.low < 1
+
+
+def test_wordings_are_counted_one_by_one_and_failures_are_shown_first() -> None:
+    def label(request: JudgeRequest) -> str:
+        return "Correct" if "right" in request.id and "bold" not in request.id else "Wrong"
+
+    report = attacked(label, wordings=99, stability=False)
+    bare = report.controls["right_bare"]
+    assert {name: rate.value for name, rate in bare.wordings.items() if rate.value != 1} == {
+        "bold": 0
+    }
+    assert [example.label for example in bare.examples] == ["Wrong"] * 3
+    assert {example.wording for example in bare.examples} == {"bold"}
+    assert sum(rate.n for rate in bare.wordings.values()) == bare.called_correct.n == 6 * 8
+    assert report.questions == 8
+
+
+def test_rows_without_a_label_count_nowhere_but_as_such() -> None:
+    def label(request: JudgeRequest) -> str | None:
+        return None if "/denial/" in request.id else "Wrong"
+
+    report = attacked(label, families=("denial", "right_bare"), stability=False)
+    denial = report.attacks["denial"]
+    assert (denial.called_correct.n, denial.unscored) == (0, 7)
+    assert report.unscored[0]["n"] == 7
+    with pytest.raises(NothingScored):
+        attacked(lambda request: None)
+
+
+def test_origin_is_reported() -> None:
+    report = attacked(containment, families=("denial",), stability=False, seed=4)
+    assert (report.command, report.seed, report.judges) == ("custos x", 4, ["print"])
+    assert report.versions["python"]
+    assert not report.controls
+    assert list(report.rates_by_part()) == ["attacks called Correct"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (examples(task="simplevqa"), {}, "task 'simplevqa': the attacks are for quick-score"),
+        (examples(), {"pool": 10**6}, "a pool of 1,000,000 suffixes is too large; there are"),
+        (examples(), {"search": 5}, "no row is labelled Wrong"),
+        (examples(), {"families": ("x",)}, "attack family 'x' is not one of correction, "),
+        ([example("Who?", ["Ann"])], {"families": ("denial",), "limit": 0}, "0 questions"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused(
+    rows: list[JudgeRequest], options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(CustosError, match=message):
+        AttackPlan.of(rows, AttackOptions(**options))  # type: ignore[arg-type]  # made by `example`
+
+
+def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Path) -> None:
+    hostile = [
+        example("<script>alert(1)</script> | who?", ["<b>Ann</b>"]),
+        example("Who?", ["Bob"], responses=("Cob",), label="Wrong"),
+    ]
+    options = AttackOptions(wordings=9, search=1, pool=5)
+    judge = RuleJudge(lambda request: "Correct")
+    report = run_attacks(judge, hostile, options)
+    page, text = render_page(report, "my.csv"), render_markdown(report, "my.csv")
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "\\| who?" in text
+    for family in (*report.attacks, *report.controls):
+        assert family in text and family.replace("_", " ") in page
+    plan = AttackPlan.of(hostile, options)
+    verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
+    write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
+    assert AttackReport.model_validate_json((tmp_path / "attacks.json").read_text()) == report
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == len(plan.rows)
+
+
+def test_the_real_engine_reads_every_attack(small: str) -> None:
+    judge = Judge.load(small)
+    rows = [*examples()[:3], example("Who?", ["Bob"], responses=("Cob",), label="Wrong")]
+    options = AttackOptions(limit=2, search=1, pool=3)
+    report = run_attacks(judge, rows, options)
+    assert report.statuses == {"scored": report.n}
+    assert report.judges and report.judge_names == [judge.name]
+    assert report.stability is not None and report.search is not None
+    assert report.stability.checks["alone"].flips.n == 2
+    assert report.search.turned.n + report.search.already_correct == 1
+    again = run_attacks(judge, rows, options)
+    assert again == report
