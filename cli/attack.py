@@ -31,6 +31,7 @@ from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from clients.kept_work import KeptFile, locked
 from evaluation.report.markdown import number
 from judging import CustosError, JudgeRequest, Verdict
+from judging.errors import FieldError
 
 if TYPE_CHECKING:
     from evaluation.attacks.report import AttackReport
@@ -114,7 +115,7 @@ def attack(
     except CustosError as error:
         raise CustosError(f"{data}: {error}") from None
     judge = load_grader(run, engine, base_url, key_env, concurrency, deadline)
-    judge.fingerprint(plan.requests[0])  # A judge of another task is refused here.
+    _check_judge(judge, plan.requests)
     with locked(out / "attacks"):
         rows, alone = partial_file(out / "rows.jsonl"), partial_file(out / "alone.jsonl")
         verdicts = _grade(rows, judge, plan.requests, batch, retry_failed)
@@ -141,6 +142,18 @@ def attack(
     if num_failed and not allow_failed:
         typer.echo(f"error: {num_failed} rows failed; --retry-failed grades them again", err=True)
         raise typer.Exit(1)
+
+
+def _check_judge(judge: Grader, requests: list[JudgeRequest]) -> None:
+    """Raise ``FieldError`` if a judge takes none of the requests."""
+    errors = []
+    for request in requests:
+        try:
+            judge.fingerprint(request)
+            return
+        except FieldError as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _grade(

@@ -21,6 +21,8 @@ MAX_SHORT_WORDS = 12
 MAX_CANDIDATES = 200
 """Answers to other questions that are looked at for each item."""
 MAX_WRONG = 8
+CLEARANCE = 0.08
+"""A wrong number is off by more than this share where 5 % are allowed."""
 POLAR = frozenset({"yes", "no", "true", "false", "none", "correct", "incorrect", "right", "wrong"})
 """Answers that deny or affirm: 'not yes' would be another right answer."""
 NUMBER_WORDS = {
@@ -109,9 +111,9 @@ class AttackItem:
         if match is None:
             return None
         changed = change_number(match[0], self.request.variant == "tolerance", draw)
-        known = {number for text in self.references for number in _NUMBER.findall(text)}
-        near_miss = f"{right[: match.start()]}{changed}{right[match.end() :]}"
-        return None if changed in known else near_miss
+        if _is_close(changed, self):
+            return None
+        return f"{right[: match.start()]}{changed}{right[match.end() :]}"
 
 
 def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
@@ -163,8 +165,14 @@ def kind_of(answer: str) -> Kind:
 
 
 def may_mean(answer: str, item: AttackItem) -> bool:
-    """Return whether an answer could mean a reference of an item: they share a word or initials."""
+    """Return whether an answer could mean a reference of an item.
+
+    It could if they share a word, a number or initials, or if the judge is to accept numbers near
+    the right one and theirs are near each other.
+    """
     words = _words(answer)
+    if _is_close(answer, item):
+        return True
     for reference in item.references:
         if not words or words & _words(reference):
             return True
@@ -189,6 +197,17 @@ def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int
     if kind != "polar" and len(wrong) < 2:
         wrong += [*answers["words"], *answers["number"]]
     return AttackItem(item.id, item.request, item.cluster, tuple(dict.fromkeys(wrong))[:MAX_WRONG])
+
+
+def _is_close(answer: str, item: AttackItem) -> bool:
+    """Return whether a number of an answer could pass for one of an item's references."""
+    share = CLEARANCE if item.request.variant == "tolerance" else 0.0
+    right = [number for text in item.references for number in _numbers(text)]
+    return any(abs(a - b) <= share * abs(b) for a in _numbers(answer) for b in right)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]
 
 
 def _plain(text: str) -> str:

@@ -135,7 +135,7 @@ def test_rows_and_judges_of_other_tasks_are_refused(
     judge: StoppingJudge, run: Run, tmp_path: Path
 ) -> None:
     judge.known_tasks = ("simplevqa",)
-    result = run()
+    result = run("--family", "denial")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "judge 'fake' was trained for something else" in result.stderr
     rows = examples(task="hieval-ea", label="Correct")
@@ -144,6 +144,22 @@ def test_rows_and_judges_of_other_tasks_are_refused(
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "task 'hieval-ea': the attacks are for quick-score judges" in result.stderr
     assert not judge.batches
+
+
+def test_a_judge_that_takes_some_of_the_rows_is_attacked(
+    judge: StoppingJudge, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fingerprint(request: JudgeRequest) -> str:
+        if request.reference_mode == "all":
+            raise FieldError("reference_mode", "is another")
+        return "print"
+
+    whole = example("Which two?", ["iron", "zinc"], reference_mode="all")
+    write_records(tmp_path / "data.jsonl", [whole, *examples()])
+    monkeypatch.setattr(judge, "fingerprint", fingerprint)
+    assert run("--family", "right_bare", "--no-stability").exit_code == 0
+    write_records(tmp_path / "data.jsonl", [whole])
+    assert run("--family", "right_bare", "--no-stability", out="other").exit_code == 2
 
 
 def test_failed_rows_are_kept_to_be_graded_again(

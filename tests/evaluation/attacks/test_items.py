@@ -59,6 +59,15 @@ def test_answers_that_share_a_word_or_initials_may_mean_the_same(
     assert may_mean(answer, item_of(*references)) is may
 
 
+@pytest.mark.parametrize(("variant", "may"), [("plain", False), ("tolerance", True)])
+def test_numbers_near_the_right_one_are_no_wrong_answers_of_a_tolerant_judge(
+    variant: str, may: bool
+) -> None:
+    assert may_mean("1,040", item_of("1000", variant=variant)) is may
+    assert not may_mean("1,100", item_of("1000", variant=variant))
+    assert may_mean("1,000", item_of("1000.0", variant=variant))
+
+
 def test_another_item_with_the_same_question_gives_no_wrong_answers() -> None:
     rows = [example("Who?", ["Ann"]), example("who", ["Bea"]), example("What?", ["Cob"])]
     assert read_items(rows)[0].wrong_answers == ("Cob",)

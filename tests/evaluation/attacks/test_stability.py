@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from evaluation.attacks.items import read_items
 from evaluation.attacks.stability import (
     ALONE,
@@ -13,8 +15,8 @@ from tests.evaluation.attacks.made_up import examples
 ROWS = stability_rows(read_items(examples()))
 
 
-def measured(labels: list[str | None], alone: list[str | None]) -> StabilityReport:
-    def verdicts(labels: list[str | None]) -> list[Verdict]:
+def measured(labels: Sequence[str | None], alone: Sequence[str | None]) -> StabilityReport:
+    def verdicts(labels: Sequence[str | None]) -> list[Verdict]:
         return [
             Verdict(status="scored" if label else "judge_error", label=label) for label in labels
         ]
@@ -34,7 +36,7 @@ def test_changes_keep_what_is_said() -> None:
 
 def test_flips_are_counted_by_change() -> None:
     labels = ["Wrong" if row.check == "bold" else "Correct" for row in ROWS]
-    report = measured([*labels], ["Correct"] * 7 + ["Wrong"])
+    report = measured(labels, ["Correct"] * 7 + ["Wrong"])
     flips = {name: check.flips.hits for name, check in report.checks.items() if check.flips.hits}
     assert flips == {"bold": 8, ALONE: 1}
     assert report.checks["bold"].flips.value == 1
@@ -45,4 +47,4 @@ def test_flips_are_counted_by_change() -> None:
 
 def test_rows_without_a_label_flip_nothing() -> None:
     labels = [None if row.check == "" else "Correct" for row in ROWS]
-    assert measured([*labels], ["Correct"] * 8).checks == {}
+    assert measured(labels, ["Correct"] * 8).checks == {}
