@@ -140,7 +140,11 @@ def attack(
                 path.unlink(missing_ok=True)
     _show(report, out)
     if num_failed and not allow_failed:
-        typer.echo(f"error: {num_failed} rows failed; --retry-failed grades them again", err=True)
+        total = len(verdicts) + len(verdicts_alone)
+        typer.echo(
+            f"error: {num_failed} of {total} rows failed; --retry-failed grades them again",
+            err=True,
+        )
         raise typer.Exit(1)
 
 

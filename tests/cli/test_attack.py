@@ -28,7 +28,10 @@ class StoppingJudge(FakeJudge):
         return super().grade(requests, **options)
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        return super().verdict_on(request, 0.9)
+        try:
+            return super().verdict_on(request, 0.9)
+        except FieldError as error:
+            return Verdict.from_error(error, request)
 
     def fingerprint(self, request: JudgeRequest) -> str:
         if request.task not in self.known_tasks:
@@ -157,7 +160,9 @@ def test_a_judge_that_takes_some_of_the_rows_is_attacked(
     whole = example("Which two?", ["iron", "zinc"], reference_mode="all")
     write_records(tmp_path / "data.jsonl", [whole, *examples()])
     monkeypatch.setattr(judge, "fingerprint", fingerprint)
-    assert run("--family", "right_bare", "--no-stability").exit_code == 0
+    result = run("--family", "right_bare", "--no-stability")
+    assert (result.exit_code, "1 of 9 rows failed" in result.stderr) == (1, True)
+    assert report_of(tmp_path / "out")["controls"]["right_bare"]["called_correct"]["n"] == 8
     write_records(tmp_path / "data.jsonl", [whole])
     assert run("--family", "right_bare", "--no-stability", out="other").exit_code == 2
 
