@@ -28,6 +28,11 @@ def test_every_room_is_on_the_map() -> None:
     assert rooms() <= set(listed)
 
 
+def test_no_room_is_on_the_map_twice() -> None:
+    described = re.findall(r"^\| `([\w/]+/)`", section("The packages and their rooms"), re.M)
+    assert len(described) == len(set(described)) > len(ALLOWED)
+
+
 def test_the_table_of_imports_is_the_tested_one() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section("Which package may import which"), re.M)
     table = {package: set(re.findall(r"`(\w+)`", allowed)) for package, allowed in rows}
