@@ -68,7 +68,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Warm up the vision tower of a backbone."""
     recipe = load_recipe(WarmupRecipe, SCRIPT, argv, default="embedded/vision_warmup")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise CustosError("the warm-up runs in one process: start it with 'python'")
+        raise CustosError(
+            "the warm-up runs in one process: give 'custos train' --processes 1, or start the "
+            "script with 'python'"
+        )
     with PARTS.measured("load"):
         backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
     counts, seed = recipe.pictures, recipe.pictures.seed

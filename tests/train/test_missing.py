@@ -29,7 +29,8 @@ def test_a_missing_split_is_named(
 ) -> None:
     missing = tmp_path / "none.jsonl"
     line = _fails(script, [f"data.train=[{missing}]"], capsys)
-    assert line.startswith(f"error: {missing}: no such split; make it with 'custos prep'; without")
+    assert line.startswith(f"error: {missing}: no such split; make it with 'custos prep', or ")
+    assert "as the comment at the top of the recipe says; without it: " in line
     assert "accelerate launch -m train." in line.splitlines()[-1]
 
 

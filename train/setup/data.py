@@ -151,7 +151,10 @@ def _without_answerer(splits: Splits, answerer: str) -> Splits:
 
 def _read(path: Path, limit: int | None = None, mapping: TableMapping | None = None) -> Examples:
     if open_table(path).hub is None and not path.is_file():
-        raise Missing(f"{path}: no such split; make it with 'custos prep'")
+        raise Missing(
+            f"{path}: no such split; make it with 'custos prep', or as the comment at the top of "
+            "the recipe says"
+        )
     bad_rows: dict[int, BadRow] = {}
     numbers: list[int] = []
     rows = Examples.write(_numbered(path, mapping, bad_rows, numbers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -81,12 +82,14 @@ def test_label_trees_of_every_rubric(real: Backbone, name: str) -> None:
 @pytest.mark.parametrize("name", task_names())
 def test_prompts_of_every_task(real: Backbone, name: str) -> None:
     """The prompt is its template's text, token for token; a token is at least one byte."""
-    request = JudgeRequest.model_validate({**get_task(name).example_row(), "images": []})
+    task = get_task(name)
+    request = JudgeRequest.model_validate({**task.example_row(), "images": []})
     prompt = _encode(real, request)
     text = real.tokenizer.decode(_ids(prompt))
     assert text.startswith("<|im_start|>system\n")
     assert text.endswith("<|im_end|>\n<|im_start|>assistant\n")
-    assert text.count("<|im_start|>") == 3
+    turns = ["system", *["user"] * len(task.item(request)), "assistant"]
+    assert re.findall(r"<\|im_start\|>(\w+)\n", text) == turns
     assert real.tokenizer.encode(text, add_special_tokens=False) == list(_ids(prompt))
     assert 20 < len(_ids(prompt)) < len(text.encode()) / 2
 

@@ -143,7 +143,7 @@ def test_a_second_process_is_refused(
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(SystemExit):
         vision_warmup.main([])
-    assert "in one process" in capsys.readouterr().err
+    assert "in one process: give 'custos train' --processes 1" in capsys.readouterr().err
 
 
 def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
