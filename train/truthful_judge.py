@@ -62,7 +62,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     accelerator = make_accelerator(recipe.run)
     with PARTS.measured("load"):
-        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+        backbone = load_backbone(
+            recipe.backbone,
+            dtype=recipe.run.dtype,
+            device=accelerator.device,
+            quantization=recipe.run.quantization,
+        )
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)
     with_labels = TextSupervision(encoder, with_labels=True)

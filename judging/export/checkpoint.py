@@ -14,7 +14,7 @@ from judging.files.records import write_json
 from judging.models.adapters import weight_changes
 from judging.models.backbones import Backbone, empty_model
 from judging.models.checkpoints import CONFIG, INDEX, read_object, weight_files
-from judging.models.embedded import EMBEDDED_2, VISION_WEIGHTS
+from judging.models.embedded import EMBEDDED_2, vision_weights
 from judging.models.stored_weights import stored_weights
 
 _PUBLISHED = ("*.json", "*.jinja", "*.txt", "LICENSE*", "NOTICE*")
@@ -60,12 +60,12 @@ def _write_weights(
     """Write the weights file by file; the adapter is added as in :meth:`Judge.load`."""
     import torch
     from safetensors import SafetensorError, safe_open
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import save_file
 
     target = getattr(torch, dtype)
     changes = weight_changes(empty_model(backbone.model.config), adapter)
-    weights = stored_weights(source, target, changes)
-    vision = load_file(VISION_WEIGHTS) if backbone.name == EMBEDDED_2 else {}
+    replaced = vision_weights() if backbone.name == EMBEDDED_2 else None
+    weights = stored_weights(source, target, changes, replaced)
     weight_map: dict[str, str] = {}
     total_size = 0
     for file in weight_files(source):
@@ -73,8 +73,7 @@ def _write_weights(
             names = list(stored.keys())
         tensors = {}
         for name in names:
-            weight = weights.pop(name)  # so that a merged weight is freed once it is written
-            tensor = vision.get(name.rpartition("visual.")[2], weight[:])
+            tensor = weights.pop(name)[:]  # so that a merged weight is freed once it is written
             tensors[name] = tensor.to(target) if tensor.is_floating_point() else tensor
         weight_map |= dict.fromkeys(names, file.name)
         total_size += sum(tensor.nbytes for tensor in tensors.values())

@@ -1,4 +1,4 @@
-"""LoRA adapters on the text tower of a backbone."""
+"""LoRA adapters on the text tower of a backbone and, if asked for, on its vision merger."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from typing import Any, Literal
 from judging.errors import CustosError
 from judging.models.stored_weights import LoraChange
 
-# The text tower only: "all-linear" would adapt the vision tower too.
+# "all-linear" would adapt the whole vision tower too.
 _TARGETS = r".*language_model.*\.({})"
+_MERGER = r".*visual\.(merger|deepstack_merger_list\.\d+)\.(mlp\.[02]|linear_fc[12])"
 Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
 ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 ADAPTER_FILE = "adapter_model.safetensors"
+MAGNITUDE = "lora_magnitude_vector"
+"""Part of the names of DoRA's weights: the norms of rows."""
 _WRAPPING = threading.Lock()
 
 
@@ -27,6 +30,9 @@ def add_adapter(
     alpha: int,
     dropout: float = 0.0,
     modules: tuple[Module, ...] = ALL_MODULES,
+    rslora: bool = False,
+    dora: bool = False,
+    merger: bool = False,
     seed: int = 0,
 ) -> Any:
     """Put a fresh trainable LoRA adapter on a backbone and freeze the rest.
@@ -40,6 +46,9 @@ def add_adapter(
             and ``down`` belong to experts, which stay as they are, like the router. In recurrent
             layers (Qwen3.5) ``q``, ``k`` or ``v`` means their joint input projection, and ``o``
             their output projection.
+        rslora: Multiply the update by ``alpha / sqrt(r)`` instead.
+        dora: Train the norm of each row of the changed weights too.
+        merger: Adapt the layers that make tokens of what the vision tower sees, too.
         seed: Seed of its initial weights.
 
     Returns:
@@ -51,11 +60,14 @@ def add_adapter(
     import torch
     from peft import LoraConfig, get_peft_model
 
+    targets = _TARGETS.format("|".join(_layer_names(modules)))
     config = LoraConfig(
         r=r,
         lora_alpha=alpha,
         lora_dropout=dropout,
-        target_modules=_TARGETS.format("|".join(_layer_names(modules))),
+        use_rslora=rslora,
+        use_dora=dora,
+        target_modules=f"{targets}|{_MERGER}" if merger else targets,
         task_type="CAUSAL_LM",
     )
     with torch.random.fork_rng():
@@ -131,11 +143,11 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
 
     adapted = load_adapter(shell, folder)
     config = adapted.peft_config[adapted.active_adapter]
-    if config.use_dora or config.lora_bias or config.fan_in_fan_out:
+    if config.lora_bias or config.fan_in_fan_out:
         raise CustosError(f"{folder}: not a plain LoRA adapter (adapter_config.json); train one")
     # PEFT puts the adapter where the backbone is, on ``meta``: its weights are put back here.
     weights = {
-        name.replace(".weight", f".{adapted.active_adapter}.weight"): weight.float()
+        f"{name.removesuffix('.weight')}.{adapted.active_adapter}.weight": weight.float()
         for name, weight in load_file(folder / ADAPTER_FILE).items()
     }
     left_out = adapted.load_state_dict(weights, strict=False, assign=True)
@@ -149,6 +161,7 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
             layer.lora_A[key].weight.detach(),
             layer.lora_B[key].weight.detach(),
             layer.scaling[key],
+            layer.lora_magnitude_vector[key].weight.detach() if config.use_dora else None,
         )
         for name, layer in adapted.get_base_model().named_modules()
         if isinstance(layer, LoraLayer)

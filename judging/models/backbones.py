@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,8 +20,9 @@ from judging.models.checkpoints import (
     missing_backbone,
     reading,
 )
-from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, load_vision_weights
+from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
 from judging.models.hub import snapshot_folder
+from judging.models.quantization import Quantization, check_quantization, quantize
 
 if TYPE_CHECKING:
     import torch
@@ -160,6 +161,7 @@ def load_backbone(
     weights: bool = True,
     version: str | None = None,
     adapter: Path | None = None,
+    quantization: Quantization | None = None,
 ) -> Backbone:
     """Load a backbone for judging or training. Threads may call it at the same time.
 
@@ -173,10 +175,11 @@ def load_backbone(
             is loaded even if the hub has newer ones.
         adapter: Run folder whose adapter is merged into the weights: added to each weight in
             float32, before the sum is rounded once. The backbone must be of ``version``.
+        quantization: Format of the linear layers of its text tower, to train an adapter on.
 
     Raises:
         CustosError: If it cannot be found or is not of a supported family, or does not fit the
-            adapter.
+            adapter or the quantization.
     """
     name = EMBEDDED if name == "embedded" else name
     is_embedded = name in (EMBEDDED, EMBEDDED_2)
@@ -190,6 +193,8 @@ def load_backbone(
     disable_progress_bar()
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
+    if quantization:
+        check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
     if is_embedded:
         loaded_version = name
@@ -200,12 +205,15 @@ def load_backbone(
     if adapter and version:
         check_version(adapter, name, version, loaded_version)
     try:
-        model = _load_model(folder, config, dtype, adapter) if weights else empty_model(config)
+        replaced = vision_weights() if name == EMBEDDED_2 and weights else None
+        model = (
+            _load_model(folder, config, dtype, adapter, replaced)
+            if weights
+            else empty_model(config)
+        )
     except (OSError, ValueError) as error:
         raise missing_backbone(name, str(error)) from None
-    if name == EMBEDDED_2 and weights:
-        load_vision_weights(model)
-    model = on_device(model.eval(), device) if weights else model.eval()
+    model = on_device(model.eval(), device, quantization) if weights else model.eval()
     return Backbone(name, loaded_version, model, processor)
 
 
@@ -239,7 +247,13 @@ def _checked_folder(name: str, version: str | None, *, weights: bool) -> Path:
     return snapshot_folder(name, revision, weights=weights)
 
 
-def _load_model(folder: Path, config: Any, dtype: Dtype, adapter: Path | None) -> Any:
+def _load_model(
+    folder: Path,
+    config: Any,
+    dtype: Dtype,
+    adapter: Path | None,
+    replaced: Mapping[str, Tensor] | None,
+) -> Any:
     """Load the weights in a format, with the adapter of a run folder merged into them."""
     import torch
     import transformers
@@ -253,7 +267,7 @@ def _load_model(folder: Path, config: Any, dtype: Dtype, adapter: Path | None) -
     try:
         with _LOADING:
             changes = weight_changes(empty_model(config), adapter) if adapter else None
-            weights = stored_weights(folder, getattr(torch, dtype), changes)
+            weights = stored_weights(folder, getattr(torch, dtype), changes, replaced)
             model, report = model_class.from_pretrained(
                 None,
                 config=config,
@@ -292,10 +306,15 @@ def empty_model(config: Any) -> Any:
         return getattr(transformers, MODEL_CLASSES[config.model_type])(config)
 
 
-def on_device(model: Any, device: str | torch.device | None = None) -> Any:
+def on_device(
+    model: Any,
+    device: str | torch.device | None = None,
+    quantization: Quantization | None = None,
+) -> Any:
     """Move a model to a device (default CUDA if there is one) and choose its attention.
 
-    Weights in bfloat16 become float32 if the device does not compute in bfloat16.
+    Weights in bfloat16 become float32 if the device does not compute in bfloat16. A quantized model
+    is quantized layer by layer on the way.
     """
     import torch
 
@@ -306,6 +325,8 @@ def on_device(model: Any, device: str | torch.device | None = None) -> Any:
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
     model.set_attn_implementation(choose_attention(target.type, model.dtype, installed_flash()))
+    if quantization:
+        quantize(model)
     return model.to(target)
 
 

@@ -24,6 +24,7 @@ from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import (
         PreTrainedTokenizerBase,
         Qwen2_5_VLConfig,
@@ -77,8 +78,8 @@ def embedded_folder() -> Path:
     return folder
 
 
-def load_vision_weights(model: Any) -> None:
-    """Turn a loaded ``embedded@1`` of any dtype into ``embedded@2``.
+def vision_weights() -> dict[str, Tensor]:
+    """Read the weights, by their names in transformers, that turn ``embedded@1`` into ``@2``.
 
     Raises:
         CustosError: If the shipped weights are missing or not the pinned ones.
@@ -95,7 +96,7 @@ def load_vision_weights(model: Any) -> None:
             f"backbone '{EMBEDDED_2}': {VISION_WEIGHTS} has SHA-256 {sha256}, "
             f"expected {VISION_WEIGHTS_SHA256}; install custos again"
         )
-    model.model.visual.load_state_dict(load_file(VISION_WEIGHTS))
+    return {f"model.visual.{name}": weight for name, weight in load_file(VISION_WEIGHTS).items()}
 
 
 def text_version(version: str) -> str:

@@ -31,19 +31,32 @@ class LoraChange:
     second: Tensor
     """Shape ``[outputs, rank]``, float32."""
     scaling: float
+    magnitude: Tensor | None = None
+    """Norm that each row of the changed weight has (DoRA), ``[outputs]``; ``None``: as it is."""
 
     @property
     def shape(self) -> list[int]:
         """Return the shape of the weight."""
         return [self.second.shape[0], self.first.shape[1]]
 
-    def of_rows(self, rows: slice) -> Tensor:
-        """Return what is added to some rows, as PEFT computes it for all of them."""
-        return (self.second[rows] @ self.first) * self.scaling
+    def apply(self, stored: Tensor, rows: slice) -> Tensor:
+        """Change some rows of the weight, in place, as PEFT changes all of them.
+
+        Args:
+            stored: The rows in float32, ``[rows, inputs]``.
+            rows: Which rows these are.
+        """
+        stored.add_((self.second[rows] @ self.first) * self.scaling)
+        if self.magnitude is not None:
+            stored.mul_((self.magnitude[rows] / stored.norm(dim=1))[:, None])
+        return stored
 
 
 def stored_weights(
-    folder: Path, dtype: torch.dtype, changes: Mapping[str, LoraChange] | None = None
+    folder: Path,
+    dtype: torch.dtype,
+    changes: Mapping[str, LoraChange] | None = None,
+    replaced: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Any]:
     """Return the weights of a checkpoint by their names in its files.
 
@@ -54,6 +67,7 @@ def stored_weights(
         folder: Folder of the checkpoint.
         dtype: Format that the model will hold them in.
         changes: What to add to weights, by their names in transformers.
+        replaced: Weights to take instead of those in the files, by their names in transformers.
 
     Raises:
         CustosError: If the checkpoint lacks a weight that is to be changed, or it has not the shape
@@ -63,18 +77,19 @@ def stored_weights(
 
     wanted = _FORMATS[str(dtype).removeprefix("torch.")]
     tensors: dict[str, Any] = {}
-    left = dict(changes or {})
+    left, others = dict(changes or {}), replaced or {}
     for file in weight_files(folder):
         mapped: Any = safe_open(file, "pt", backend="mmap")
         read: Any = safe_open(file, "pt", backend="pread")
         for name in mapped.keys():
             change = next((left.pop(alias) for alias in _aliases(name) if alias in left), None)
+            other = next((others[alias] for alias in _aliases(name) if alias in others), None)
             # Pages of a mapped file stay in memory after they were rounded, changed or stacked
             # (experts) elsewhere. Weights that are taken as they are share them among processes.
             as_is = change is None and mapped.get_slice(name).get_dtype() == wanted
             source = mapped if as_is and ".experts." not in name else read
-            tensors[name] = source.get_slice(name)
-            if change and tensors[name].get_shape() != change.shape:
+            tensors[name] = source.get_slice(name) if other is None else other
+            if change and source.get_slice(name).get_shape() != change.shape:
                 raise CustosError(
                     f"{folder / CONFIG}: the weights do not have the shapes that it says; download "
                     f"both again"
@@ -95,17 +110,16 @@ def _changed(stored: Any, change: LoraChange, dtype: torch.dtype) -> Tensor:
     step = max(1, _PIECE // columns)
     for start in range(0, rows, step):
         piece = slice(start, min(start + step, rows))
-        result[piece] = stored[piece].float().add_(change.of_rows(piece))
+        result[piece] = change.apply(stored[piece].to(torch.float32, copy=True), piece)
     return result
 
 
 def _aliases(name: str) -> list[str]:
     """Return the names that transformers may give to a stored weight."""
+    towers = [(_TEXT_TOWER, older) for older in _OLDER_TEXT_TOWERS] + [("model.visual.", "visual.")]
     return [
         name,
         *(
-            _TEXT_TOWER + name.removeprefix(older)
-            for older in _OLDER_TEXT_TOWERS
-            if name.startswith(older)
+            tower + name.removeprefix(older) for tower, older in towers if name.startswith(older)
         ),
     ]

@@ -15,7 +15,7 @@ from evaluation.report.plots import draw_learning_curve
 from judging.card import CARD_FILE, JudgeCard
 from judging.files.records import atomic_write, write_json
 from judging.fingerprint import package_versions
-from judging.models.adapters import ADAPTER_FILE
+from judging.models.adapters import ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
@@ -65,7 +65,11 @@ def _write_adapter(folder: Path, best: Path, backbone: Backbone, *, rounded: boo
     """Write the weights in the precision they are served in, and their configuration."""
     weights = load_file(best / ADAPTER_FILE)
     if rounded:
-        weights = {name: tensor.to(torch.bfloat16) for name, tensor in weights.items()}
+        weights = {
+            # A norm that is rounded would scale its whole row (DoRA).
+            name: tensor if MAGNITUDE in name else tensor.to(torch.bfloat16)
+            for name, tensor in weights.items()
+        }
     partial = folder / f".{ADAPTER_FILE}.partial"
     save_file(weights, partial, metadata={"format": "pt"})
     partial.chmod(0o644)  # safetensors lets only the owner read it; a service is another user

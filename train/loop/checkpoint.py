@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from judging.errors import CustosError, FieldError
 from judging.files.records import whole_folder
 from judging.models.adapters import save_adapter
+from train.loop.optimizer import set_state, state_tensors
 
 KEEP = 2
 """Newest checkpoints that stay."""
@@ -62,7 +63,7 @@ def save_checkpoint(
         folder: Run folder.
         step: Optimizer steps done.
         model: Unwrapped model; only trainable parameters are saved.
-        optimizer: AdamW over exactly those parameters.
+        optimizer: Optimizer over exactly those parameters.
         state: JSON-able progress (best score, history, ...).
         identity: What the run depends on (:func:`~train.setup.run_identity.run_identity`).
     """
@@ -122,7 +123,7 @@ def load_checkpoint(
     Args:
         folder: Run folder.
         model: Unwrapped model; its trainable parameters are set.
-        optimizer: AdamW over exactly those parameters.
+        optimizer: Optimizer over exactly those parameters.
         identity: What the run depends on.
 
     Returns:
@@ -150,15 +151,15 @@ def _restore(
         raise CustosError(
             f"{newest}: holds other parameters than this recipe trains; choose another run.output"
         )
-    moments = load_file(newest / "optimizer.safetensors")
+    by_parameter: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in load_file(newest / "optimizer.safetensors").items():
+        name, _, kept = key.rpartition(".")
+        by_parameter.setdefault(name, {})[kept] = tensor
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])
-            if f"{name}.step" in moments:
-                optimizer.state[parameter] = {
-                    key: moments[f"{name}.{key}"].to("cpu" if key == "step" else parameter.device)
-                    for key in ("step", "exp_avg", "exp_avg_sq")
-                }
+            if state := by_parameter.get(name):
+                set_state(optimizer, parameter, state)
 
 
 def _check_identity(
@@ -178,7 +179,7 @@ def _optimizer_tensors(
     parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer
 ) -> dict[str, Tensor]:
     return {
-        f"{name}.{key}": value.detach().clone().contiguous()
+        f"{name}.{key}": tensor
         for name, parameter in parameters.items()
-        for key, value in optimizer.state.get(parameter, {}).items()
+        for key, tensor in state_tensors(optimizer, parameter).items()
     }

@@ -13,6 +13,7 @@ from accelerate.utils import broadcast, broadcast_object_list, gather_object
 from torch import nn
 
 from train.loop.checkpoint import load_checkpoint, newest_checkpoint, trainable
+from train.loop.optimizer import set_state, state_tensors
 
 
 def resume(
@@ -31,7 +32,7 @@ def resume(
         accelerator: Accelerator of the run.
         folder: Run folder.
         model: Unwrapped model.
-        optimizer: AdamW over its trainable parameters.
+        optimizer: Optimizer over its trainable parameters.
         identity: What the run depends on.
         note: Shows a line to the user.
 
@@ -63,15 +64,17 @@ def resume(
 
 
 def _broadcast(model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> None:
-    """Give every process the first one's trainable parameters and AdamW moments."""
-    parameters = trainable(model)
-    [moments] = broadcast_object_list([[bool(optimizer.state[p]) for p in parameters.values()]])
-    for parameter, has_moments in zip(parameters.values(), moments, strict=True):
+    """Give every process the first one's trainable parameters and state of the optimizer."""
+    parameters = list(trainable(model).values())
+    states = [state_tensors(optimizer, parameter) for parameter in parameters]
+    shapes = [{key: (t.shape, t.dtype) for key, t in state.items()} for state in states]
+    [shapes] = broadcast_object_list([shapes])
+    for parameter, state, kept in zip(parameters, states, shapes, strict=True):
         broadcast(parameter.data)
-        if not has_moments:
+        if not kept:
             continue
-        values = optimizer.state[parameter]
-        for key in ("exp_avg", "exp_avg_sq"):
-            values[key] = broadcast(values.get(key, torch.zeros_like(parameter)))
-        step = broadcast(values.get("step", torch.zeros(())).to(device))
-        values["step"] = step.to("cpu")
+        tensors = {
+            key: broadcast(state.get(key, torch.zeros(shape, dtype=dtype)).to(device))
+            for key, (shape, dtype) in kept.items()
+        }
+        set_state(optimizer, parameter, tensors)

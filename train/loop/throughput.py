@@ -23,6 +23,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from judging.models.quantization import num_weights
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 
 TERA, GIGA = 1e12, 1e9
@@ -65,7 +66,7 @@ class StepCost:
             if ".visual." in name:
                 merged = ".merger" in name or ".deepstack_merger" in name
                 share = 1 / vision.spatial_merge_size**2 if merged else 1
-                per_patch += 2 * share * parameter.numel()
+                per_patch += 2 * share * num_weights(parameter)
             elif "lm_head" not in name:
                 per_token += (6 if parameter.requires_grad else 4) * _used(name, parameter, text)
         head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
@@ -107,7 +108,7 @@ class StepCost:
 def _used(name: str, parameter: nn.Parameter, text: Any) -> float:
     """Return how many weights of a parameter a token passes: of experts, those it is sent to."""
     if ".experts." not in name:
-        return parameter.numel()
+        return num_weights(parameter)
     return float(parameter.numel() * text.num_experts_per_tok / text.num_experts)
 
 

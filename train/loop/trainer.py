@@ -29,6 +29,7 @@ from train.loop.checkpoint import (
 from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner
+from train.loop.optimizer import make_optimizer
 from train.loop.resume import resume
 from train.loop.selection import selection_key, validations_in, validations_without_gain
 from train.loop.throughput import Throughput
@@ -98,7 +99,7 @@ class Trainer:
         if run.gradient_checkpointing:
             tree_model.checkpoint_activations()
         self.parameters = list(trainable(tree_model).values())
-        optimizer = torch.optim.AdamW(self.parameters, lr=optim.lr, weight_decay=optim.weight_decay)
+        optimizer = make_optimizer(self.parameters, optim)
         model, self.optimizer = accelerator.prepare(tree_model, optimizer)
         workers = run.workers
         if workers is None:

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from judging.models.adapters import add_adapter
 from judging.models.attention import choose_attention
 from judging.models.backbones import empty_model
+from judging.models.quantization import BITS, quantized_layers
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt
@@ -31,6 +32,10 @@ from train.setup.recipe import Recipe
 
 STATES_OF_ADAMW = 2
 """Numbers that AdamW keeps for each trained one."""
+LEAST_IN_8_BITS = 4096
+"""Smaller tensors keep moments of 32 bits in the optimizer of 8 bits ..."""
+BLOCK = 256
+"""... and the others a scale of 32 bits for each block of their moments."""
 
 
 @dataclass(frozen=True)
@@ -106,29 +111,55 @@ def step_memory(
     model.set_attn_implementation(choose_attention("cuda" if gpu else "cpu", dtype, flash=None))
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
+    layers = quantized_layers(model) if recipe.run.quantization else ()
+    quantized = [layer.weight for _, _, layer in layers]
     model = add_adapter(
-        model, r=section.r, alpha=section.alpha, dropout=section.dropout, modules=section.modules
+        model,
+        r=section.r,
+        alpha=section.alpha,
+        dropout=section.dropout,
+        modules=section.modules,
+        rslora=section.rslora,
+        dora=section.dora,
+        merger=section.merger,
     )
+    merger = _merger_memory(model, config, size, dtype) if section.merger else 0
     static = list({id(tensor): tensor for tensor in model.parameters()}.values())
     trained = [tensor for tensor in static if tensor.requires_grad]
     weights = sum(tensor.numel() for tensor in static) - sum(tensor.numel() for tensor in trained)
     adapter = sum(tensor.numel() * 4 for tensor in trained)
     live, kept, kept_logits = _run_step(model, size, dtype, recipe.run.gradient_checkpointing)
+    # A layer in 4 bits is computed in the format of the run, one after the other.
+    step = live.peak + max((tensor.numel() for tensor in quantized), default=0) * dtype.itemsize
     # AdamW on a GPU takes a square root of every second moment at once; activations are gone then.
-    peak = max(live.peak, adapter if gpu else 0)
+    is_adamw = recipe.optim.optimizer == "adamw"
+    peak = max(step, adapter if gpu and is_adamw else 0)
     activations = min(kept - kept_logits, peak)
     logits = min(live.most_logits, peak - activations)
     return StepMemory(
         parameters=weights + sum(tensor.numel() for tensor in trained),
         trained=sum(tensor.numel() for tensor in trained),
-        weights=weights * dtype.itemsize,
+        weights=_bytes_of_weights(weights, sum(tensor.numel() for tensor in quantized), dtype),
         adapter=adapter,
         gradients=adapter,
-        optimizer=STATES_OF_ADAMW * adapter,
+        optimizer=STATES_OF_ADAMW * (adapter if is_adamw else _bytes_of_moments(trained)),
         activations=activations,
         logits=logits,
-        pictures=pixels + max(0, tower - live.peak),
+        pictures=pixels + merger + max(0, tower - live.peak),
         workspace=peak - activations - logits,
+    )
+
+
+def _bytes_of_weights(number: int, quantized: int, dtype: torch.dtype) -> int:
+    """Return the bytes of the backbone's weights, some of which are in NF4."""
+    return (number - quantized) * dtype.itemsize + round(quantized * BITS / 8)
+
+
+def _bytes_of_moments(trained: Sequence[Tensor]) -> int:
+    """Return the bytes of one moment of AdamW in 8 bits."""
+    return sum(
+        count + 4 * -(-count // BLOCK) if count >= LEAST_IN_8_BITS else 4 * count
+        for count in (tensor.numel() for tensor in trained)
     )
 
 
@@ -295,3 +326,23 @@ def _tower_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -
         block(hidden, cu_seqlens=ends, position_embeddings=(angles, angles))
     block.to(torch.float32)
     return kept, live.peak + hidden.untyped_storage().nbytes()
+
+
+def _merger_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -> int:
+    """Return the bytes that a trained vision merger keeps for backpropagation."""
+    from torch._subclasses import FakeTensorMode
+
+    vision = config.vision_config
+    patches = size.patches * size.prompts
+    if not patches:
+        return 0
+    visual = model.get_base_model().model.visual
+    mergers = [visual.merger, *getattr(visual, "deepstack_merger_list", ())]
+    with FakeTensorMode():
+        known = [tensor for merger in mergers for tensor in _without_data(merger, dtype)]
+        hidden = torch.empty(patches, vision.hidden_size, dtype=dtype)
+        live = _Live([hidden, *known])
+        with live, torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            outputs = [merger(hidden) for merger in mergers]
+            kept = live.bytes
+    return kept - sum(output.untyped_storage().nbytes() for output in outputs)

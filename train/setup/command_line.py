@@ -17,9 +17,9 @@ from rich.console import Console
 from safetensors import SafetensorError
 
 from judging.errors import CustosError, Missing, error_text
-from train.setup.engines import check_engine
+from train.setup.engines import check_engine, check_installed, check_number_of_processes
 from train.setup.processes import COMMAND_VARIABLE, stop_message
-from train.setup.recipe import R, parse_recipe
+from train.setup.recipe import R, Recipe, parse_recipe
 from train.setup.recipe_files import find_recipe
 from train.setup.run_log import RUN_LOG
 
@@ -46,12 +46,17 @@ def load_recipe(
         default: Name of the recipe without ``--config``; default the script's name.
 
     Raises:
-        CustosError: If there is no such recipe, or the launcher's engine is not supported.
+        CustosError: If there is no such recipe, the launcher's engine is not supported, or a
+            package that the recipe needs is not installed.
         FieldError: If a key is unknown, missing or out of range.
     """
     check_engine(os.environ)
     arguments = parse_arguments(script, argv, default)
-    return parse_recipe(kind, find_recipe(arguments.config), arguments.overrides)
+    recipe = parse_recipe(kind, find_recipe(arguments.config), arguments.overrides)
+    if isinstance(recipe, Recipe):
+        check_installed(recipe)
+        check_number_of_processes(recipe, os.environ)
+    return recipe
 
 
 def parse_arguments(

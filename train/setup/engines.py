@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from judging.errors import CustosError
+from judging.models.quantization import check_bitsandbytes
+from train.setup.recipe import Recipe
 
 SUPPORTED = ("NO", "MULTI_GPU", "MULTI_CPU")
 """Values of accelerate's ``distributed_type``."""
@@ -45,6 +47,36 @@ def check_engine(environment: Mapping[str, str]) -> None:
         raise CustosError(
             f"{ACCUMULATION}={environment[ACCUMULATION]}: not supported; unset it and choose "
             "optim.batch_size and optim.token_budget"
+        )
+
+
+def check_installed(recipe: Recipe) -> None:
+    """Check that bitsandbytes is installed if a recipe needs it.
+
+    Raises:
+        CustosError: If it is not.
+    """
+    if recipe.optim.optimizer == "paged_adamw_8bit":
+        check_bitsandbytes("optim.optimizer=paged_adamw_8bit")
+    if recipe.run.quantization:
+        check_bitsandbytes(f"run.quantization={recipe.run.quantization}")
+
+
+def check_number_of_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
+    """Refuse several processes for an adapter that not every row gives a gradient.
+
+    Args:
+        recipe: Validated recipe.
+        environment: Environment variables of this process.
+
+    Raises:
+        CustosError: If a merger is to be trained in several processes, which wait for the gradients
+            of each other: rows without pictures give none.
+    """
+    if recipe.adapter.merger and int(environment.get("WORLD_SIZE", "1")) > 1:
+        raise CustosError(
+            "adapter.merger=true: one process trains a merger, because rows without pictures have "
+            "no gradient for it; use --processes 1"
         )
 
 

@@ -17,9 +17,11 @@ from judging.card import run_folder
 from judging.errors import CustosError, FieldError
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
+from judging.models.quantization import Quantization
 from judging.types import Split
 
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]
+OptimizerName = Literal["adamw", "paged_adamw_8bit"]
 REPLACED = {
     "optim.micro_batch_size": "replaced by optim.token_budget, the most tokens of a forward pass "
     "(rows times the tokens of the longest); delete it or give optim.token_budget"
@@ -70,7 +72,7 @@ class DataSection(Section):
 
 
 class AdapterSection(Section):
-    """LoRA on the text tower."""
+    """LoRA on the text tower and, if asked for, on the vision merger."""
 
     r: int = Field(default=64, gt=0)
     """Rank of the LoRA matrices."""
@@ -80,6 +82,13 @@ class AdapterSection(Section):
     """Dropout on the input of the LoRA matrices."""
     modules: tuple[Module, ...] = ALL_MODULES
     """Projections of each layer that get LoRA matrices."""
+    rslora: bool = False
+    """Count the adapter ``alpha / sqrt(r)`` times instead (rsLoRA), which suits high ranks."""
+    dora: bool = False
+    """Train the norm of each row of the weights apart from its direction (DoRA). Slower."""
+    merger: bool = False
+    """Put LoRA matrices also on the vision merger, which makes tokens of a picture. The rows need
+    pictures, and one process trains."""
     init: Path | None = None
     """Run folder or shipped judge whose adapter to start from, instead of a fresh one."""
 
@@ -94,6 +103,9 @@ class AdapterSection(Section):
 class OptimSection(Section):
     """AdamW with warm-up and decay."""
 
+    optimizer: OptimizerName = "adamw"
+    """``paged_adamw_8bit``: AdamW whose moments take 8 bits and, on a GPU that is full, move to the
+    memory of the machine. It needs bitsandbytes (``pip install 'custos[gpu]'``)."""
     lr: float = Field(gt=0)
     """Highest learning rate, reached after the warm-up."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -129,6 +141,10 @@ class RunSection(Section):
     precision: Literal["bf16", "fp32"] = "bf16"
     """``bf16``: backbone rounded to bfloat16, adapter in float32, autocast. A CPU without bfloat16
     instructions computes everything in float32."""
+    quantization: Quantization | None = None
+    """``nf4``: the linear layers of the frozen text tower in 4 bits, quantised doubly (QLoRA). The
+    finished judge is merged into the weights as they are. It needs bitsandbytes
+    (``pip install 'custos[gpu]'``). Null: as ``precision`` says."""
     workers: int | None = Field(default=None, ge=0)
     """Processes that read and encode rows ahead of the model, for each training process; 0: none.
     None: 0 on a CPU, whose cores the model uses, else the cores that are left, at most 4."""

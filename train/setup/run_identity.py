@@ -28,6 +28,13 @@ FREE = {
 """Keys that a resumed run may change: no step differs by more than rounding and the draw of
 dropout. With another ``eval_every`` or ``patience``, the judge is chosen among other steps."""
 
+_NEWER: dict[str, Any] = {
+    **dict.fromkeys(("adapter.rslora", "adapter.dora", "adapter.merger"), False),
+    "optim.optimizer": "adamw",
+    "run.quantization": None,
+}
+"""Keys that recipes did not have at first, with the value that stands for their absence."""
+
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
     """Return the SHA-256 of every file a run reads, by the name the recipe gives it."""
@@ -50,6 +57,9 @@ def run_identity(
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
     identity = dict(_flat({**values, "sha256": dict(hashes)}))
+    for key, default in _NEWER.items():  # checkpoints of earlier versions do not name them
+        if key in identity and identity[key] == default:
+            del identity[key]
     return identity | ({"backbone_version": backbone_version} if backbone_version else {})
 
 

@@ -45,6 +45,9 @@ def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
         "r": settings["r"],
         "alpha": settings["lora_alpha"],
         "modules": tuple(m for m in ALL_MODULES if any(f".{m}_proj." in name for name in names)),
+        "rslora": bool(settings.get("use_rslora")),
+        "dora": bool(settings.get("use_dora")),
+        "merger": any(".visual." in name for name in names),
     }
     for key, value in shape.items():
         given = getattr(adapter, key)
@@ -59,14 +62,15 @@ def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
 def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
     """Return the backbone with the recipe's trainable adapter, fresh or from an earlier run.
 
-    Adapters change only the text tower, so an earlier run may have had another vision tower.
+    Without ``adapter.merger`` adapters change only the text tower, so an earlier run may have had
+    another vision tower.
 
     Raises:
-        CustosError: If the earlier run's adapter was trained on other text weights.
+        CustosError: If the earlier run's adapter was trained on other weights.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder:
-        _check_text_weights(recipe, folder, backbone)
+        _check_version(recipe, folder, backbone)
         adapted = load_adapter(backbone.model, folder, trainable=True)
         _set_dropout(adapted, adapter.dropout)
     else:
@@ -76,20 +80,26 @@ def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
             alpha=adapter.alpha,
             dropout=adapter.dropout,
             modules=adapter.modules,
+            rslora=adapter.rslora,
+            dora=adapter.dora,
+            merger=adapter.merger,
             seed=recipe.run.seed,
         )
     return backbone.with_model(adapted)
 
 
-def _check_text_weights(recipe: Recipe, folder: Path, backbone: Backbone) -> None:
+def _check_version(recipe: Recipe, folder: Path, backbone: Backbone) -> None:
     card = folder / CARD_FILE
     if not card.is_file():
         return
     trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
-    if text_version(trained_on) != text_version(backbone.version):
+    versions, part = [trained_on, backbone.version], "weights"
+    if not recipe.adapter.merger:
+        versions, part = [text_version(version) for version in versions], "text weights"
+    if versions[0] != versions[1]:
         raise CustosError(
             f"adapter.init={recipe.adapter.init}: trained on version {trained_on}, which has "
-            f"other text weights than version {backbone.version} of {backbone.name}"
+            f"other {part} than version {backbone.version} of {backbone.name}"
         )
 
 

@@ -16,7 +16,7 @@ from judging.card import SHIPPED
 from judging.errors import CustosError
 from judging.models.adapters import add_adapter, load_adapter, save_adapter
 from judging.models.backbones import load_backbone
-from judging.models.embedded import load_vision_weights
+from judging.models.embedded import vision_weights
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS
 
@@ -25,7 +25,7 @@ def merged_at_once(folder: Path, adapter: Path, *, vision: bool = False) -> Any:
     """The whole model in float32, merged by PEFT, and rounded."""
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
     if vision:
-        load_vision_weights(model)
+        model.load_state_dict(vision_weights(), strict=False)
     merged = load_adapter(model, adapter).merge_and_unload()
     for parameter in merged.parameters():
         parameter.data = parameter.data.bfloat16()

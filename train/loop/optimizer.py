@@ -1,0 +1,48 @@
+"""The optimizer of a run, and its state as tensors, for checkpoints and for other processes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from train.setup.recipe import OptimSection
+
+STEP = "step"
+
+
+def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> Any:
+    """Return the optimizer that a recipe names, over the trainable parameters."""
+    if optim.optimizer == "adamw":
+        return torch.optim.AdamW(parameters, lr=optim.lr, weight_decay=optim.weight_decay)
+    from bitsandbytes.optim import PagedAdamW8bit
+
+    # On a CPU there is nothing to page: the moments are in the machine's memory anyway.
+    warnings.filterwarnings("ignore", "Paged optimizers are not supported on CPU")
+    return PagedAdamW8bit(parameters, lr=optim.lr, weight_decay=optim.weight_decay)
+
+
+def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:
+    """Return a copy of what the optimizer keeps for a parameter; nothing before its first step."""
+    state = optimizer.state.get(parameter, {})
+    return {
+        key: torch.as_tensor(value).detach().clone().contiguous() for key, value in state.items()
+    }
+
+
+def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Tensor]) -> None:
+    """Give the optimizer what :func:`state_tensors` returned for a parameter."""
+    state: dict[str, Any] = {}
+    for key, tensor in tensors.items():
+        if isinstance(optimizer, torch.optim.AdamW):
+            state[key] = tensor.to("cpu" if key == STEP else parameter.device)
+        elif key == STEP:
+            state[key] = int(tensor)
+        elif tensor.shape == parameter.shape:  # a moment, in memory that can be paged
+            state[key] = optimizer.get_state_buffer(parameter, dtype=tensor.dtype).copy_(tensor)
+        else:
+            state[key] = tensor.to(parameter.device)
+    optimizer.state[parameter] = state
