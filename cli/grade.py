@@ -43,10 +43,11 @@ def grade(
         ),
     ],
     judge: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of a "
-            "custos serve. Default: for every row the shipped judge that knows its rubric best."
+            "custos serve; several URLs, each with --judge, share the rows. Default: for every row "
+            "the shipped judge that knows its rubric best."
         ),
     ] = None,
     columns: Map = None,
@@ -100,7 +101,7 @@ def grade(
     partial = partial_file(out)
     with locked(partial.path):
         before = source_digest(source)
-        grader = load_grader(judge, engine, base_url, key_env, concurrency, deadline)
+        grader = load_grader(judge or [], engine, base_url, key_env, concurrency, deadline)
         fill_showing(partial, grader, rows, num_rows, batch, retry_failed)
         if source_digest(source) != before:
             raise CustosError(f"{source}: the file has changed while it was graded")

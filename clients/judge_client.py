@@ -93,6 +93,24 @@ class AsyncJudgeClient:
     async def __aexit__(self, *error: Any) -> None:
         await self._connection.__aexit__(*error)
 
+    async def judges(self) -> list[dict[str, Any]]:
+        """Read the cards of the service's judges.
+
+        Raises:
+            ServerRefusal: If the service does not list its judges.
+        """
+        url, key = self.server.base_url, self.server.api_key
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            async with httpx.AsyncClient(headers=headers, timeout=60) as http:
+                answer = await http.get(f"{url.rstrip('/')}/judges")
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                raise ServerRefusal(self.server.key_refusal())
+            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            raise ServerRefusal(f"{url}: no list of judges ({error})") from None
+        return cards
+
     async def grade(self, requests: Iterable[JudgeRequest]) -> AsyncGenerator[Verdict]:
         """Grade requests in order; up to ``CALLS`` calls are sent before a verdict is taken.
 
@@ -215,16 +233,7 @@ class JudgeClient:
         Raises:
             ServerRefusal: If the service does not list its judges.
         """
-        key = self._server.api_key
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        try:
-            answer = httpx.get(f"{self.name.rstrip('/')}/judges", headers=headers, timeout=60)
-            if answer.status_code == httpx.codes.UNAUTHORIZED:
-                raise ServerRefusal(self._server.key_refusal())
-            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-            raise ServerRefusal(f"{self.name}: no list of judges ({error})") from None
-        return cards
+        return asyncio.run(AsyncJudgeClient(self.name, **self._options).judges())
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of the cards of the judges that may grade a request.

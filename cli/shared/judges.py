@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,18 +57,31 @@ def load_judge(
 
 
 def load_grader(
-    source: str | None,
+    sources: Sequence[str],
     engine: str,
     base_url: str | None,
     key_env: str | None,
     concurrency: int,
     deadline: float,
 ) -> Grader:
-    """Load a judge, connect to a service, or load all shipped judges if nothing is named.
+    """Load a judge, connect to services, or load all shipped judges if nothing is named.
 
     Raises:
-        CustosError: As :func:`load_judge`, or if the service does not answer.
+        CustosError: As :func:`load_judge`, or if no service answers.
     """
+    if len(sources) > 1:
+        if folders := [source for source in sources if not is_address(source)]:
+            raise CustosError(
+                f"--judge {folders[0]}: several judges share the rows of a file only as services; "
+                "give their URLs, or one judge"
+            )
+        from clients.judge_pool import JudgePool
+
+        service_key = api_key(key_env) if key_env else None
+        return JudgePool.connect(
+            sources, api_key=service_key, concurrency=concurrency, deadline=deadline
+        )
+    source = next(iter(sources), None)
     if source and is_address(source):
         return connect_service(source, key_env, concurrency, deadline)
     key = api_key(key_env)

@@ -75,7 +75,8 @@ class FakeServer:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 pairs = (line.partition(": ") for line in head[1:] if line)
                 headers = {name.lower(): value for name, _, value in pairs}
-                body = json.loads(await reader.readexactly(int(headers["content-length"])))
+                length = int(headers.get("content-length", 0))
+                body = json.loads(await reader.readexactly(length)) if length else {}
                 seen = Seen(monotonic(), headers, body, head[0].split()[1])
                 self.seen.append(seen)
                 self.in_flight += 1
@@ -100,12 +101,17 @@ class FakeServer:
 
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{port}/v1"
         self._ready.set()
         await self._stop.wait()
         server.close()
+
+    def kill(self) -> None:
+        """Refuse new connections and break off those that there are, as a killed process does."""
+        self.answer = lambda seen: RESET
+        self._loop.call_soon_threadsafe(self._server.close)
 
     @contextmanager
     def running(self) -> Iterator[FakeServer]:

@@ -115,7 +115,9 @@ def trainer(
     val: list[LabelledExample] | None = None,
 ) -> Trainer:
     """A trainer over a fresh copy of a tiny backbone."""
-    backbone = load_backbone(folder, dtype=recipe.run.dtype, device="cpu")
+    backbone = load_backbone(
+        folder, dtype=recipe.run.dtype, device="cpu", quantization=recipe.run.quantization
+    )
     rows = IndexedSplits(encoded(backbone, train), encoded(backbone, val or examples(6, 900)), {})
     loss = recipe.loss
     objective = FocalObjective.for_examples(train, loss.gamma, loss.t_max, loss.weighting)

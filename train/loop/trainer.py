@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from torch import nn
 
 from judging.errors import CustosError
 from judging.models.attention import describe_attention
@@ -293,7 +294,11 @@ class Trainer:
 
     def free_memory(self) -> None:
         """Free the weights and the optimizer's state; the trainer cannot be used again."""
-        self.runner.unwrapped.to("meta")
+        for module in self.runner.unwrapped.modules():
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                # Not with to(): weights of 4 bits cannot be moved so.
+                empty = torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")
+                setattr(module, name, nn.Parameter(empty, requires_grad=False))
         self.parameters.clear()
         self.runner.model = self.optimizer = None
         self.accelerator.free_memory()

@@ -105,7 +105,7 @@ class OptimSection(Section):
 
     optimizer: OptimizerName = "adamw"
     """``paged_adamw_8bit``: AdamW whose moments take 8 bits and, on a GPU that is full, move to the
-    memory of the machine. It needs bitsandbytes (``pip install 'custos[gpu]'``)."""
+    memory of the machine. It needs bitsandbytes (``pip install bitsandbytes``)."""
     lr: float = Field(gt=0)
     """Highest learning rate, reached after the warm-up."""
     weight_decay: float = Field(default=0.0, ge=0)
@@ -144,7 +144,7 @@ class RunSection(Section):
     quantization: Quantization | None = None
     """``nf4``: the linear layers of the frozen text tower in 4 bits, quantised doubly (QLoRA). The
     finished judge is merged into the weights as they are. It needs bitsandbytes
-    (``pip install 'custos[gpu]'``). Null: as ``precision`` says."""
+    (``pip install bitsandbytes``). Null: as ``precision`` says."""
     workers: int | None = Field(default=None, ge=0)
     """Processes that read and encode rows ahead of the model, for each training process; 0: none.
     None: 0 on a CPU, whose cores the model uses, else the cores that are left, at most 4."""

@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from judging.models.device_dtype import computes_bfloat16
+from judging.scoring.label_tree import LabelTree
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, recipe, trainer
 from tests.train.plan.measured import peak_of_step
 from train.hieval_stage1 import Stage1Recipe
+from train.plan.published import published_config
 from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepSize, step_memory
 
@@ -71,6 +73,35 @@ def test_a_tiny_step_with_pictures_takes_what_was_planned(tiny_folder: str, tmp_
     settings = recipe(tmp_path / "run")
     planned, measured = _planned_and_measured(settings, tiny_folder, rows, tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)
+
+
+def test_dora_and_a_trained_merger_take_what_was_planned(small: str, tmp_path: Path) -> None:
+    rows = _rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
+    settings = recipe(tmp_path / "run", adapter__dora=True, adapter__merger=True)
+    planned, measured = _planned_and_measured(settings, small, rows, tmp_path)
+    assert planned == pytest.approx(measured, rel=0.15)
+
+
+def test_weights_of_4_bits_and_moments_of_8_take_less() -> None:
+    """By hand, for the text tower of Qwen2.5-VL-3B: 36 layers of seven projections each."""
+    config = published_config("Qwen/Qwen2.5-VL-3B-Instruct")
+    hidden, inner, heads = 2048, 11008, 256
+    layer = 2 * hidden * hidden + 2 * hidden * heads + 3 * hidden * inner
+    size = StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2)
+    plain = recipe(Path("run"), run__precision="bf16")
+    small = recipe(
+        Path("run"),
+        run__precision="bf16",
+        run__quantization="nf4",
+        optim__optimizer="paged_adamw_8bit",
+    )
+    before, after = (
+        step_memory(config, each, size, bf16=True, gpu=True) for each in (plain, small)
+    )
+    saved = 36 * layer * (2 - (4 + 8 / 64 + 32 / (64 * 256)) / 8)
+    assert before.weights - after.weights == pytest.approx(saved, rel=1e-6)
+    assert after.optimizer == pytest.approx(before.optimizer / 4, rel=0.02)
+    assert after.trained == before.trained and after.parameters == before.parameters
 
 
 @pytest.mark.slow

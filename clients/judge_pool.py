@@ -1,0 +1,276 @@
+"""Several services that serve the same judges, as one grader.
+
+pool = JudgePool.connect(["http://10.0.0.1:8000", "http://10.0.0.2:8000"])
+for verdict in pool.grade(requests):
+    print(verdict.label)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import statistics
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Self
+
+from clients.connection import ServerRefusal
+from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient
+from judging.errors import CustosError, FieldError
+from judging.fingerprint import digest
+from judging.types import JudgeRequest, Verdict
+
+TRIES = 2
+"""Tries of one call to a service; then another service gets its requests."""
+COOL_OFF = 30.0
+"""Seconds after which a service that failed is asked again."""
+PATIENCE = 3.0
+"""A call that takes so many times as long as others is sent to another service too ..."""
+LEAST_PATIENCE = 0.2
+"""... but not before so many seconds."""
+PAUSE = 0.02
+"""Seconds between two looks for work, when there is none to begin."""
+
+
+@dataclass(eq=False)
+class _Batch:
+    """Requests that are sent in one call, and who has been sent them."""
+
+    requests: Sequence[JudgeRequest]
+    verdicts: list[Verdict] | None = None
+    started: float = 0.0
+    services: set[str] = field(default_factory=set)
+
+
+class _Window:
+    """The requests that are graded at once, cut into batches.
+
+    Args:
+        requests: Requests in order.
+        size: Requests of a batch.
+    """
+
+    def __init__(self, requests: Sequence[JudgeRequest], size: int) -> None:
+        starts = range(0, len(requests), size)
+        self.batches = [_Batch(requests[start : start + size]) for start in starts]
+        self._waiting = deque(self.batches)
+        self._seconds: list[float] = []
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether every request has a verdict."""
+        return all(batch.verdicts is not None for batch in self.batches)
+
+    def take(self, url: str) -> _Batch | None:
+        """Return a batch for a service: one that waits, else one that is overdue elsewhere."""
+        if self._waiting:
+            batch = self._waiting.popleft()
+            batch.started = monotonic()
+        else:
+            overdue = [batch for batch in self.batches if self._is_overdue(batch, url)]
+            if not overdue:
+                return None
+            batch = min(overdue, key=lambda batch: (len(batch.services), batch.started))
+        batch.services.add(url)
+        return batch
+
+    def _is_overdue(self, batch: _Batch, url: str) -> bool:
+        if batch.verdicts is not None or url in batch.services or not self._seconds:
+            return False
+        patience = max(LEAST_PATIENCE, PATIENCE * statistics.median(self._seconds))
+        return monotonic() - batch.started > patience
+
+    def give_back(self, batch: _Batch, url: str) -> None:
+        """Let other services have a batch that a service failed on."""
+        batch.services.discard(url)
+        if batch.verdicts is None and not batch.services and batch not in self._waiting:
+            self._waiting.appendleft(batch)
+
+    def finish(self, batch: _Batch, verdicts: list[Verdict], seconds: float) -> None:
+        """Keep the verdicts on a batch, unless another service was faster."""
+        self._seconds.append(seconds)
+        if batch.verdicts is None:
+            batch.verdicts = verdicts
+
+
+@dataclass
+class _Service:
+    """What is known of a service."""
+
+    url: str
+    retry_at: float = 0.0
+    """When to ask it again after it failed."""
+    error: CustosError | None = None
+    seconds: float = 0.0
+    """Seconds of a call lately; 0 before the first."""
+
+
+class JudgePool:
+    """Several services as one judge; each takes new work when it has done its own.
+
+    A service that fails is left out for a while, and others get its requests. What a slow service
+    keeps too long is sent to another one as well, and the first verdicts count. So every request
+    gets one verdict as long as one service answers.
+
+    Use :meth:`connect`.
+
+    Args:
+        urls: Addresses of the services.
+        cards: Cards of their judges.
+        options: ``api_key``, ``concurrency`` (of each service) and ``deadline``, as in
+            :class:`~clients.judge_client.AsyncJudgeClient`.
+    """
+
+    def __init__(self, urls: Sequence[str], cards: list[dict[str, Any]], **options: Any) -> None:
+        self.name = " ".join(sorted(urls))
+        self.cards = cards
+        self._options = {**options, "tries": TRIES}
+        self._services = [_Service(url) for url in urls]
+        self._size = AsyncJudgeClient(urls[0], **self._options).batch
+
+    @classmethod
+    def connect(cls, urls: Sequence[str], **options: Any) -> Self:
+        """Return the pool of all services that answer now and, later, of the others.
+
+        Raises:
+            ServerRefusal: If no service answers.
+            CustosError: If two services have different judges, or an address is given twice.
+        """
+        if repeated := [url for url in urls if urls.count(url) > 1]:
+            raise CustosError(f"--judge {repeated[0]}: given twice")
+        pool = cls(urls, [], **options)
+        pool.cards = asyncio.run(pool._shared_cards())
+        return pool
+
+    async def _shared_cards(self) -> list[dict[str, Any]]:
+        read = [self._cards(service) for service in self._services]
+        answers = await asyncio.gather(*read, return_exceptions=True)
+        known: list[tuple[str, list[dict[str, Any]]]] = []
+        for service, answer in zip(self._services, answers, strict=True):
+            if isinstance(answer, ServerRefusal):
+                self._leave_out(service, answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                known.append((service.url, answer))
+        if not known:
+            raise self._failure()
+        url, cards = known[0]
+        for other, others in known[1:]:
+            if others != cards:
+                raise CustosError(
+                    f"--judge {url} and --judge {other} serve different judges: their verdicts "
+                    f"would differ"
+                )
+        return cards
+
+    async def _cards(self, service: _Service) -> list[dict[str, Any]]:
+        """Return the cards of a service, without what differs between services alike."""
+        cards = await AsyncJudgeClient(service.url, **self._options).judges()
+        return [{key: card[key] for key in card if key != "server"} for card in cards]
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Return a digest of the cards of the judges that may grade a request.
+
+        Raises:
+            FieldError: If no judge there takes the task.
+        """
+        cards = [card for card in self.cards if request.task in card["tasks"]]
+        if not cards:
+            raise FieldError("task", f"no judge at {self.name} takes '{request.task}'")
+        return digest({"judges": cards})
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Grade requests in order.
+
+        Yields:
+            One verdict per request.
+
+        Raises:
+            CustosError: If no service answers any more.
+        """
+        stream = iter(requests)
+        while window := list(itertools.islice(stream, WINDOW)):
+            yield from asyncio.run(self._grade_window(window))
+
+    async def _grade_window(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:
+        window = _Window(requests, self._size)
+        async with AsyncExitStack() as stack:
+            workers = []
+            for service in self._services:
+                if service.error and monotonic() < service.retry_at:
+                    continue
+                client = AsyncJudgeClient(service.url, **self._options)
+                await stack.enter_async_context(client)
+                workers.append(asyncio.create_task(self._serve(service, client, window)))
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+        if not window.is_done:
+            raise self._failure()
+        return [verdict for batch in window.batches for verdict in batch.verdicts or ()]
+
+    async def _serve(self, service: _Service, client: AsyncJudgeClient, window: _Window) -> None:
+        """Have a service grade until the window is done or the service fails."""
+        try:
+            if service.error and await self._cards(service) != self.cards:
+                raise CustosError(f"{service.url}: serves other judges than before")
+            service.error = None
+            calls = [
+                asyncio.create_task(self._call(service, client, window))
+                for _ in range(self._num_calls(service))
+            ]
+            done = asyncio.create_task(_until_done(window))
+            try:
+                await asyncio.wait([done, *calls], return_when=asyncio.FIRST_COMPLETED)
+                for call in calls:
+                    if call.done():
+                        call.result()
+            finally:
+                for task in (done, *calls):
+                    task.cancel()
+                await asyncio.gather(done, *calls, return_exceptions=True)
+        except CustosError as error:
+            self._leave_out(service, error)
+
+    async def _call(self, service: _Service, client: AsyncJudgeClient, window: _Window) -> None:
+        """Send batch after batch to a service."""
+        while not window.is_done:
+            batch = window.take(service.url)
+            if batch is None:
+                await asyncio.sleep(PAUSE)
+                continue
+            started = monotonic()
+            try:
+                verdicts = [verdict async for verdict in client.grade(batch.requests)]
+            except BaseException:
+                service.seconds = max(service.seconds, monotonic() - started)
+                window.give_back(batch, service.url)
+                raise
+            service.seconds = monotonic() - started
+            window.finish(batch, verdicts, service.seconds)
+
+    def _num_calls(self, service: _Service) -> int:
+        """Return how many calls a service gets at a time: fewer, the slower it was."""
+        fastest = min((other.seconds for other in self._services if other.seconds), default=0.0)
+        if not service.seconds:
+            return CALLS
+        return max(1, round(CALLS * fastest / service.seconds))
+
+    def _leave_out(self, service: _Service, error: CustosError) -> None:
+        service.error, service.retry_at = error, monotonic() + COOL_OFF
+
+    def _failure(self) -> CustosError:
+        """Return the error for a pool without a service that answers."""
+        errors = "; ".join(str(service.error) for service in self._services if service.error)
+        return ServerRefusal(f"no service answers: {errors}")
+
+
+async def _until_done(window: _Window) -> None:
+    while not window.is_done:
+        await asyncio.sleep(PAUSE)

@@ -1,0 +1,157 @@
+"""Several services as one grader, over sockets: slow, killed, refused and unlike ones."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from clients import judge_pool
+from clients.connection import ServerRefusal
+from clients.judge_pool import JudgePool
+from judging import CustosError, JudgeRequest
+from tests.clients.fake_server import FakeServer, Say, Seen
+
+CARD = {"name": "qs", "tasks": {"hieval-qs": ["plain/any"]}, "backbone": "b"}
+FAST = 0.02
+"""Seconds of a call to a healthy service."""
+
+
+def requests(count: int) -> list[JudgeRequest]:
+    return [
+        JudgeRequest(id=str(n), question="Which?", references=("a",), responses=("a",))
+        for n in range(count)
+    ]
+
+
+def service(server: FakeServer, seconds: float = FAST, card: dict[str, object] = CARD) -> str:
+    """Have a server answer as a service does; its verdicts name it."""
+
+    def answer(seen: Seen) -> Say:
+        if seen.path == "/judges":
+            return Say(body=json.dumps({"judges": [card]}))
+        verdicts = [
+            {"id": row["id"], "status": "scored", "label": "Correct", "message": server.url}
+            for row in seen.body["requests"]
+        ]
+        return Say(body=json.dumps({"verdicts": verdicts}), delay=seconds)
+
+    server.answer = answer
+    return server.url.removesuffix("/v1")
+
+
+@pytest.fixture
+def servers() -> Iterator[list[FakeServer]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(FakeServer().running()) for _ in range(3)]
+
+
+def graded(pool: JudgePool, count: int) -> tuple[Counter[str | None], float]:
+    """Grade rows; return how many verdicts each server gave, and the seconds."""
+    start = time.monotonic()
+    verdicts = list(pool.grade(requests(count)))
+    assert [verdict.id for verdict in verdicts] == [str(n) for n in range(count)]
+    assert all(verdict.label == "Correct" for verdict in verdicts)
+    return Counter(verdict.message for verdict in verdicts), time.monotonic() - start
+
+
+def rows_seen(server: FakeServer) -> Counter[str]:
+    """How often a server was asked for each row."""
+    bodies = [seen.body for seen in server.seen if seen.path == "/judge"]
+    return Counter(row["id"] for body in bodies for row in body["requests"])
+
+
+def test_work_is_shared_and_nothing_is_asked_twice(servers: list[FakeServer]) -> None:
+    pool = JudgePool.connect([service(server) for server in servers], concurrency=16)
+    shares, _ = graded(pool, 240)
+    assert len(shares) == 3 and min(shares.values()) >= 40
+    asked = sum((rows_seen(server) for server in servers), Counter[str]())
+    assert asked == Counter(str(n) for n in range(240))
+
+
+def test_a_service_ten_times_as_slow_costs_no_time(servers: list[FakeServer]) -> None:
+    urls = [service(server, 5.0 if i == 0 else 0.5) for i, server in enumerate(servers)]
+    pool = JudgePool.connect(urls, concurrency=16)
+    shares, seconds = graded(pool, 120)
+    # Its even share is 10 calls, 4 at a time: 15 s. The others make all 30 calls in 2 s.
+    assert seconds < 12 and shares[servers[0].url] <= 16
+    servers[0].most_in_flight = 0
+    graded(pool, 120)
+    assert servers[0].most_in_flight <= 2, "a slow service gets fewer calls at a time"
+
+
+def test_a_service_that_hangs_keeps_nothing(servers: list[FakeServer]) -> None:
+    urls = [service(server, 60 if i == 0 else FAST) for i, server in enumerate(servers)]
+    shares, seconds = graded(JudgePool.connect(urls, concurrency=16), 120)
+    assert servers[0].url not in shares and seconds < 30
+
+
+def kill_after(server: FakeServer, calls: int) -> Callable[[Seen], Say | str]:
+    answer = server.answer
+
+    def answer_or_die(seen: Seen) -> Say | str:
+        if sum(seen.path == "/judge" for seen in server.seen) > calls:
+            server.kill()
+            return "reset"
+        return answer(seen)
+
+    return answer_or_die
+
+
+def test_a_service_killed_while_it_grades_costs_no_request(servers: list[FakeServer]) -> None:
+    urls = [service(server) for server in servers]
+    servers[1].answer = kill_after(servers[1], 3)
+    pool = JudgePool.connect(urls, concurrency=16)
+    shares, _ = graded(pool, 240)
+    assert 0 < shares[servers[1].url] <= 12
+    # It is left out of the next rows, which take no longer for it.
+    before = len(servers[1].seen)
+    shares, _ = graded(pool, 240)
+    assert servers[1].url not in shares and len(servers[1].seen) == before
+
+
+def test_a_service_that_was_down_is_used_once_it_is_back(
+    servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [service(server) for server in servers]
+    healthy = servers[2].answer
+    servers[2].answer = lambda seen: Say(status=503)
+    pool = JudgePool.connect(urls, concurrency=16)
+    shares, _ = graded(pool, 48)
+    assert servers[2].url not in shares
+    servers[2].answer = healthy
+    monkeypatch.setattr(judge_pool, "monotonic", lambda: time.monotonic() + judge_pool.COOL_OFF)
+    shares, _ = graded(pool, 240)
+    assert shares[servers[2].url] >= 40
+
+
+def test_errors_are_told_when_none_answers(servers: list[FakeServer]) -> None:
+    urls = [service(server) for server in servers]
+    pool = JudgePool.connect(urls, concurrency=16)
+    for server in servers:
+        server.answer = lambda seen: Say(status=401)
+    with pytest.raises(ServerRefusal, match=r"no service answers: .*set CUSTOS_KEY"):
+        list(pool.grade(requests(20)))
+    with pytest.raises(ServerRefusal, match="no service answers"):
+        JudgePool.connect(urls)
+
+
+def test_unlike_services_are_refused(servers: list[FakeServer]) -> None:
+    urls = [service(server, card={**CARD, "server": server.url}) for server in servers]
+    JudgePool.connect(urls)  # they differ in the address of their model alone
+    service(servers[2], card={**CARD, "backbone": "another"})
+    with pytest.raises(CustosError, match="serve different judges"):
+        JudgePool.connect(urls)
+    with pytest.raises(CustosError, match="given twice"):
+        JudgePool.connect([urls[0], urls[0]])
+
+
+def test_keys_of_kept_verdicts_do_not_depend_on_the_order(servers: list[FakeServer]) -> None:
+    urls = [service(server) for server in servers]
+    there, back = JudgePool.connect(urls), JudgePool.connect(urls[::-1])
+    [request] = requests(1)
+    assert there.name == back.name and there.fingerprint(request) == back.fingerprint(request)
