@@ -119,7 +119,5 @@ def _aliases(name: str) -> list[str]:
     towers = [(_TEXT_TOWER, older) for older in _OLDER_TEXT_TOWERS] + [("model.visual.", "visual.")]
     return [
         name,
-        *(
-            tower + name.removeprefix(older) for tower, older in towers if name.startswith(older)
-        ),
+        *(tower + name.removeprefix(older) for tower, older in towers if name.startswith(older)),
     ]

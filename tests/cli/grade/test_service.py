@@ -50,6 +50,32 @@ def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
     assert "error: http://127.0.0.1:9: no list of judges" in result.stderr
 
 
+def test_services_share_the_rows(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    responses = ["Paris" if number % 2 else "Rome" for number in range(60)]
+    source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
+    judges = [FakeJudge(), FakeJudge()]
+    with (
+        serving_judges({"fake": judges[0]}) as first,
+        serving_judges({"fake": judges[1]}) as second,
+    ):
+        command = ["grade", "--in", source, "--out", out, "--judge", first, "--judge", second]
+        assert "60 scored" in run(*command, "--judge", "http://127.0.0.1:9")
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["row"] for line in lines] == list(range(1, 61))
+    assert [line["label"] == "Correct" for line in lines] == [r == "Paris" for r in responses]
+
+
+def test_several_judges_must_be_services(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text(json.dumps(row("Paris")) + "\n")
+    command = ["grade", "--judge", "http://127.0.0.1:9", "--judge", "embedded-qs"]
+    options = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
+    result = CliRunner().invoke(app, [*command, *options])
+    assert result.exit_code == 2
+    assert "error: --judge embedded-qs: several judges share the rows" in result.stderr
+
+
 def test_bench_grade(tmp_path: Path) -> None:
     item = {
         "figure_id": 1,

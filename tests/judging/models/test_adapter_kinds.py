@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers
 
+from judging.errors import CustosError
 from judging.export.checkpoint import write_checkpoint
 from judging.models.adapters import add_adapter, load_adapter, save_adapter
 from judging.models.backbones import Backbone, load_backbone
@@ -110,6 +111,19 @@ def test_dora_sets_the_norm_of_every_row(small: str, tmp_path: Path) -> None:
     ]
     model = load_backbone(small, dtype="float32", device="cpu", adapter=tmp_path).model
     torch.testing.assert_close(model.get_parameter(f"{layer}.weight").norm(dim=1), norms)
+
+
+def test_experts_are_not_quantized(
+    hub_folders: HubFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before weights are loaded, and so is a package that is missing."""
+    folder = hub_folders("Qwen3-VL-30B-A3B-Instruct")
+    monkeypatch.setattr("judging.models.quantization.find_spec", lambda name: None)
+    with pytest.raises(CustosError, match="bitsandbytes is not installed"):
+        load_backbone(folder, quantization="nf4", weights=False)
+    monkeypatch.setattr("judging.models.quantization.find_spec", lambda name: name)
+    with pytest.raises(CustosError, match="the experts of backbone .* would stay as they are"):
+        load_backbone(folder, quantization="nf4", weights=False)
 
 
 def test_a_merger_of_the_second_embedded_backbone(embedded: Backbone, tmp_path: Path) -> None:

@@ -41,6 +41,17 @@ def test_its_shape_is_recorded(tmp_path: Path, init: Path) -> None:
     assert (adapter.r, adapter.alpha, adapter.modules) == (2, 6, ("q", "down"))
 
 
+def test_its_kind_is_recorded(small: str, tmp_path: Path) -> None:
+    kind = {"rslora": True, "dora": True, "merger": True}
+    model = load_backbone(small, dtype="float32").model
+    add_adapter(model, r=2, alpha=6, modules=("q",), **kind).save_pretrained(tmp_path / "init")
+    adapter = with_shape_of_init(_from(tmp_path, tmp_path / "init")).adapter
+    assert (adapter.rslora, adapter.dora, adapter.merger) == (True, True, True)
+    assert adapter.modules == ("q",)
+    with pytest.raises(CustosError, match=r"field 'adapter.dora': False: .* has True"):
+        with_shape_of_init(_from(tmp_path, tmp_path / "init", dora=False))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
