@@ -14,8 +14,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.chartom.fact_rules import choice_of, number_is_right, ranking_of
+from benchmarks.chartom.fact_rules import choice_of, number_is_right
 from benchmarks.chartom.misleadingness import HumanAnswer, hmi
+from benchmarks.chartom.rankings import ranking_of, runs_upward
 from judging.errors import FieldError
 
 HIGH_HMI = 0.5
@@ -77,8 +78,19 @@ class ChartomItem(BaseModel):
         if self.question_type == "choice":
             right, chosen = self._right_choice(), choice_of(response, self.choices)
             return None if chosen is None else chosen == right
-        order = ranking_of(response, self.key)
-        return None if order is None else order == tuple(range(len(self.key)))
+        return self._read_ranking(response)
+
+    def _read_ranking(self, response: str) -> bool | None:
+        """Return whether the order is right, where it is clear in the question's direction."""
+        try:
+            asked_upward = runs_upward(self.question)
+        except ValueError:
+            asked_upward = None
+        directions = (False, True) if asked_upward is None else (asked_upward,)
+        orders = {ranking_of(response, self.key, asked_upward=each) for each in directions}
+        if len(orders) != 1 or None in orders:
+            return None
+        return orders == {tuple(range(len(self.key)))}
 
     def measured_hmi(self, alternatives: Sequence[float]) -> float:
         """Return the HMI of the human answers, read as the question is answered.
@@ -90,7 +102,7 @@ class ChartomItem(BaseModel):
             chosen = [self._choice(answer) for answer in self.human_answers]
             return hmi(chosen, str(self._right_choice()))
         if self.question_type == "number":
-            return hmi(self.human_answers, self._numeric_key(), alternatives)
+            return hmi(self.human_answers, self._numeric_key(), alternatives, unit=self.unit)
         return hmi(self.human_answers, self.answer)
 
     def _choice(self, answer: HumanAnswer) -> str | None:

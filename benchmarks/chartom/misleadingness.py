@@ -7,8 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from benchmarks.chartom.fact_rules import simplified
-from benchmarks.chartom.quantities import final_quantity
+from benchmarks.chartom.quantities import KeyUnit, Quantity, final_quantity, parse_unit
+from benchmarks.chartom.rankings import ranking_of
 from judging.errors import CustosError
+
+_LEFT_OUT = (1e3, 1e6, 1e9)
+"""Magnitudes that a unit may leave out."""
+_SAME_NUMBER = 0.1
+"""Powers of ten within which a number of another magnitude is taken for a known answer."""
 
 HumanAnswer = str | float | Sequence[str] | None
 
@@ -51,7 +57,11 @@ def _bound(correct: float, alternative: float) -> float:
 
 
 def hmi(
-    answers: Iterable[HumanAnswer], correct: HumanAnswer, alternatives: Iterable[float] = ()
+    answers: Iterable[HumanAnswer],
+    correct: HumanAnswer,
+    alternatives: Iterable[float] = (),
+    *,
+    unit: str = "",
 ) -> float:
     """Return the human misleadingness index: the share of people without an acceptable answer.
 
@@ -59,28 +69,70 @@ def hmi(
         answers: People's answers; ``None`` and answers that cannot be read are not acceptable.
         correct: Correct answer. A number accepts its ``acceptable_interval``. A text and, for a
             ranking, a sequence of texts in order must be met exactly, apart from case and
-            punctuation.
+            punctuation. An order may also be answered in a text, such as ``B > A > C``.
         alternatives: For a number: the other strategies' answers, on either chart of the pair.
+        unit: Unit of a number and of the alternatives, such as ``million bags``. Answers are read
+            in it: ``1,200,000`` and ``1.2 million`` are 1.2, and feet become yards.
 
     Raises:
         CustosError: If there are no answers, or as ``acceptable_interval``.
     """
-    given = list(answers)
+    given, others = list(answers), list(alternatives)
     if not given:
         raise CustosError("no human answers: an HMI needs at least one")
     if isinstance(correct, int | float):
-        low, high = acceptable_interval(correct, alternatives)
-        accepted = [(n := _number(answer)) is not None and low < n < high for answer in given]
+        low, high = acceptable_interval(correct, others)
+        amounts = (_amount(answer, (correct, *others), parse_unit(unit)) for answer in given)
+        accepted = [amount is not None and low < amount < high for amount in amounts]
     else:
-        accepted = [answer is not None and _plain(answer) == _plain(correct) for answer in given]
+        accepted = [answer is not None and _is_met(answer, correct) for answer in given]
     return (len(given) - sum(accepted)) / len(given)
 
 
-def _number(answer: HumanAnswer) -> float | None:
+def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float | None:
+    """Return a number in the key's magnitude and unit; ``None`` if there is none to read.
+
+    A number without a magnitude may be written in full or in the key's magnitude, which may also
+    be left out of the unit: of the two readings the one nearer to a known answer counts.
+
+    Args:
+        answer: What a person answered.
+        known: The correct answer and the other strategies' answers.
+        unit: The key's unit.
+    """
+    quantity = _quantity(answer)
+    value = None if quantity is None else unit.convert(quantity)
+    if quantity is None or value is None:
+        return None
+    readings = [value / unit.magnitude]
+    if quantity.magnitude is None:
+        readings.append(value)
+    if unit.magnitude == 1:
+        without = value / (quantity.magnitude or 1.0)
+        scaled = (without, *(value / power for power in _LEFT_OUT))
+        readings += [number for number in scaled if _distance(number, known) < _SAME_NUMBER]
+    return min(readings, key=lambda reading: _distance(reading, known))
+
+
+def _quantity(answer: HumanAnswer) -> Quantity | None:
     if isinstance(answer, str):
-        quantity = final_quantity(answer)
-        return quantity.number if quantity else None
-    return float(answer) if isinstance(answer, int | float) else None
+        return final_quantity(answer)
+    return Quantity(float(answer)) if isinstance(answer, int | float) else None
+
+
+def _distance(number: float, known: Sequence[float]) -> float:
+    """Return how many powers of ten a number is from the nearest known one of its sign."""
+    return min(
+        (abs(math.log10(number / other)) for other in known if number * other > 0),
+        default=math.inf,
+    )
+
+
+def _is_met(answer: HumanAnswer, correct: HumanAnswer) -> bool:
+    """Return whether a choice or an order is the right one."""
+    if isinstance(answer, str) and isinstance(correct, Sequence) and not isinstance(correct, str):
+        return ranking_of(answer, correct) == tuple(range(len(correct)))
+    return _plain(answer) == _plain(correct)
 
 
 def _plain(answer: HumanAnswer) -> tuple[str, ...]:

@@ -97,7 +97,11 @@ _NUMBER = re.compile(
 )
 _FOLLOWING = re.compile(r"\s*(%|[a-z]+)", re.IGNORECASE)
 _COUNTED = re.compile(r"\s+(?:in|of|out\s+of)\s+(?:\d|(?:" + "|".join(_WORDS) + r")\b)", re.I)
-_FINAL = re.compile(r"(?:answer|result)\s*(?:is|:|=|would be)|\\boxed\s*\{|=|≈", re.IGNORECASE)
+_FINAL = re.compile(r"(?:answer|result)\s*(?:is|:|=|would be)|\\boxed\s*\{", re.IGNORECASE)
+_EQUATION = re.compile(r"[\d\s.,+\-*/x×÷()^%$]+[=≈]([^=≈]*)", re.IGNORECASE)
+_MAGNITUDE = re.compile(r"%|\b(?:hundred|thousand|million|billion|trillion|percent)s?\b", re.I)
+_LEFT_OUT = (1e2, 1e3, 1e6, 1e9, 1e12)
+"""Magnitudes that an answer or a key may leave out: per cent, thousands and so on."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,14 @@ class Quantity:
         return self.number * (self.magnitude or 1.0)
 
 
+def unread_magnitude(text: str, quantities: Sequence[Quantity]) -> bool:
+    """Tell whether a magnitude stands apart from the quantities, as in ``1.2 (in millions)``."""
+    inside = [range(quantity.start, quantity.end) for quantity in quantities]
+    return any(
+        not any(match.start() in span for span in inside) for match in _MAGNITUDE.finditer(text)
+    )
+
+
 def find_quantities(text: str) -> list[Quantity]:
     """Return every quantity in a text, in order.
 
@@ -129,6 +141,7 @@ def find_quantities(text: str) -> list[Quantity]:
 def plain_text(text: str) -> str:
     """Return a text with plain digits, signs and commas, and without the ``**`` of Markdown."""
     text = re.sub(r"(\d)([¼½¾])", r"\1 \2", text)
+    text = re.sub(r"(?<=[\d)])([⁰¹²³⁴-⁹]+)", r"^\1", text)  # 10⁶ is not 106
     text = unicodedata.normalize("NFKC", text)
     return text.replace("\u2212", "-").replace("\u2044", "/").replace("{,}", ",").replace("**", "")
 
@@ -169,12 +182,13 @@ def _divide(top: str, bottom: str) -> float:
 def final_quantity(text: str) -> Quantity | None:
     """Return the quantity that an answer settles on.
 
-    That is its only quantity, or the only one after its last ``answer is``, ``=`` or box.
+    That is its only quantity, the result of an equation that is all of the answer, or the only one
+    after its last ``answer is`` or box.
 
     Returns:
         ``None`` if the answer names several quantities and settles on none.
     """
-    text = plain_text(text)
+    text = equation_result(text)
     marks = [match.end() for match in _FINAL.finditer(text)]
     for tail in (text[marks[-1] :] if marks else text, text):
         distinct = {(q.number, q.magnitude, q.unit): q for q in find_quantities(tail)}
@@ -183,35 +197,73 @@ def final_quantity(text: str) -> Quantity | None:
     return None
 
 
-def is_close(quantity: Quantity, key: float, key_unit: str) -> bool | None:
+def equation_result(text: str) -> str:
+    """Return what follows the last ``=`` of an answer that is one equation, else the answer.
+
+    ``1/250 x 300 = 1.2 million`` is one: its left side has no words. ``2018 = 250, 2019 = 300`` is
+    none.
+    """
+    equation = _EQUATION.fullmatch(plain_text(text))
+    return equation[1] if equation else plain_text(text)
+
+
+class KeyUnit(NamedTuple):
+    """What the text of a key's unit, such as ``million bags``, means."""
+
+    magnitude: float
+    unit: Unit | None
+    words: tuple[str, ...]
+
+    def convert(self, quantity: Quantity) -> float | None:
+        """Return a quantity in the key's unit but in full, without the key's magnitude.
+
+        Returns:
+            ``None`` if the units cannot be compared, or the number is none.
+        """
+        if not math.isfinite(quantity.number):
+            return None
+        if quantity.unit is None or quantity.unit == self.unit:
+            return quantity.value
+        if self.unit is None or self.unit.dimension != quantity.unit.dimension:
+            return None
+        return quantity.value * quantity.unit.factor / self.unit.factor
+
+
+def parse_unit(text: str) -> KeyUnit:
+    """Read the unit of a key."""
+    words = re.findall(r"%|[a-z]+", text.casefold())
+    magnitude = math.prod(_MAGNITUDES[word] for word in words if word in _MAGNITUDES)
+    unit = next((_UNITS[word] for word in words if word in _UNITS), None)
+    return KeyUnit(magnitude, unit, tuple(words))
+
+
+def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
     """Return whether a quantity lies within 10 % of the key.
 
     A number without a unit is taken to be in the key's. A number without a magnitude may have the
     key's or be written in full: ``1.2`` and ``1,200,000`` both equal 1.2 million.
 
-    Args:
-        quantity: Quantity that an answer gives.
-        key: Right number.
-        key_unit: Unit of the key, such as ``million bags``.
-
     Returns:
-        ``None`` if the units cannot be compared.
+        ``None`` if the units cannot be compared, or if the two differ by a magnitude that one of
+        them may leave out: ``1.2 million`` against a bare 1.2, ``1200`` against 1.2 million.
     """
-    words = re.findall(r"%|[a-z]+", key_unit.casefold())
-    magnitude = math.prod(_MAGNITUDES[word] for word in words if word in _MAGNITUDES)
-    unit = next((_UNITS[word] for word in words if word in _UNITS), None)
-    if not math.isfinite(quantity.number):
+    value = unit.convert(quantity)
+    if value is None:
         return None
-    if quantity.unit and quantity.unit != unit:
-        if unit is None or unit.dimension != quantity.unit.dimension:
-            return None
-        return _within(quantity.value * quantity.unit.factor, key * magnitude * unit.factor)
-    if quantity.magnitude is None and _within(quantity.number, key):
+    in_full = key * unit.magnitude
+    is_bare = quantity.magnitude is None and quantity.unit is None
+    if within_tolerance(value, in_full) or (is_bare and within_tolerance(value, key)):
         return True
-    return _within(quantity.value, key * magnitude)
+    is_stated = quantity.magnitude is not None and unit.magnitude != 1
+    if not is_stated and value * in_full > 0:
+        for power in _LEFT_OUT:
+            if within_tolerance(value * power, in_full) or within_tolerance(value, in_full * power):
+                return None
+    return False
 
 
-def _within(value: float, key: float) -> bool:
+def within_tolerance(value: float, key: float) -> bool:
+    """Return whether a value lies within 10 % of the key."""
     return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
 
 

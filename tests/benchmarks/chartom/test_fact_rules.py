@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.chartom.fact_rules import choice_of, number_is_right, ranking_of
+from benchmarks.chartom.fact_rules import choice_of, number_is_right
+from benchmarks.chartom.rankings import ranking_of
 
 TREND = ("It has increased.", "It has decreased.", "It stayed the same.")
 COUNTRIES = ("Tomainia", "Bacteria")
@@ -63,7 +64,15 @@ def test_a_denied_option_is_left_to_the_judge() -> None:
         ("A Corp (3), Beta (1), Gamma Foods (2)", (1, 2, 0)),
         ("A Corp is 2nd, Beta is 1st, Gamma Foods is 3rd", (1, 0, 2)),
         ("Gamma Foods < A Corp < Beta", (1, 0, 2)),
-        ("A Corp looks biggest at first.\nBeta, A Corp, Gamma Foods", (1, 0, 2)),
+        ("Here is the order:\nBeta, A Corp, Gamma Foods", (1, 0, 2)),
+        ("A Corp looks biggest at first.\nBeta, A Corp, Gamma Foods", None),
+        ("From smallest to largest: Gamma Foods, A Corp, Beta", (1, 0, 2)),
+        ("From lowest to highest:\n1. Gamma Foods\n2. A Corp\n3. Beta", (1, 0, 2)),
+        ("Beta > A Corp > Gamma Foods, in ascending order", None),
+        ("Beta is larger than Gamma Foods but smaller than A Corp", None),
+        ("A Corp: 30, Beta: 50, Gamma Foods: 40", None),
+        ("A Corp: 3, Beta: 2, Gamma Foods: 1", None),
+        ("Beta and A Corp, then Gamma Foods", None),
         ("Beta, A Corp", None),
         ("Beta, Beta, A Corp, Gamma Foods", None),
         ("Betamax, A Corp, Gamma Foods", None),
@@ -81,7 +90,17 @@ def test_every_order_is_read_back(order: list[int], between: str) -> None:
     assert ranking_of(between.join(items[i] for i in order), items) == tuple(order)
     ranks = {item: order.index(i) + 1 for i, item in enumerate(items)}
     told = ", ".join(f"{item}: {rank}" for item, rank in ranks.items())
-    assert ranking_of(told, items) == tuple(order)
+    # Numbers that count down may be values: 5 is then the largest, not the last.
+    counts_down = order == [4, 3, 2, 1, 0]
+    assert ranking_of(told, items) == (None if counts_down else tuple(order))
+
+
+def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
+    letters = ("A", "B", "C")
+    assert ranking_of("A < B < C", letters) == (2, 1, 0)
+    assert ranking_of("A < B < C", letters, asked_upward=True) == (0, 1, 2)
+    assert ranking_of("From largest to smallest: C, B, A", letters, asked_upward=True) == (0, 1, 2)
+    assert ranking_of("A > B > C", letters, asked_upward=True) is None
 
 
 @pytest.mark.parametrize(
@@ -114,6 +133,17 @@ def test_every_order_is_read_back(order: list[int], between: str) -> None:
         ("0.01", 0, "", False),
         ("between 1 and 2", 1.2, "", None),
         ("no idea", 1.2, "", None),
+        ("They eat 1.2 million bags (2018 = 250, 2019 = 300).", 1.2, "million bags", None),
+        ("1.2 million (1,200,000) bags", 1.2, "million bags", True),
+        ("5 feet (1.67 yards)", 5 / 3, "yards", True),
+        ("1200", 1.2, "million bags", None),
+        ("1.2 million", 1.2, "", None),
+        ("50 %", 50, "", None),
+        ("It fell by 3", -3, "", None),
+        ("24 months", 2, "years", None),
+        ("3 dozen", 3, "eggs", None),
+        ("10⁶", 106, "", None),
+        ("not 5", 5, "", None),
         ("1/0", 1.2, "", None),
     ],
 )

@@ -120,6 +120,41 @@ def test_both_ends_are_open_and_no_answer_is_not_acceptable() -> None:
     assert hmi(["about 4", "4.0", 4], 4, [9]) == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "correct", "alternatives", "unit", "is_acceptable"),
+    [
+        ("1.2 million bags", 1.2, [6, 300], "million bags", True),
+        ("1,200,000", 1.2, [6, 300], "million bags", True),
+        (1_200_000, 1.2, [6, 300], "million bags", True),
+        ("6,000,000 bags", 1.2, [6, 300], "million bags", False),
+        ("300", 1.2, [6, 300], "million bags", False),
+        ("1.2 thousand", 120, [600], "thousand bags", False),
+        ("1.2 million bags", 1.2, [6, 300], "", True),
+        ("1,200,000", 1.2, [6, 300], "", True),
+        ("300", 1.2, [6, 300], "", False),
+        ("1200", 1.2, [6, 1200], "", False),
+        ("5 feet", 5 / 3, [5], "yards", True),
+        ("5 yards", 5 / 3, [5], "yards", False),
+        ("2 kg", 5 / 3, [5], "yards", False),
+        ("50 %", 50, [90], "%", True),
+        ("0.5", 50, [90], "%", True),
+        ("0.9", 50, [90], "%", False),
+        ("It is 1.2 (in 2019)", 1.2, [6], "", False),  # two numbers: which one is left open
+    ],
+)
+def test_answers_are_read_in_the_keys_magnitude_and_unit(
+    answer: str | float, correct: float, alternatives: list[float], unit: str, is_acceptable: bool
+) -> None:
+    # Without these answers' lower bound a small number would be acceptable whatever it means.
+    assert hmi([answer], correct, [*alternatives, correct / 4], unit=unit) == 1 - is_acceptable
+
+
+def test_an_order_may_be_answered_in_a_text() -> None:
+    whole = ("Aster", "Beech", "Cedar")
+    answers = ["Aster > Beech > Cedar", "From smallest to largest: Cedar, Beech, Aster", "Aster"]
+    assert hmi(answers, whole) == pytest.approx(1 / 3)
+
+
 def test_choices_and_rankings_must_be_met_exactly() -> None:
     assert hmi(["Bacteria", " bacteria.", "Tomainia", None], "Bacteria") == 0.5
     whole = ("Aster", "Beech", "Cedar")

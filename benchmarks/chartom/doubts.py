@@ -1,0 +1,50 @@
+"""Wordings that keep a rule from deciding: what they leave open is for a judge to read."""
+
+from __future__ import annotations
+
+import re
+
+_NEGATIONS = "not no never neither nor none without cannot cant dont wrong incorrect false"
+_HEDGES = (
+    "may might could maybe perhaps possibly unless if unsure unclear unknown idea clue whether or "
+    "either both guess"
+)
+_APPEARANCES = (
+    "seem seems seemed appear appears appeared look looks looked mislead misleading misleads "
+    "misled trick tricks glance careless naive people reader readers someone others think thinks thought "
+    "would initially originally supposedly claims says suggests"
+)
+_TURNS = (
+    "actually however although though but wait sorry oops correction rather instead except swap "
+    "swapped reverse reversed tie ties tied equal same"
+)
+_DOUBT = re.compile(
+    rf"\b(?:{'|'.join(f'{_NEGATIONS} {_HEDGES} {_APPEARANCES} {_TURNS}'.split())})\b"
+    r"|n['’]t\b|\?|~~|不|没",
+    re.IGNORECASE,
+)
+
+_BOUNDS = "over under above below between most least minimum maximum exceed exceeds than beyond"
+_CHANGES = (
+    "negative minus loss lost decrease decreased decreases decline declined drop dropped fell fall "
+    "down increase increased increases rose rise up gain gained grew"
+)
+_MULTIPLES = (
+    "double twice triple quadruple times third thirds quarter quarters fourth fifth dozen dozens "
+    "score couple pair pairs gross lakh crore hundreds thousands per square cubic sq"
+)
+_OPEN_NUMBER = re.compile(
+    rf"\b(?:{'|'.join(f'{_BOUNDS} {_CHANGES} {_MULTIPLES}'.split())})\b"
+    r"|\band\s+a\b|±|\+/-|[<>≤≥]",
+    re.IGNORECASE,
+)
+
+
+def has_doubt(text: str) -> bool:
+    """Tell whether a text denies, hedges, corrects itself or reports what others see."""
+    return _DOUBT.search(text) is not None
+
+
+def leaves_number_open(text: str) -> bool:
+    """Tell whether a text bounds, multiplies or gives a direction to the number in it."""
+    return _OPEN_NUMBER.search(text) is not None
