@@ -11,8 +11,8 @@ _HEDGES = (
 )
 _APPEARANCES = (
     "seem seems seemed appear appears appeared look looks looked mislead misleading misleads "
-    "misled trick tricks glance careless naive people reader readers someone others think thinks thought "
-    "would initially originally supposedly claims says suggests"
+    "misled trick tricks glance careless naive people reader readers someone others think thinks "
+    "thought would initially originally supposedly claims says suggests"
 )
 _TURNS = (
     "actually however although though but wait sorry oops correction rather instead except swap "

@@ -14,7 +14,10 @@ from benchmarks.chartom.quantities import plain_text
 _SMALL = (
     r"(?:smallest|lowest|least(?:\s+\w+)?|fewest|shortest|slowest|cheapest|youngest|low|min\w*)"
 )
-_LARGE = r"(?:largest|biggest|highest|greatest|most(?:\s+\w+)?|tallest|longest|fastest|oldest|high|max\w*)"
+_LARGE = (
+    r"(?:largest|biggest|highest|greatest|most(?:\s+\w+)?|tallest|longest|fastest|oldest|high"
+    r"|max\w*)"
+)
 _TO = r"\s*(?:\(\d+\)\s*)?(?:to|-+>?|–|→|,)\s*(?:the\s+)?"
 _ASCENDING = re.compile(
     rf"(?:from\s+)?(?:the\s+)?\b{_SMALL}{_TO}{_LARGE}\b(?:\s*\(\d+\))?"
