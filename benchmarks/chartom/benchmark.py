@@ -13,7 +13,14 @@ from benchmarks.chartom.published import PUBLISHED
 from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.framework.base import Benchmark, ItemScore, benchmark
 from benchmarks.framework.files import Row, parse_rows
-from benchmarks.framework.tables import Ratio, coverage, intervals, store_verdicts, values
+from benchmarks.framework.tables import (
+    Ratio,
+    coverage,
+    intervals,
+    store_verdicts,
+    stored_verdicts,
+    values,
+)
 from judging.errors import CustosError, FieldError
 from judging.tasks.chartom_fact import CORRECT
 from judging.tasks.chartom_justification import NAMED
@@ -159,6 +166,10 @@ class Chartom(Benchmark):
             ItemScore(i.id, i.pair, None if i.fact_correct is None else float(i.fact_correct))
             for i in parse_rows(rows, ChartomItem)
         ]
+
+    def compared_verdict(self, row: Row) -> Verdict | None:
+        """Return the verdict on the FACT answer; ``None`` where a rule decided."""
+        return stored_verdicts(row).get("chartom-fact")
 
     def _parse(self, row: Row) -> ChartomItem:
         return parse_record(ChartomItem, row, self.location(row))

@@ -51,12 +51,30 @@ def extract_confidence(response: str) -> float | None:
     The last bracketed number in [0, 1] counts: ``[3]`` may be a citation, and ``[90]`` has no
     clear meaning.
     """
-    text = unicodedata.normalize("NFKC", _after_thought(response))
-    numbers = [
-        float(number) / (100 if percent else 1) for number, percent in _CONFIDENCE.findall(text)
-    ]
-    confidences = [value for value in numbers if value <= 1]
-    return confidences[-1] if confidences else None
+    stated = _stated_confidence(unicodedata.normalize("NFKC", _after_thought(response)))
+    return None if stated is None else _confidence(stated)
+
+
+def without_confidence(response: str) -> str:
+    """Return an answer without the confidence that it states, for ``5 [0.85]`` the bare ``5``.
+
+    An answer that is nothing but a bracketed number is left as it is.
+    """
+    stated = _stated_confidence(response)
+    if stated is None:
+        return response
+    rest = f"{response[: stated.start()]}{response[stated.end() :]}".strip()
+    return rest or response
+
+
+def _stated_confidence(text: str) -> re.Match[str] | None:
+    """Return the last bracketed number in [0, 1]."""
+    matches = [match for match in _CONFIDENCE.finditer(text) if _confidence(match) <= 1]
+    return matches[-1] if matches else None
+
+
+def _confidence(match: re.Match[str]) -> float:
+    return float(match[1]) / (100 if match[2] else 1)
 
 
 def _after_thought(response: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.framework.files import Row, read_source
+from benchmarks.framework.tables import stored_verdicts
 from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
@@ -203,6 +204,19 @@ class Benchmark(ABC):
     def human_label(self, row: Row) -> str | None:
         """Return people's label of an item, for benchmarks that measure the judge itself."""
         return None
+
+    def graded_label(self, row: Row) -> str | None:
+        """Return the label of a graded item that a judge's and people's grades are compared by.
+
+        By default this is ``1`` for a full headline score and ``0`` for none.
+        """
+        [score] = self.scores([row])
+        return None if score.value is None else f"{score.value / self.full_score:g}"
+
+    def compared_verdict(self, row: Row) -> Verdict | None:
+        """Return the verdict whose label is ``graded_label``; ``None`` where a rule decided."""
+        verdicts = list(stored_verdicts(row).values())
+        return verdicts[0] if len(verdicts) == 1 else None
 
 
 def _nested(row: Any, path: str) -> Any:

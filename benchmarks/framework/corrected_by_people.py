@@ -10,7 +10,6 @@ import numpy as np
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
-from benchmarks.framework.tables import stored_verdicts
 from evaluation.correction.scores import Rate, corrected_rate
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, number_clusters
@@ -90,15 +89,21 @@ def human_scores(
     Raises:
         CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
+    scores = benchmark.scores(_graded_by_people(benchmark, rows, people))
+    return {score.id: score.value for score in scores if score.value is not None}
+
+
+def _graded_by_people(
+    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
+) -> list[Row]:
+    """Return the items that people graded with their grades in place of the judge's."""
     if not benchmark.tasks:
         raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
     if rows and benchmark.human_label(rows[0]) is not None:
         raise CustosError(f"'{benchmark.name}' measures judges: its items hold people's labels")
     by_judge = {*benchmark.grade_fields, "verdicts"}  # a judge's grades are never people's
     items = [{name: row[name] for name in row.keys() - by_judge} for row in rows]
-    joined = join_responses(items, people, benchmark.item_id)
-    scores = benchmark.scores(joined)
-    return {score.id: score.value for score in scores if score.value is not None}
+    return join_responses(items, people, benchmark.item_id)
 
 
 def labels_of_both(
@@ -106,8 +111,8 @@ def labels_of_both(
 ) -> tuple[list[str], Labels, Labels]:
     """Return the labels of the items that both the judge and people labelled.
 
-    For benchmarks that measure the judge, labels are spelled as the task does. For the others a
-    label is ``1`` for a full headline score and ``0`` for none.
+    For benchmarks that measure the judge, labels are spelled as the task does. For the others they
+    are those of ``Benchmark.graded_label``.
 
     Args:
         benchmark: The benchmark that the items belong to.
@@ -120,16 +125,20 @@ def labels_of_both(
     judge: dict[str, str] = {}
     human: dict[str, str] = {}
     for row in rows:
-        label, verdicts = benchmark.human_label(row), list(stored_verdicts(row).values())
-        if label is not None and len(verdicts) == 1 and verdicts[0].label is not None:
+        label, verdict = benchmark.human_label(row), benchmark.compared_verdict(row)
+        if label is not None and verdict is not None and verdict.label is not None:
             key = str(row.get(benchmark.item_id))
-            human[key], judge[key] = label, full_label(verdicts[0])
+            human[key], judge[key] = label, full_label(verdict)
     if people:
-        by_people = human_scores(benchmark, rows, people)
-        for score in benchmark.scores(rows):
-            if score.value is not None and score.id in by_people:
-                judge[score.id] = f"{score.value / benchmark.full_score:g}"
-                human[score.id] = f"{by_people[score.id] / benchmark.full_score:g}"
+        by_people = {
+            str(row.get(benchmark.item_id)): label
+            for row in _graded_by_people(benchmark, rows, people)
+            if (label := benchmark.graded_label(row)) is not None
+        }
+        for row in rows:
+            key, label = str(row.get(benchmark.item_id)), benchmark.graded_label(row)
+            if label is not None and key in by_people:
+                judge[key], human[key] = label, by_people[key]
     return list(judge), judge, human
 
 
@@ -171,10 +180,12 @@ def judge_agreement(
 
 
 def _confidences(benchmark: Benchmark, rows: Sequence[Row], ids: Sequence[str]) -> Floats:
-    """Return the confidence of each item's only verdict; nan without one. Shape ``[n]``."""
+    """Return the confidence of the verdict behind each item's label. Shape ``[n]``.
+
+    It is nan where a rule decided.
+    """
     by_id: dict[str, float | None] = {}
     for row in rows:
-        verdicts = list(stored_verdicts(row).values())
-        if len(verdicts) == 1:
-            by_id[str(row.get(benchmark.item_id))] = verdicts[0].confidence
+        if verdict := benchmark.compared_verdict(row):
+            by_id[str(row.get(benchmark.item_id))] = verdict.confidence
     return np.array([np.nan if by_id.get(key) is None else by_id[key] for key in ids], np.float64)

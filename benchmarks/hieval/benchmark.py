@@ -7,7 +7,16 @@ from typing import Any
 
 from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
 from benchmarks.framework.files import Row
-from benchmarks.framework.tables import coverage, store_verdicts, stored_verdicts, values
+from benchmarks.framework.tables import (
+    OVERALL,
+    RATE,
+    coverage,
+    intervals,
+    store_verdicts,
+    stored_verdicts,
+    value_columns,
+    values,
+)
 from benchmarks.hieval.published import PUBLISHED, TIME_AND_COST
 from evaluation.comparisons.baselines import exact_match, relaxed_accuracy, rule_verdicts
 from evaluation.declared_labels import check_labels, label_set
@@ -51,7 +60,8 @@ class HiEval(Benchmark):
 
         The latter three are for labels with error types. For the others ``rules`` holds the
         accuracy of the paper's two baselines that need no model. ``sources`` names where the items
-        are from. Shares are over the items that the judge scored; the others count in ``coverage``.
+        are from. Shares are over the items that the judge scored; the others count in ``coverage``
+        and, as wrong, in ``as_published``: the paper has one denominator for all judges.
         """
         pairs = _pairs(rows)
         measured: dict[str, Any] = {}
@@ -70,7 +80,8 @@ class HiEval(Benchmark):
     def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
         """Return rows of Tables 2 to 5, with time and cost where one run graded one task.
 
-        Quick scores of files whose ``source`` is QAScore belong to Table 3.
+        Quick scores of files whose ``source`` is QAScore belong to Table 3. A reply that could not
+        be read counts as wrong.
         """
         run = table.get("run") or {}
         is_one_task = ("hieval-qs" in table) != ("hieval-ea" in table)
@@ -83,13 +94,14 @@ class HiEval(Benchmark):
                 name: (None, "free", _percent(accuracy))
                 for name, accuracy in score["rules"].items()
             }
-            judge = (*spent, _percent(score["accuracy"]))
+            judge = (*spent, _percent(score["as_published"]["accuracy"]))
             rows[three if is_qascore else two] = {"this judge": judge, **rules}
         if analysis := table.get("hieval-ea"):
-            scores = analysis["A-Acc"], analysis["S-Acc"]
+            counted = analysis["as_published"]
+            scores = counted["A-Acc"], counted["S-Acc"]
             rows[four] = {"this judge": (*spent, *map(_percent, scores))}
-            by_type = [analysis["by_error_type"].get(name) for name in ERROR_TYPES]
-            rows[five] = {"this judge": (*map(_percent, by_type), _percent(analysis["A-Acc"]))}
+            by_type = [counted["by_error_type"].get(name) for name in ERROR_TYPES]
+            rows[five] = {"this judge": (*map(_percent, by_type), _percent(counted["A-Acc"]))}
         return rows
 
     def human_label(self, row: Row) -> str:
@@ -134,18 +146,42 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[LabelledExample, Verdict]]:
 def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     labels = label_set(examples, verdicts)
     outcomes = gather(examples, verdicts, labels)
+    clusters = [example.group or example.question for example in examples]
+    human = [full_label(example).partition("; ") for example in examples]
+    said = [full_label(verdict).partition("; ") for verdict in verdicts]
     if error_types(labels):
         measured = measure(outcomes, ("type_accuracy", "score_accuracy"))
+        types = [kind or None for _, _, kind in human]
+        by_type = [
+            float(theirs == kind) if kind else None
+            for kind, (_, _, theirs) in zip(types, said, strict=True)
+        ]
+        by_score = [float(h[0] == s[0]) for h, s in zip(human, said, strict=True)]
+        typed = intervals(
+            value_columns(by_type), clusters, {"A-Acc": RATE}, {"types": types}, ERROR_TYPES
+        )
+        scored = intervals(value_columns(by_score), clusters, {"S-Acc": RATE}, {})
         return {
             "A-Acc": measured["type_accuracy"],
             "S-Acc": measured["score_accuracy"],
             "by_error_type": measure_error_types(outcomes),
+            "as_published": {
+                **typed[OVERALL],
+                **scored[OVERALL],
+                "by_error_type": {kind: part["A-Acc"] for kind, part in typed["types"].items()},
+            },
         }
     rules = {}
     for name, rule in RULES.items():
         by_rule = gather(examples, rule_verdicts(rule, examples), labels)
         rules[f"{name} (rule)"] = measure(by_rule, ("accuracy",))["accuracy"]
-    return {**measure(outcomes, ("accuracy",)), "rules": rules}
+    right = [float(h == s) for h, s in zip(human, said, strict=True)]
+    counted = intervals(value_columns(right), clusters, {"accuracy": RATE}, {})
+    return {
+        **measure(outcomes, ("accuracy",)),
+        "rules": rules,
+        "as_published": counted[OVERALL],
+    }
 
 
 def _percent(share: float | None) -> float | None:

@@ -8,10 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.answer_options import extract_confidence
 from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
 from benchmarks.framework.files import Row, parse_rows
-from benchmarks.framework.tables import Ratio, coverage, intervals, store_verdicts, values
+from benchmarks.framework.tables import (
+    Ratio,
+    coverage,
+    intervals,
+    store_verdicts,
+    stored_verdicts,
+    values,
+)
 from benchmarks.simplevqa.complex_facts import (
     ATOMIC,
     ATOMIC_GIVEN,
@@ -24,12 +30,13 @@ from benchmarks.simplevqa.item import (
     RESPONSE_FIELDS,
     SimpleVQAItem,
     decode_category,
+    decode_row,
     parse_item,
 )
 from benchmarks.simplevqa.published import DOMAINS, PUBLISHED, TASKS
 from benchmarks.simplevqa.stated_confidence import measure_stated_confidence
 from judging.errors import CustosError, FieldError
-from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT
+from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
 from judging.types import JudgeRequest, Verdict, parse_record
 
 METRICS = {
@@ -115,12 +122,14 @@ class SimpleVQA(Benchmark):
         """Return ``overall``, ``by_language``, ``by_task`` and ``by_domain``.
 
         Each has CO, IN, NA, CGA and F as shares. Conclusions that cannot be read count in
-        ``coverage`` alone. Where responses state a confidence there is also ``calibration``; where
-        atomic questions were asked, also ``cfq``: accuracy by form and the causes of failures. A
-        file that holds several models gives one such table per model, under ``models``, without
-        these two.
+        ``coverage`` alone. ``as_published`` holds the same figures as the official script counts
+        them, where that makes a difference: such a conclusion is an answer that was not attempted,
+        so that all items are in every denominator. Where responses state a confidence there is also
+        ``calibration``; where atomic questions were asked, also ``cfq``: accuracy by form and the
+        causes of failures. A file that holds several models gives one such table per model, under
+        ``models``, without these two.
         """
-        items = parse_rows(map(decode_category, rows), SimpleVQAItem)
+        items = parse_rows(map(decode_row, rows), SimpleVQAItem)
         models = list(dict.fromkeys(model for item in items for model in item.judge_res))
         if not models:
             raise CustosError("no item has a 'judge_res'")
@@ -129,7 +138,10 @@ class SimpleVQA(Benchmark):
         return {"models": {model: _model_table(model, items, rows, {}) for model in models}}
 
     def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
-        """Return rows of the three tables of models that saw the pictures, one for each model."""
+        """Return rows of the three tables of models that saw the pictures, one for each model.
+
+        They are counted as the official script does.
+        """
         by_model: dict[str, Mapping[str, Any]] = table.get("models", {table.get("model"): table})
         rows: dict[str, dict[str, PaperRow]] = {}
         for model, measured in by_model.items():
@@ -144,7 +156,7 @@ class SimpleVQA(Benchmark):
         Raises:
             CustosError: If the file holds several models.
         """
-        items = parse_rows(map(decode_category, rows), SimpleVQAItem)
+        items = parse_rows(map(decode_row, rows), SimpleVQAItem)
         models = {model for item in items for model in item.judge_res}
         if len(models) > 1:
             raise CustosError(f"several models in one file: {', '.join(sorted(models))}")
@@ -153,6 +165,16 @@ class SimpleVQA(Benchmark):
             ItemScore(item.id, item.question, None if label is None else float(label == CORRECT))
             for item, label in zip(items, conclusions, strict=True)
         ]
+
+    def graded_label(self, row: Row) -> str | None:
+        """Return the conclusion: a wrong answer and no attempt are told apart."""
+        item = parse_item(row)
+        model = next(iter(item.judge_res), "")
+        return item.conclusion(ORIGIN, model)
+
+    def compared_verdict(self, row: Row) -> Verdict | None:
+        """Return the verdict on the question as it is, not on one of its other forms."""
+        return stored_verdicts(row).get(_VERDICT_NAMES[ORIGIN])
 
 
 def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
@@ -178,11 +200,20 @@ def _model_table(
 ) -> dict[str, Any]:
     """Return CO, IN, NA, CGA and F of one model, with further sections of estimates."""
     labels = [item.conclusion(ORIGIN, model) for item in items]
-    columns = np.array(
-        [[label == conclusion for conclusion in CONCLUSIONS] for label in labels], dtype=np.float64
-    )
-    measured = intervals(
-        columns,
+    measured = _measure_labels(items, labels) | further
+    num_scored = sum(label is not None for label in labels)
+    if num_scored < len(items):
+        official = [label or NOT_ATTEMPTED for label in labels]
+        measured["as_published"] = _measure_labels(items, official)
+    covered = coverage(rows, num_scored, len(items))
+    return {"model": model, **values(measured), "intervals": measured, **covered}
+
+
+def _measure_labels(items: Sequence[SimpleVQAItem], labels: Sequence[str | None]) -> dict[str, Any]:
+    """Return CO, IN, NA, CGA and F over all items and over their parts."""
+    columns = [[label == conclusion for conclusion in CONCLUSIONS] for label in labels]
+    return intervals(
+        np.array(columns, dtype=np.float64),
         _clusters(items),
         METRICS,
         {
@@ -191,9 +222,6 @@ def _model_table(
             "by_domain": [item.domain for item in items],
         },
     )
-    measured |= further
-    covered = coverage(rows, int(columns.sum()), len(items))
-    return {"model": model, **values(measured), "intervals": measured, **covered}
 
 
 def _clusters(items: Sequence[SimpleVQAItem]) -> list[str]:
@@ -203,7 +231,7 @@ def _clusters(items: Sequence[SimpleVQAItem]) -> list[str]:
 def _measure_responses(model: str, items: Sequence[SimpleVQAItem]) -> dict[str, Any]:
     """Return ``calibration`` and ``cfq`` where the responses give reason to."""
     right = [_right_by_form(item, model) for item in items]
-    confidence = [extract_confidence(item.response or "") for item in items]
+    confidence = [item.stated_confidence for item in items]
     measured = {}
     if any(stated is not None for stated in confidence):
         origin = [by_form[0] for by_form in right]
@@ -226,13 +254,15 @@ def _paper_rows(table: Mapping[str, Any]) -> tuple[PaperRow, PaperRow, PaperRow]
         value = (part or {}).get(metric)
         return None if value is None else 100 * value
 
+    counted = table.get("as_published", table)
     languages = {
-        LANGUAGES.get(name.strip().casefold()): part for name, part in table["by_language"].items()
+        LANGUAGES.get(name.strip().casefold()): part
+        for name, part in counted["by_language"].items()
     }
     return (
-        tuple(percent(table["overall"], name) for name in ("CO", "NA", "IN", "CGA", "F"))
-        + tuple(percent(table["by_task"].get(name), "F") for name in TASKS),
+        tuple(percent(counted["overall"], name) for name in ("CO", "NA", "IN", "CGA", "F"))
+        + tuple(percent(counted["by_task"].get(name), "F") for name in TASKS),
         tuple(percent(languages.get(name), "F") for name in ("chinese", "english"))
-        + tuple(percent(table["by_domain"].get(name), "F") for name in DOMAINS),
+        + tuple(percent(counted["by_domain"].get(name), "F") for name in DOMAINS),
         tuple(percent(table["cfq"], form) for form in FORMS) if "cfq" in table else (),
     )

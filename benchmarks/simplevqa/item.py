@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 from typing import Any
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
 
+from benchmarks.framework.answer_options import extract_confidence, without_confidence
 from benchmarks.framework.files import Row
 from benchmarks.simplevqa.complex_facts import ATOMIC, ATOMIC_GIVEN, ORIGIN
 from judging.errors import FieldError
@@ -29,6 +32,8 @@ RESPONSE_FIELDS = {
     ATOMIC_GIVEN: "atomic_given_response",
 }
 """Form of a question to the field that its response is in."""
+
+_OUR_FIELDS = frozenset(RESPONSE_FIELDS.values())
 
 
 class SimpleVQAItem(BaseModel):
@@ -57,6 +62,8 @@ class SimpleVQAItem(BaseModel):
     atomic_fact: str = ""
     """Answer to the atomic question."""
     response: str | None = None
+    confidence: float | None = None
+    """Confidence in [0, 1] that came beside the response, in a field of its own."""
     atomic_response: str | None = None
     atomic_given_response: str | None = None
     model: str = "response"
@@ -84,9 +91,23 @@ class SimpleVQAItem(BaseModel):
 
     @property
     def responses(self) -> dict[str, str]:
-        """Return the responses by the form of the question, for the forms that were asked."""
+        """Return the responses by the form of the question, for the forms that were asked.
+
+        A stated confidence is no part of the answer and is left out.
+        """
         responses = {form: getattr(self, field) for form, field in RESPONSE_FIELDS.items()}
-        return {form: response for form, response in responses.items() if response is not None}
+        return {
+            form: without_confidence(response)
+            for form, response in responses.items()
+            if response is not None
+        }
+
+    @property
+    def stated_confidence(self) -> float | None:
+        """Return the confidence in [0, 1] that the model states, or ``None``."""
+        if self.confidence is not None:
+            return self.confidence
+        return extract_confidence(self.response or "")
 
     def conclusion(self, form: str, model: str) -> str | None:
         """Return the conclusion on a form of the question; ``None`` if none can be read."""
@@ -113,8 +134,16 @@ def parse_item(row: Row) -> SimpleVQAItem:
     Raises:
         FieldError: If it does not fit.
     """
-    decoded = decode_category(row)
-    return parse_record(SimpleVQAItem, decoded, _location(row))
+    return parse_record(SimpleVQAItem, decode_row(row), _location(row))
+
+
+def decode_row(row: Row) -> Row:
+    """Return a row of the official files with its categories and its model's answer decoded.
+
+    Raises:
+        FieldError: If either cannot be read.
+    """
+    return decode_answer(decode_category(row))
 
 
 def decode_category(row: Row) -> Row:
@@ -131,6 +160,54 @@ def decode_category(row: Row) -> Row:
     except (SyntaxError, ValueError):
         fault = f"cannot be read: {category!r:.80}"
         raise FieldError("vqa_category", fault, _location(row)) from None
+
+
+def decode_answer(row: Row) -> Row:
+    """Turn the fields of the official scripts into ours.
+
+    They write ``g4o_response`` and ``g4o_confidence_score`` (0 to 100, -1 for none) for a model
+    ``g4o``; the answer is also read from the JSON object that a model is asked for.
+
+    Raises:
+        FieldError: If the row holds the answers of several models.
+    """
+    if row.get("response") is None:
+        names = [name for name in row if name.endswith("_response") and name not in _OUR_FIELDS]
+        if len(names) > 1:
+            fault = f"answers of several models: {', '.join(names)}; keep one"
+            raise FieldError("response", fault, _location(row))
+        if not names:
+            return row
+        model = names[0].removesuffix("_response")
+        score = row.get(f"{model}_confidence_score")
+        answer = {"response": row[names[0]], "confidence": _as_share(score)}
+        row = {**row, "model": row.get("model", names[0]), **answer}
+    answered = _json_answer(row["response"])
+    return row if answered is None else {**row, **answered}
+
+
+def _json_answer(response: Any) -> Row | None:
+    """Return the answer and the confidence of a JSON object, in a code fence or bare."""
+    if not isinstance(response, str):
+        return None
+    text = re.sub(r"^```\w*|```$", "", response.strip()).strip()
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(answer, dict) or "answer" not in answer:
+        return None
+    confidence = _as_share(answer.get("confidence_score"))
+    return {"response": str(answer["answer"]), "confidence": confidence}
+
+
+def _as_share(score: Any) -> float | None:
+    """Return a confidence of 0 to 100 as a share; ``None`` for anything else."""
+    try:
+        number = float(score)
+    except (TypeError, ValueError):
+        return None
+    return number / 100 if 0 <= number <= 100 else None
 
 
 def _location(row: Row) -> str:

@@ -152,3 +152,50 @@ def test_rules_need_no_correction() -> None:
     row = {"question_id": "1", "response": "(A)", "ground_truth": "A"}
     with pytest.raises(CustosError, match="graded by rule"):
         human_scores(get_benchmark("truthfulvqa"), [row], [{"question_id": "1"}])
+
+
+def test_a_wrong_answer_and_no_attempt_are_different_labels() -> None:
+    """Both score 0, and only one of them is an attempt: CGA and F hang on the difference."""
+    vqa = get_benchmark("simplevqa")
+    rows = [
+        vqa.graded_row(question(n, response="x"), [verdict_of(label)])
+        for n, label in enumerate(("Correct", "Incorrect", "Incorrect"))
+    ]
+    conclusions = ("A", "B", "C")
+    people = [{"data_id": n, "judge_res": {"people": c}} for n, c in enumerate(conclusions)]
+    agreement = judge_agreement(vqa, rows, people)
+    assert agreement is not None
+    assert agreement["confusion"]["labels"] == ["Correct", "Incorrect", "Not attempted"]
+    assert agreement["confusion"]["counts"] == [[1, 0, 0], [0, 1, 0], [0, 1, 0]]
+
+
+def verdict_of(label: str, confidence: float = 0.75) -> Verdict:
+    return Verdict(status="scored", label=label, confidence=confidence, judge="j1")
+
+
+def test_the_confidence_is_that_of_the_label_that_is_compared() -> None:
+    """A judge that is right in .75 of its verdicts and says so has no calibration error."""
+    vqa = get_benchmark("simplevqa")
+    rows, people = [], []
+    for n in range(400):
+        said = ("Incorrect", "Not attempted")[n % 2]
+        truth = said if n % 4 else "Correct"
+        rows.append(vqa.graded_row(question(n, response="x"), [verdict_of(said)]))
+        people.append({"data_id": n, "judge_res": {"people": truth}})
+    agreement = judge_agreement(vqa, rows, people)
+    assert agreement is not None
+    [band] = [band for band in agreement["calibration"]["after"] if band["n"]]
+    assert band["confidence"] == pytest.approx(0.75)
+    assert band["accuracy"] == pytest.approx(0.75)
+
+
+def test_an_answer_that_a_rule_decides_has_no_confidence() -> None:
+    """The one verdict on such a row is on the justification, which nobody compares here."""
+    chartom = get_benchmark("chartom")
+    row = chart(
+        id="P1_2", manipulation="3D", hmi=0.9, fact_response="1.2", mind_response="0.9. It is 3D."
+    )
+    graded_row = chartom.graded_row(row, [verdict_of("Named", 0.6)])
+    agreement = judge_agreement(chartom, [graded_row], [{"id": "P1_2", "fact_correct": True}])
+    assert agreement is not None
+    assert agreement["calibration"] is None

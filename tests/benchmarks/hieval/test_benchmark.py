@@ -112,6 +112,31 @@ def test_our_rows_in_the_papers_layout() -> None:
     )
 
 
+def test_the_papers_columns_count_unreadable_replies_as_wrong() -> None:
+    """Two right and two unread are 100 % of what was read and 50 % of the paper's column."""
+    rows = [example(n, "Wrong", said) for n, said in enumerate(("Wrong", "Wrong", None, None))]
+    table = HIEVAL.table(rows)
+    assert table["hieval-qs"]["accuracy"] == 1
+    assert table["hieval-qs"]["as_published"]["accuracy"] == 0.5
+    [(_, own)] = HIEVAL.paper_rows(table).items()
+    assert own["this judge"][-1] == 50
+
+    label = "Wrong; Overthinking"
+    rows = [example(n, label, said, "hieval-ea") for n, said in enumerate((label, None))]
+    table = HIEVAL.table(rows)
+    assert table["hieval-ea"]["A-Acc"] == 1
+    rows_in_paper = HIEVAL.paper_rows(table)
+    assert rows_in_paper["Table 4: error analysis"]["this judge"][2:] == (50, 50)
+    assert rows_in_paper["Table 5: A-Acc by error type"]["this judge"][3] == 50
+
+
+def test_table_3_has_all_published_rows() -> None:
+    rows = HIEVAL.published[1].rows
+    assert len(rows) == 12
+    assert rows["Kimi-VL-A3B"] == (701.58, "free", 58.45)
+    assert rows["Qwen3-4B"] == (752.34, "free", 70.95)
+
+
 def test_qascore_has_a_table_of_its_own() -> None:
     rows = [{**example(1, "Wrong", "Wrong"), "source": "QAScore"}]
     assert list(HIEVAL.paper_rows(HIEVAL.table(rows))) == ["Table 3: QAScore"]

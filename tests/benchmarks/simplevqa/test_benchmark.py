@@ -69,6 +69,53 @@ def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
     assert (table["n"], table["coverage"]) == (4, 0.25)
 
 
+def test_the_official_script_counts_it_as_no_attempt() -> None:
+    """Of one file, a third of the readable conclusions and a quarter of all are correct."""
+    table = SIMPLEVQA.table(graded(["A", "B", "C", "答案解析失败"]))
+    assert table["overall"]["CO"] == pytest.approx(1 / 3)
+    official = table["as_published"]["overall"]
+    assert (official["CO"], official["IN"], official["NA"]) == (0.25, 0.25, 0.5)
+    assert official["CGA"] == 0.5
+    [row] = SIMPLEVQA.paper_rows(table)[SIMPLEVQA.published[0].source].values()
+    assert row[:5] == pytest.approx((25, 50, 25, 50, 100 / 3))
+    assert "as_published" not in SIMPLEVQA.table(graded("ABC"))
+
+
+OFFICIAL = {"g4o_response": "Rembrandt", "g4o_confidence_score": 85}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer", "confidence"),
+    [
+        (OFFICIAL, "Rembrandt", 0.85),
+        ({**OFFICIAL, "g4o_confidence_score": -1}, "Rembrandt", None),
+        ({"response": '{"answer": "Rembrandt", "confidence_score": 85}'}, "Rembrandt", 0.85),
+        ({"response": '```json\n{"answer": 5, "confidence_score": "7"}\n```'}, "5", 0.07),
+        ({"response": "5 [0.85]"}, "5", 0.85),
+        ({"response": "5 [confidence: 85%]."}, "5 .", 0.85),
+        ({"response": "[1]"}, "[1]", 1.0),
+        ({"response": "as in [3]"}, "as in [3]", None),
+        ({"response": "{broken"}, "{broken", None),
+    ],
+)
+def test_a_stated_confidence_is_no_part_of_the_answer(
+    fields: dict[str, Any], answer: str, confidence: float | None
+) -> None:
+    row = item(**fields)
+    [request] = SIMPLEVQA.requests(row)
+    assert request.response == answer
+    verdict = Verdict(status="scored", label="Correct", judge="j1")
+    table = SIMPLEVQA.table([SIMPLEVQA.graded_row(row, [verdict])])
+    stated = table["calibration"]["confidence"] if "calibration" in table else None
+    assert stated == (None if confidence is None else pytest.approx(confidence))
+    assert table["model"] == ("g4o_response" if "g4o_response" in fields else "response")
+
+
+def test_the_answers_of_several_models_are_refused() -> None:
+    with pytest.raises(CustosError, match="several models: g4o_response, qwen_response; keep one"):
+        SIMPLEVQA.requests(item(g4o_response="x", qwen_response="y"))
+
+
 def test_intervals_resample_questions() -> None:
     table = SIMPLEVQA.table(graded("AB" * 30))
     co = table["intervals"]["overall"]["CO"]
