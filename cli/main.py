@@ -24,6 +24,7 @@ from cli.prep.app import app as prep_app
 from cli.push import push
 from cli.serve import serve
 from cli.shared.error_line import Verbs
+from cli.sweep import sweep
 from cli.tasks import tasks
 from cli.train import train
 
@@ -43,8 +44,8 @@ app.add_typer(
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
 app.command("eval")(evaluate)
 for verb in (
-    *(train, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor, backbone),
-    *(export, push),
+    *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
+    *(backbone, export, push),
 ):
     app.command()(verb)
 

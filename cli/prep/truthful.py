@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,6 +32,14 @@ def truthful(
     ] = "[[Reference Answer]]",
     response_a: Annotated[str, typer.Option(help="Heading of response A.")] = "[[Response A]]",
     response_b: Annotated[str, typer.Option(help="Heading of response B.")] = "[[Response B]]",
+    shown: Annotated[
+        Literal["shown", "hidden", "both"],
+        typer.Option(
+            "--reference-answer",
+            help="Keep the reference answers of the rows, leave them out as the paper's chat turn "
+            "does, or write every row that has one both ways.",
+        ),
+    ] = "shown",
     seed: Seed = 0,
     val: Val = 0.05,
     cal: Cal = 0.07,
@@ -42,7 +50,7 @@ def truthful(
 
     Example: custos prep truthful --source judge_train.json --out data/truthful --test 812
     """
-    from data_prep.sources.conversations import Headings, load_conversations
+    from data_prep.sources.conversations import Headings, load_conversations, with_references
 
     texts = {
         "question": question,
@@ -53,6 +61,7 @@ def truthful(
     headings = parse_record(Headings, texts, "headings")
     bad_rows: list[str] = []
     examples = load_conversations(source, headings, image_folder=out / "images", bad_rows=bad_rows)
+    examples = with_references(examples, shown)
     held_out = held_out_shares(val, cal, test)
     split_and_write(
         examples, out, describe_file(source), held_out, seed, bad_rows, allow_dropped=allow_dropped

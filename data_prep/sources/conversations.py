@@ -84,6 +84,23 @@ def load_conversations(
     return examples
 
 
+def with_references(
+    examples: Sequence[LabelledExample], reference: Literal["shown", "hidden", "both"]
+) -> list[LabelledExample]:
+    """Return examples with or without their reference answers, or each with and then without.
+
+    A judge that was trained without them reads pairs without one as the paper's own does (F.2).
+    """
+    kept = []
+    for example in examples:
+        if reference != "hidden" or not example.references:
+            kept.append(example)
+        if reference != "shown" and example.references:
+            update = {"id": f"{example.id}-hidden", "references": ()}
+            kept.append(example.model_copy(update=update))
+    return kept
+
+
 def to_conversation(example: LabelledExample) -> str:
     """Write an example as one line of JSON in the public format, with the default headings.
 

@@ -49,3 +49,37 @@ def test_truthful(tmp_path: Path) -> None:
     )
     assert result.exit_code == 2
     assert "row 1: field 'messages': heading 'Ask:' occurs 0 times" in result.stderr
+
+
+def test_the_reference_is_shown_or_not_as_asked(tmp_path: Path) -> None:
+    """Appendix F.2 shows none; a judge may be trained for either, or for both."""
+    rows = []
+    for number in range(20):
+        asked = (
+            f"<image>[[Question]]\nWhat is item {number}?[[Reference Answer]]\nz"
+            "[[Response A]]\nx[[Response B]]\ny"
+        )
+        turns = (("user", asked), ("assistant", GOOD))
+        messages = [{"role": role, "content": content} for role, content in turns]
+        rows.append({"messages": messages, "images": [f"images/{number}.png"]})
+    source = tmp_path / "judge.json"
+    source.write_text(json.dumps(rows))
+    for shown, with_one, without in (("shown", 20, 0), ("hidden", 0, 20), ("both", 20, 20)):
+        out = tmp_path / shown
+        result = run("truthful", "--source", source, "--out", out, "--reference-answer", shown)
+        assert result.exit_code == 0, result.output
+        examples = [
+            example
+            for split in ("train", "val", "cal", "test")
+            for _, example in read_records(out / f"{split}.jsonl", LabelledExample)
+        ]
+        assert sum(bool(example.references) for example in examples) == with_one
+        assert sum(not example.references for example in examples) == without
+    by_split = {
+        split: {
+            e.question
+            for _, e in read_records(tmp_path / "both" / f"{split}.jsonl", LabelledExample)
+        }
+        for split in ("train", "test")
+    }
+    assert not by_split["train"] & by_split["test"]

@@ -1,0 +1,35 @@
+"""Statistics over seeds, against values worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from evaluation.seeds import seed_statistics
+
+
+def _report(**metrics: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
+    return {"metrics": {name: {"value": value} for name, value in metrics.items()}}
+
+
+def test_mean_deviation_and_interval() -> None:
+    """Five runs: mean .92, squares of deviations .0010, t(.975, 4) = 2.776445."""
+    values = (0.90, 0.91, 0.92, 0.93, 0.94)
+    found = seed_statistics([_report(accuracy=value) for value in values])["accuracy"]
+    assert found["values"] == list(values)
+    assert found["mean"] == pytest.approx(0.92)
+    assert found["std"] == pytest.approx(math.sqrt(0.0010 / 4))
+    half = 2.776445 * math.sqrt(0.0010 / 4) / math.sqrt(5)
+    assert (found["low"], found["high"]) == pytest.approx((0.92 - half, 0.92 + half))
+
+
+def test_a_single_run_has_no_interval() -> None:
+    found = seed_statistics([_report(accuracy=0.9)])["accuracy"]
+    assert (found["mean"], found["std"], found["low"], found["high"]) == (0.9, None, None, None)
+
+
+def test_a_metric_that_a_run_lacks_is_left_out() -> None:
+    reports = [_report(accuracy=0.9, kappa=0.8), _report(accuracy=0.9, kappa=None)]
+    assert list(seed_statistics(reports)) == ["accuracy"]
+    assert seed_statistics([]) == {}

@@ -1,0 +1,106 @@
+"""One recipe trained with several seeds, each in a run folder of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.seeds import seed_statistics
+from judging.errors import CustosError
+from judging.files.records import write_json
+from judging.fingerprint import file_sha256
+from train.setup.recipe_files import find_recipe
+
+RESULT_FILE = "sweep.json"
+REPORT_FILE = "report.json"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The runs of one recipe under several seeds."""
+
+    recipe: str
+    """File or name of the recipe, as it was typed."""
+    keys: tuple[str, ...]
+    """``key.path=value`` of the recipe, for all runs."""
+    seeds: tuple[int, ...]
+    out: Path
+    """Folder with one run folder for each seed, and the result."""
+
+    def folder(self, seed: int) -> Path:
+        """Return the run folder of a seed."""
+        return self.out / f"seed-{seed}"
+
+    def open(self) -> None:
+        """Note what is trained, so that no other sweep goes on in this folder.
+
+        Raises:
+            CustosError: If there is no such recipe, or the folder holds another sweep's runs.
+        """
+        path, identity = self.out / RESULT_FILE, self._identity()
+        if path.is_file():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            if {key: kept.get(key) for key in identity} != identity:
+                raise CustosError(
+                    f"{self.out}: holds the runs of another recipe; give another --out"
+                )
+        else:
+            self.out.mkdir(parents=True, exist_ok=True)
+            write_json(path, {**identity, "seeds": [], "metrics": {}})
+
+    def open_seeds(self) -> list[int]:
+        """Return the seeds whose run has no report yet."""
+        return [seed for seed in self.seeds if not (self.folder(seed) / REPORT_FILE).is_file()]
+
+    def command(self, seed: int, processes: int | None = None) -> list[str]:
+        """Return the command that trains one seed, or goes on where it was stopped."""
+        options = ["--seed", str(seed), "--out", str(self.folder(seed))]
+        options += ["--processes", str(processes)] if processes else []
+        return [sys.executable, "-m", "cli", "train", self.recipe, *self.keys, *options]
+
+    def train(self, seed: int, processes: int | None = None) -> None:
+        """Train one seed in a process of its own, which frees all memory at its end.
+
+        Raises:
+            CustosError: If the run failed or has no report: a sweep compares figures on a test.
+        """
+        if status := subprocess.call(self.command(seed, processes)):
+            if status == 130:
+                raise KeyboardInterrupt
+            raise CustosError(f"seed {seed}: training failed; the same command tries it again")
+        if not (self.folder(seed) / REPORT_FILE).is_file():
+            raise CustosError(
+                f"{self.recipe}: has no test rows to measure with; give data.test=FILE"
+            )
+
+    def result(self) -> dict[str, Any]:
+        """Gather the reports that there are; write and return the result."""
+        done = [seed for seed in self.seeds if seed not in self.open_seeds()]
+        files = [self.folder(seed) / REPORT_FILE for seed in done]
+        reports = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+        if len({report.get("dataset_sha256") for report in reports}) > 1:
+            raise CustosError(f"{self.out}: the runs were measured on different test rows")
+        result = {**self._identity(), "seeds": done, "metrics": seed_statistics(reports)}
+        write_json(self.out / RESULT_FILE, result)
+        return result
+
+    def _identity(self) -> dict[str, Any]:
+        sha256 = file_sha256(find_recipe(self.recipe))
+        return {"recipe": self.recipe, "recipe_sha256": sha256, "keys": list(self.keys)}
+
+
+def sweep_rows(metrics: dict[str, dict[str, Any]]) -> Sequence[tuple[str, ...]]:
+    """Return the cells of a table: metric, mean, standard deviation, interval."""
+
+    def cell(number: float | None) -> str:
+        return "-" if number is None else f"{number:.4f}"
+
+    return [
+        (name, cell(s["mean"]), cell(s["std"]), f"{cell(s['low'])} to {cell(s['high'])}")
+        for name, s in metrics.items()
+    ]
