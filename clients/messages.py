@@ -39,6 +39,8 @@ class Decoding(_Record):
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     seed: int | None = None
+    reasoning_effort: str | None = None
+    """How long a reasoning model thinks, in the server's own words, such as ``high``."""
 
 
 def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
@@ -62,9 +64,14 @@ def item_key(item: ChatItem, model: str, decoding: Decoding) -> str:
             for turn in item.messages
         ],
         "model": model,
-        "decoding": decoding.model_dump(),
+        # A setting that came later leaves the keys of answers without it as they were.
+        "decoding": decoding.model_dump(exclude=_later_settings(decoding)),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _later_settings(decoding: Decoding) -> set[str]:
+    return {"reasoning_effort"} if decoding.reasoning_effort is None else set()
 
 
 def picture_url(source: str) -> str:

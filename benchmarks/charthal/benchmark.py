@@ -18,6 +18,7 @@ from benchmarks.framework.tables import (
     store_verdicts,
     value_columns,
 )
+from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks.charthal import register_rubrics
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -37,6 +38,7 @@ class ChartHal(Benchmark):
     keyed = True
     facets = {"q_type": TYPES, "q_relation": RELATIONS}
     published = PUBLISHED
+    decodings = {"published": Decoding(temperature=0.0)}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """Return one request under the cell's rubric; text only, as in the paper."""

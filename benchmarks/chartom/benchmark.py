@@ -120,6 +120,7 @@ class Chartom(Benchmark):
             by_judge = _has_label(by_task.get("chartom-fact"), CORRECT)
             grades["fact_correct"] = by_judge if by_rule is None else by_rule
         if item.mind_response is not None:
+            # The prediction comes first, so that a response that is cut off still has it.
             grades["mind_prediction"] = parse_fraction(item.mind_response)[0]
         if item.needs_justification:
             justification = by_task.get("chartom-justification")

@@ -44,6 +44,8 @@ class ChartomItem(BaseModel):
     human_answers: tuple[float | str | tuple[str, ...] | None, ...] = ()
     fact_response: str | None = None
     mind_response: str | None = None
+    cut_off: tuple[str, ...] = ()
+    """Responses that ended at the token limit."""
     fact_correct: bool | None = None
     mind_prediction: float | None = None
     justification_named: bool | None = None
@@ -71,6 +73,8 @@ class ChartomItem(BaseModel):
     def read_fact(self) -> bool | None:
         """Return whether the FACT answer is right by rule; ``None`` if it must be judged."""
         response = self.fact_response or ""
+        if "fact_response" in self.cut_off:
+            return None
         if not response.strip():
             return False
         if self.question_type == "number":

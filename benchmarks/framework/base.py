@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from benchmarks.framework.files import Row, read_source
 from benchmarks.framework.tables import stored_verdicts
+from clients.messages import Decoding
 from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
@@ -69,6 +70,8 @@ class Benchmark(ABC):
     """True if its JSON files are objects from id to row, false if they are arrays."""
     styles: ClassVar[tuple[str, ...]] = ("standard",)
     """Ways of asking a model, the paper's main one first."""
+    decodings: ClassVar[Mapping[str, Decoding]] = {}
+    """The paper's ways of sampling answers, by name."""
     facets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that divide the items in a report (``a.b`` for a nested one), each with the values
     that come first. The first two are the rows and columns of the report's map of scores."""

@@ -20,6 +20,8 @@ from judging.types import parse_record
 Row = dict[str, Any]
 
 GRADED_SUFFIXES = (".json", ".jsonl")
+CUT_OFF = "cut_off"
+"""Field of a row that names its responses that ended at the token limit."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -136,6 +138,11 @@ def check_ids(rows: Iterable[Row]) -> None:
             fault = "is missing" if key is None else f"'{key}' occurs twice"
             raise FieldError("id", fault, f"row {number}")
         ids.add(key)
+
+
+def is_cut_off(row: Row, field: str) -> bool:
+    """Tell whether a response ended at the token limit, so that its end is no final answer."""
+    return field in (row.get(CUT_OFF) or ())
 
 
 def check_output(out: Path, source: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.framework.base import Benchmark
-from benchmarks.framework.files import Row
+from benchmarks.framework.files import CUT_OFF, Row
+from benchmarks.framework.wording import worded
 from clients.chat import Reply
 from clients.completions import Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
@@ -38,18 +39,24 @@ class ItemQuestion:
 
 
 def build_questions(
-    benchmark: Benchmark, rows: Sequence[Row], style: str, with_images: bool = True
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    style: str,
+    with_images: bool = True,
+    wording: Mapping[str, str] | None = None,
 ) -> list[ItemQuestion]:
-    """Build every question of a benchmark: one user turn with the paper's text and nothing else.
+    """Build every question of a benchmark: one user turn.
 
     Args:
         benchmark: The benchmark that the items belong to.
         rows: Items as ``Benchmark.load`` returns them.
         style: One of the benchmark's ``styles``.
         with_images: Whether the model sees the pictures.
+        wording: A user's own wording (``benchmarks.framework.wording``) in place of the style's.
 
     Raises:
-        CustosError: If the style is not the benchmark's, or a row lacks its id or a field.
+        CustosError: If the style is not the benchmark's, a row lacks its id or a field, or a
+            wording does not fit.
     """
     if style not in benchmark.styles:
         raise CustosError(f"style '{style}' is not one of {', '.join(benchmark.styles)}")
@@ -59,6 +66,8 @@ def build_questions(
         if key is None:
             raise FieldError(benchmark.item_id, "is missing", f"item {index + 1}")
         prompts = benchmark.prompts(row, style)
+        if wording:
+            prompts = {field: worded(wording, field, row, prompts) for field in prompts}
         for field, text in prompts.items():
             images = tuple(row.get("images") or ()) if with_images else ()
             message = Message(role="user", text=text, images=images)
@@ -79,7 +88,8 @@ def join_answers(
 
     Returns:
         Rows whose every question was answered, and, by row number from 1, the reason why each
-        other row is missing. An answer may be an empty text.
+        other row is missing. An answer may be an empty text. The fields whose answers ended at the
+        token limit are named in ``cut_off``: no rule reads a final answer out of them.
     """
     failed = {reject.id: reject.detail for reject in result.rejects}
     complete = {index: dict(row) for index, row in enumerate(rows)}
@@ -90,7 +100,10 @@ def join_answers(
             problems.setdefault(question.row + 1, failed.get(question.chat.id, "no answer"))
             complete.pop(question.row, None)
         elif question.row in complete:
-            complete[question.row][question.field] = reply.text
+            row = complete[question.row]
+            row[question.field] = reply.text
+            if reply.finish_reason == "length":
+                row[CUT_OFF] = [*row.get(CUT_OFF, ()), question.field]
     return list(complete.values()), problems
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.files import Row
+from benchmarks.framework.files import CUT_OFF, Row
 from evaluation.estimate import Draws, Mask, without_nan
 from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import ratio
@@ -129,7 +129,8 @@ def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, 
         num_items: Items that should have one.
 
     Returns:
-        ``n, coverage, statuses`` (of the verdicts) and ``judges`` (their fingerprints).
+        ``n, coverage, statuses`` (of the verdicts), ``judges`` (their fingerprints) and
+        ``cut_off``: rows with a response that ended at the token limit.
     """
     verdicts = [verdict for row in rows for verdict in stored_verdicts(row).values()]
     return {
@@ -137,6 +138,7 @@ def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, 
         "coverage": num_scored / num_items if num_items else None,
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
         "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
+        "cut_off": sum(bool(row.get(CUT_OFF)) for row in rows),
     }
 
 

@@ -35,6 +35,7 @@ from benchmarks.simplevqa.item import (
 )
 from benchmarks.simplevqa.published import DOMAINS, PUBLISHED, TASKS
 from benchmarks.simplevqa.stated_confidence import measure_stated_confidence
+from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -49,10 +50,23 @@ METRICS = {
 }
 """Over columns correct, incorrect, not attempted (paper section 3.3)."""
 
-_CONFIDENCE = {
-    "english": "Answer briefly. After the answer, state in square brackets how sure you are, from "
-    "0 to 1. Example: [0.85]",
-    "chinese": "请简短作答，并在答案后用方括号写出你的把握，取0到1之间的数，例如：[0.85]",
+_JSON = '{"answer": "...", "confidence_score": 85}'
+_FORMS = {
+    "entity": {
+        "english": "Look at the picture and answer with one short named entity.",
+        "chinese": "请看图作答，只给出一个简短的命名实体。",
+    },
+    "confidence": {
+        "english": "Answer briefly. After the answer, state in square brackets how sure you are, "
+        "from 0 to 1. Example: [0.85]",
+        "chinese": "请简短作答，并在答案后用方括号写出你的把握，取0到1之间的数，例如：[0.85]",
+    },
+    "entity-confidence": {
+        "english": "Look at the picture and answer with one named entity. Reply with a JSON object "
+        f"of the answer and of how sure you are, from 0 to 100: {_JSON}",
+        "chinese": "请看图作答，答案只能是一个命名实体。请用JSON对象给出答案和你的把握（0到100）："
+        f"{_JSON}",
+    },
 }
 _HINT = {"english": "Known: {question} {fact}", "chinese": "已知：{question}{fact}"}
 _VERDICT_NAMES = {form: "simplevqa" if form == ORIGIN else f"simplevqa {form}" for form in FORMS}
@@ -69,22 +83,25 @@ class SimpleVQA(Benchmark):
     headline = "CO"
     item_id = "data_id"
     image_field = "image"
-    styles = ("standard", "confidence", "cfq")
+    styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")
     facets = {"vqa_category.task_category": TASKS, "language": ()}
     published = PUBLISHED
+    decodings = {"published": Decoding()}
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items with their categories decoded."""
         return [decode_category(row) for row in super().load(source, images)]
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """Return the bare question; with a request to state confidence; or in CFQ's three forms.
+        """Return the bare question; with a request for its form; or in CFQ's three forms.
 
+        Style ``entity`` asks for a short named entity as the official script does, and
+        ``entity-confidence`` for a JSON object with the answer and a confidence from 0 to 100.
         In style ``cfq``, items that ask for no more than their subject are asked as they are.
         """
         item = parse_item(row)
-        if style == "confidence":
-            return {"response": f"{item.question}\n{_CONFIDENCE[item.variant]}"}
+        if style in _FORMS:
+            return {"response": f"{item.question}\n{_FORMS[style][item.variant]}"}
         if style == "standard" or not item.is_complex:
             return {"response": item.question}
         hint = _HINT[item.variant].format(question=item.atomic_question, fact=item.atomic_fact)

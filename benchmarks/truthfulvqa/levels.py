@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.answer_options import extract_confidence, extract_option
+from benchmarks.framework.files import is_cut_off
 from benchmarks.framework.tables import values
 from evaluation.estimate import Draws, Mask
 from evaluation.intervals import RESAMPLES, Floats, Ints, number_clusters
@@ -114,7 +115,8 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
     for row, item in enumerate(items, 1):
         truth = _read_truth(item, f"row {row}")
         response, answer = item.get("response"), item.get("extracted_answer")
-        option = extract_option(str(response if answer is None else answer))
+        is_whole = not is_cut_off(item, "response")
+        option = extract_option(str(response if answer is None else answer)) if is_whole else None
         stated = extract_confidence(str(response)) if response is not None else None
         options.append(option)
         right.append(float(option == truth))

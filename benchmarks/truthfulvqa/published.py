@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.framework.base import PublishedTable
+from clients.messages import Decoding
 
 PUBLISHED = (
     PublishedTable(
@@ -29,3 +30,15 @@ PUBLISHED = (
         },
     ),
 )
+
+DECODINGS = {
+    "chat": Decoding(temperature=0.0, top_p=1.0, max_tokens=4096),
+    "api": Decoding(temperature=0.0, top_p=1.0, max_tokens=4096),
+    "skywork-r1v": Decoding(temperature=0.0, top_p=0.95, max_tokens=8192),
+    "kimi-vl-thinking": Decoding(temperature=0.6, top_p=1.0, max_tokens=8192),
+    "kimi-vl-instruct": Decoding(temperature=0.2, top_p=1.0, max_tokens=4096),
+    "llama-cot": Decoding(temperature=0.1, top_p=1.0, max_tokens=8192),
+    "mulberry": Decoding(temperature=0.6, top_p=0.9, max_tokens=8192),
+}
+"""Table 5: sampling by group of models. ``chat`` are the open models without long reasoning, and
+``llama-cot`` also LlamaV-o1 and VisualThinker-R1-Zero."""

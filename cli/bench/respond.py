@@ -19,7 +19,6 @@ from cli.shared.options.server import (
     Concurrency,
     Deadline,
     KeyEnv,
-    MaxTokens,
     PromptPrice,
     api_key,
     prices,
@@ -51,6 +50,55 @@ Style = Annotated[
 NoImage = Annotated[
     bool,
     typer.Option("--no-image", help="Leave out the pictures, to see what the model knows blind."),
+]
+WordingFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--wording",
+        help="Ask in the words of this YAML file (response field: text with {question}), to repeat "
+        "a paper's exact prompt. Default: our own words of the style.",
+    ),
+]
+PublishedDecoding = Annotated[
+    str | None,
+    typer.Option(
+        "--decoding",
+        metavar="NAME",
+        help="Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5; another "
+        "name lists all. Default: temperature 0, no limit.",
+    ),
+]
+AnswerTemperature = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Sampling temperature. Some servers' reasoning models need 1. Default: that of "
+        "--decoding, else 0.",
+    ),
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        max=1,
+        help="Sample from this share of the probability. Default: that of --decoding, else the "
+        "server's own.",
+    ),
+]
+AnswerTokens = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Stop an answer after this many tokens. Default: that of --decoding, else no limit on "
+        "a server and 512 with --backbone.",
+    ),
+]
+ReasoningEffort = Annotated[
+    str | None,
+    typer.Option(
+        help="Have a reasoning model think so long, in the server's words, such as low or high. "
+        "Default: the server's own."
+    ),
 ]
 OptionLogits = Annotated[
     bool,
@@ -85,18 +133,21 @@ def respond(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Ask only this many items, the first. Default: all.")
     ] = None,
-    temperature: Annotated[
-        float,
-        typer.Option(min=0, help="Sampling temperature. Some servers' reasoning models need 1."),
-    ] = 0.0,
-    max_tokens: MaxTokens = 2048,
+    wording: WordingFile = None,
+    published: PublishedDecoding = None,
+    temperature: AnswerTemperature = None,
+    top_p: TopP = None,
+    max_tokens: AnswerTokens = None,
+    reasoning_effort: ReasoningEffort = None,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 8,
     deadline: Deadline = 300,
     prompt_price: PromptPrice = 0,
     completion_price: CompletionPrice = 0,
 ) -> None:
-    """Have a model answer a benchmark: the bare question and its pictures, at temperature 0.
+    """Have a model answer a benchmark: its questions and pictures, at temperature 0 by default.
+
+    An answer that ends at a token limit is marked in the field cut_off; no rule reads it.
 
     Answers are kept in OUT.answers.jsonl. If the command is stopped, the same command continues
     where it stopped, and it asks failed items again. Items without a response are listed and left
@@ -108,7 +159,7 @@ def respond(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_output, write_graded
     from benchmarks.framework.responses import build_questions, join_answers
-    from clients.messages import Decoding
+    from benchmarks.framework.wording import read_wording
 
     if option_logits and backbone is None:
         raise CustosError("--option-logits: needs a local model: --backbone")
@@ -116,8 +167,9 @@ def respond(
     check_output(out, Path(items))
     rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
     style, started = style or benchmark.styles[0], time.perf_counter()
-    questions = build_questions(benchmark, rows, style, not no_image)
-    decoding = Decoding(temperature=temperature, max_tokens=max_tokens)
+    own_words = None if wording is None else read_wording(wording)
+    questions = build_questions(benchmark, rows, style, not no_image, own_words)
+    decoding = _decoding(benchmark, published, temperature, top_p, max_tokens, reasoning_effort)
     price = prices(prompt_price, completion_price)
     server = _server(base_url, model, backbone, key_env, concurrency, deadline)
     result = _ask([question.chat for question in questions], server, decoding, price, out)
@@ -128,11 +180,40 @@ def respond(
     show_problems(Path(items), problems)
     write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
     asked = {"model": model or backbone, "style": style, "images": not no_image}
+    asked |= {"wording": wording and str(wording)}
     counts = {"items": len(rows), "responses": len(complete), "failed": len(problems)}
     seconds = None if result.num_reused else time.perf_counter() - started
     _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)
     if problems:
         raise typer.Exit(1)
+
+
+def _decoding(
+    benchmark: Benchmark,
+    published: str | None,
+    temperature: float | None,
+    top_p: float | None,
+    max_tokens: int | None,
+    reasoning_effort: str | None,
+) -> Decoding:
+    """Return a paper's decoding, or temperature 0, with what the options set.
+
+    Raises:
+        CustosError: If the benchmark has no decoding of that name.
+    """
+    from clients.messages import Decoding
+
+    if published is not None and published not in benchmark.decodings:
+        names = ", ".join(benchmark.decodings) or "nothing: its paper names none"
+        raise CustosError(f"--decoding '{published}': '{benchmark.name}' has {names}")
+    start = Decoding(temperature=0.0) if published is None else benchmark.decodings[published]
+    options = {
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_tokens": max_tokens,
+        "reasoning_effort": reasoning_effort,
+    }
+    return start.model_copy(update={k: v for k, v in options.items() if v is not None})
 
 
 def _server(

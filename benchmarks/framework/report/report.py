@@ -75,6 +75,8 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
     ]
     if unscored := {k: v for k, v in table["statuses"].items() if k != "scored"}:
         lines.append("not scored: " + ", ".join(f"{n} {status}" for status, n in unscored.items()))
+    if cut_off := table.get("cut_off"):
+        lines.append(f"responses cut off by the token limit, which no rule reads: {cut_off}")
     if run := table.get("run"):
         time = "not known (several runs)"
         if run["seconds"] is not None:

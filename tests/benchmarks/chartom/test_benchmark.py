@@ -74,6 +74,15 @@ def test_what_rules_cannot_read_goes_to_the_judge() -> None:
     assert CHARTOM.graded_row(row, [lost])["fact_correct"] is None
 
 
+def test_no_rule_reads_an_answer_that_was_cut_off() -> None:
+    row = item(fact_response="1.2", cut_off=["fact_response"])
+    assert len(CHARTOM.requests(row)) == 1
+    said = Verdict(status="scored", label="Incorrect", judge="j1")
+    graded = CHARTOM.graded_row(row, [said])
+    assert graded["fact_correct"] is False
+    assert CHARTOM.table([graded])["cut_off"] == 1
+
+
 def test_the_reasons_are_judged_only_where_a_manipulation_misleads() -> None:
     said = "0.9. The axis is cut off."
     assert CHARTOM.requests(item(mind_response=said)) == ()

@@ -184,9 +184,7 @@ def test_the_confidence_is_that_of_the_label_that_is_compared() -> None:
         people.append({"data_id": n, "judge_res": {"people": truth}})
     agreement = judge_agreement(vqa, rows, people)
     assert agreement is not None
-    [band] = [band for band in agreement["calibration"]["after"] if band["n"]]
-    assert band["confidence"] == pytest.approx(0.75)
-    assert band["accuracy"] == pytest.approx(0.75)
+    assert agreement["calibration"]["after"]["ece"] < 0.02
 
 
 def test_an_answer_that_a_rule_decides_has_no_confidence() -> None:

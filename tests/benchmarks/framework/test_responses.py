@@ -125,13 +125,72 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
     assert not (tmp_path / "out.json.errors.jsonl").exists()
 
 
+def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(body=completion("12"))
+    items = charthal(tmp_path, 1)
+    common = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m")
+    assert run(*common, "--out", tmp_path / "a.json").exit_code == 0
+    body = fake.seen[-1].body
+    assert not {"max_tokens", "max_completion_tokens", "top_p", "reasoning_effort"} & body.keys()
+
+    options = ("--top-p", "0.9", "--max-tokens", "7", "--reasoning-effort", "high")
+    assert run(*common, "--out", tmp_path / "b.json", *options).exit_code == 0
+    body = fake.seen[-1].body
+    assert (body["top_p"], body["max_tokens"], body["reasoning_effort"]) == (0.9, 7, "high")
+    refused = run(*common, "--out", tmp_path / "c.json", "--decoding", "mulberry")
+    assert refused.exit_code == 2
+    assert "--decoding 'mulberry': 'charthal' has published" in refused.stderr
+
+
+def test_a_papers_decoding_and_its_exact_words(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(body=completion("(B)"))
+    items, wording = tmp_path / "items.json", tmp_path / "wording.yaml"
+    items.write_text(json.dumps([truthful()]))
+    wording.write_text("response: 'Q: {question} (A){Option_A} (B){option_b} {x}'")
+    common = ("truthfulvqa", "--items", items, "--base-url", fake.url, "--model", "m")
+    options = ("--decoding", "mulberry", "--wording", wording, "--temperature", "0.5")
+    assert run(*common, "--out", tmp_path / "a.json", *options).exit_code == 0
+    body = fake.seen[-1].body
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 8192)
+    assert body["messages"][0]["content"] == "Q: What is it? (A)a fish (B)a bird {x}"
+    wording.write_text("other: text")
+    refused = run(*common, "--out", tmp_path / "b.json", *options)
+    assert refused.exit_code == 2
+    assert "has no text for 'response'" in refused.stderr
+
+
+def test_an_answer_at_the_limit_is_marked_and_read_by_no_rule(
+    fake: FakeServer, tmp_path: Path
+) -> None:
+    def answer(seen: Seen) -> Say:
+        return Say(body=completion("Is it (B)? Let me").replace('"stop"', '"length"'))
+
+    fake.answer = answer
+    items, out = tmp_path / "items.json", tmp_path / "out.json"
+    row = {**truthful(), "level": 1, "category": "c", "subcategory": "s"}
+    items.write_text(json.dumps([row]))
+    common = ("truthfulvqa", "--items", items, "--base-url", fake.url, "--model", "m")
+    done = run(*common, "--out", out)
+    assert done.exit_code == 0
+    assert "1 cut off" in done.stdout
+    [answered] = read(out)
+    assert answered["cut_off"] == ["response"]
+    benchmark = get_benchmark("truthfulvqa")
+    graded = benchmark.graded_row(answered, [])
+    assert (graded["extracted_answer"], graded["is_correct"]) == (None, False)
+    table = benchmark.table([graded])
+    assert (table["cut_off"], table["coverage"]) == (1, 0)
+    whole = benchmark.graded_row({**answered, "cut_off": []}, [])
+    assert whole["is_correct"]
+
+
 def truthful() -> dict[str, Any]:
     return {"question_id": "q1", "question": "What is it?", "options": OPTIONS, "answer": "B"}
 
 
 @pytest.mark.parametrize(
     ("style", "marks"),
-    [("standard", "nothing else"), ("confidence", "[0.85]"), ("cot", "step by step")],
+    [("standard", "At the end of your reply"), ("confidence", "[0.85]"), ("cot", "step by step")],
 )
 def test_the_styles_of_truthfulvqa(style: str, marks: str) -> None:
     [question] = build_questions(get_benchmark("truthfulvqa"), [truthful()], style)
