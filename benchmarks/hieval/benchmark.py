@@ -45,10 +45,16 @@ class HiEval(Benchmark):
     published = PUBLISHED
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return the labelled example without its label, which must be a declared one."""
+        """Return the labelled example without its label, which must be a declared one.
+
+        The quick score reads text alone, so that its requests have no pictures.
+        """
         example = _example(row)
         check_labels([example], row_name=lambda _: f"item '{example.id}'")
-        return (example.request(),)
+        request = example.request()
+        if request.task == "hieval-qs":
+            request = request.model_copy(update={"images": ()})
+        return (request,)
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add the verdict beside the human label."""

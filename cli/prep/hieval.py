@@ -82,13 +82,19 @@ def hieval(
 ) -> None:
     """Prepare responses labelled Correct, Partial or Wrong, from a file or the Hugging Face hub.
 
+    Pictures are kept for rows with types of errors. The quick score reads text alone.
+
     Example: custos prep hieval --source rows.parquet --field references=gold --metadata
     answerer=model --label 2=Correct --label 1=Partial --label 0=Wrong --out data/qs
     """
     bad_rows: list[str] = []
+    columns = _columns(field, metadata, label, separator)
+    if columns.images is not None and columns.error_type is None:
+        typer.echo("the quick score reads text alone: pictures are left out")
+        columns = columns.model_copy(update={"images": None})
     examples = load_hieval(
         source,
-        _columns(field, metadata, label, separator),
+        columns,
         variant=variant,
         hub=HubOptions(hub_split, hub_config, hub_revision),
         image_folder=out / "images",

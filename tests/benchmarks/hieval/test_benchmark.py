@@ -67,6 +67,16 @@ def test_the_request_holds_no_label() -> None:
     assert request.id == "1"
 
 
+def test_the_quick_score_sees_no_picture_and_the_error_analysis_does() -> None:
+    for task, label, images in (
+        ("hieval-qs", "Wrong", ()),
+        ("hieval-ea", "Wrong; Other", ("a.png",)),
+    ):
+        row = {**example(1, label, label, task), "images": ["a.png"]}
+        [request] = HIEVAL.requests({key: row[key] for key in row.keys() - {"verdicts"}})
+        assert request.images == images
+
+
 def test_a_row_without_a_verdict() -> None:
     row = {key: value for key, value in example(1, "Wrong", "Wrong").items() if key != "verdicts"}
     with pytest.raises(CustosError, match="item '1': no verdict on 'hieval-qs'"):
