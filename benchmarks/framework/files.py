@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -140,7 +140,7 @@ def check_ids(rows: Iterable[Row]) -> None:
         ids.add(key)
 
 
-def is_cut_off(row: Row, field: str) -> bool:
+def is_cut_off(row: Mapping[str, Any], field: str) -> bool:
     """Tell whether a response ended at the token limit, so that its end is no final answer."""
     return field in (row.get(CUT_OFF) or ())
 

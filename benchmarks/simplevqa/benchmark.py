@@ -217,7 +217,7 @@ def _model_table(
 ) -> dict[str, Any]:
     """Return CO, IN, NA, CGA and F of one model, with further sections of estimates."""
     labels = [item.conclusion(ORIGIN, model) for item in items]
-    measured = _measure_labels(items, labels) | further
+    measured = {**_measure_labels(items, labels), **further}
     num_scored = sum(label is not None for label in labels)
     if num_scored < len(items):
         official = [label or NOT_ATTEMPTED for label in labels]

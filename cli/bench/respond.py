@@ -179,8 +179,12 @@ def respond(
     write_graded(out, complete, benchmark.keyed)
     show_problems(Path(items), problems)
     write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
-    asked = {"model": model or backbone, "style": style, "images": not no_image}
-    asked |= {"wording": wording and str(wording)}
+    asked = {
+        "model": model or backbone,
+        "style": style,
+        "images": not no_image,
+        "wording": None if wording is None else str(wording),
+    }
     counts = {"items": len(rows), "responses": len(complete), "failed": len(problems)}
     seconds = None if result.num_reused else time.perf_counter() - started
     _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)

@@ -41,6 +41,7 @@ FOLDS = 5
 VAL_SHARE = 8
 """One in so many of a fold's other figures chooses its adapter."""
 LABELS = (FAITHFUL, HALLUCINATED)
+_ALL = "accuracy_unscored_as_wrong"
 
 Train = Callable[[Path, Sequence[str]], Judge]
 
@@ -170,6 +171,7 @@ def build_report(
     Returns:
         ``n, figures``; ``judge, always_0, majority_of_cell`` (``1`` exactly where the published
         graders found most answers good: in normal cells), each with ``accuracy`` and ``kappa``;
+        an item without a label is wrong in every accuracy, as in the gain;
         ``kappa_within_cells``; ``gain``, accuracy over the cell majority, with ``mcnemar_p``;
         ``beats_majority_of_cell`` (the gain's interval lies above 0); ``cells``.
     """
@@ -194,14 +196,15 @@ def build_report(
     report = {
         "n": len(judge),
         "figures": int(judge.clusters.max()) + 1,
-        "judge": measure(judge, ("accuracy", "kappa", "ece")),
+        "judge": {**_accuracy(judge), **measure(judge, ("kappa", "ece"))},
         **{name: measure(floor, ("accuracy", "kappa")) for name, floor in constant.items()},
         "kappa_within_cells": _kappa_within_cells(judge, cells),
         "gain": {**gain, "mcnemar_p": mcnemar_p(int(better.sum()), int(worse.sum()))},
         "beats_majority_of_cell": gain["low"] > 0,
         "cells": {
             cell: {
-                **measure(judge.take(inside), ("accuracy", "kappa")),
+                **_accuracy(judge.take(inside)),
+                **measure(judge.take(inside), ("kappa",)),
                 "floor": float(floor.right[inside].mean()),
             }
             for cell in CELLS
@@ -210,6 +213,11 @@ def build_report(
     }
     cleaned: dict[str, Any] = without_nan(report)
     return cleaned
+
+
+def _accuracy(outcomes: Outcomes) -> dict[str, Any]:
+    """Return the accuracy over all items, of which those without a label are wrong."""
+    return {"accuracy": measure(outcomes, (_ALL,))[_ALL]}
 
 
 def kappa_within(sums: Floats) -> Floats:
