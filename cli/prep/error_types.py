@@ -20,7 +20,13 @@ from cli.shared.splits import (
     write_splits,
 )
 from data_prep.sources.generic import load_generic
-from data_prep.splits.balance import balanced_sample, class_of, hard_and_new_test, item_of
+from data_prep.splits.balance import (
+    PUBLISHED_TEST,
+    balanced_sample,
+    class_of,
+    hard_and_new_test,
+    item_of,
+)
 from data_prep.splits.manifest import describe_file
 from data_prep.splits.splits import split_beside_test
 
@@ -46,6 +52,14 @@ def error_types(
     test_per_type: Annotated[
         int, typer.Option(min=2, help="Test examples of each error type; 60 % of them are hard.")
     ] = 200,
+    published_test: Annotated[
+        bool,
+        typer.Option(
+            "--published-test",
+            help="Test on as many of each error type as the paper does (260, 265, 100, 210, 165) "
+            "instead of --test-per-type.",
+        ),
+    ] = False,
     per_class: Annotated[
         int | None,
         typer.Option(
@@ -73,7 +87,8 @@ def error_types(
     check_skipped(source, bad_rows, allow_dropped=allow_dropped)
     hard_rows = load_generic(hard)
     seen_rows = [row for path in seen or () for row in load_generic(path)]
-    test, others = hard_and_new_test(examples, hard_rows, seen_rows, test_per_type, seed)
+    sizes = PUBLISHED_TEST if published_test else test_per_type
+    test, others = hard_and_new_test(examples, hard_rows, seen_rows, sizes, seed)
     held_out = held_out_shares(val, cal, 0)
     splits, num_near_test = split_beside_test(others, test, held_out, seed, seen=seen_rows)
     num_train = len(splits["train"])

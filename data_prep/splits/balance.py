@@ -7,16 +7,21 @@ earlier stage has learned from is neither.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from data_prep.splits.near_duplicates import cluster_together
 from data_prep.splits.splits import shuffled
 from judging.errors import CustosError
+from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, type_of
 
 HARD_SHARE = 0.6
 """Share of the paper's test that is hard: cases of the quick-scoring test that models get wrong.
 The other cases are new."""
+
+PUBLISHED_TEST = dict(zip(ERROR_TYPES, (260, 265, 100, 210, 165), strict=True))
+"""Size of the paper's test by error type. The paper does not print it: these counts sum to its
+1,000 and give the percentages of its Table 5."""
 
 Item = tuple[str, tuple[str, ...]]
 """Question and responses: the same item under two tasks."""
@@ -54,7 +59,7 @@ def hard_and_new_test(
     examples: Sequence[LabelledExample],
     hard: Sequence[LabelledExample],
     seen: Sequence[LabelledExample],
-    per_type: int,
+    per_type: int | Mapping[str, int],
     seed: int = 0,
     hard_share: float = HARD_SHARE,
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
@@ -67,7 +72,7 @@ def hard_and_new_test(
         hard: The quick-scoring test; an example of the same item (:func:`item_of`) is hard.
         seen: Examples that the earlier stage was trained on or chosen by. An example is new if its
             question is near none of these and none of ``hard``.
-        per_type: How many of each error type.
+        per_type: How many of each error type, or how many of every single one.
         seed: Which examples to draw.
         hard_share: Share of hard cases.
 
@@ -91,7 +96,7 @@ def hard_and_new_test(
         hard_rows = [row for row in rows if item_of(row) in hard_items]
         new_rows = [row for row in rows if row.group not in old_clusters]
         num = min(
-            per_type,
+            per_type if isinstance(per_type, int) else per_type[name],
             math.floor(len(hard_rows) / hard_share),
             math.floor(len(new_rows) / (1 - hard_share)),
         )

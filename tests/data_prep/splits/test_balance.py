@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.main import app
-from data_prep.splits.balance import balanced_sample, class_of, hard_and_new_test, item_of
+from data_prep.splits.balance import (
+    PUBLISHED_TEST,
+    balanced_sample,
+    class_of,
+    hard_and_new_test,
+    item_of,
+)
 from data_prep.splits.splits import SPLITS, HeldOut, split_beside_test
+from evaluation.report.published import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records
 from judging.types import LabelledExample
@@ -99,6 +106,25 @@ def test_what_an_earlier_stage_has_seen_is_neither_new_nor_held_out() -> None:
         split_beside_test(rest, test, HeldOut(val=40, cal=3), seen=seen)
     only_seen = split_beside_test(seen, test, HeldOut(val=0, cal=0), seen=seen)[0]
     assert len(only_seen["train"]) == 30
+
+
+def test_the_papers_test_gives_its_percentages() -> None:
+    """Table 5 of HiEval: every published figure is a count of right ones among so many."""
+    sizes = PUBLISHED_TEST.values()
+    for *by_type, overall in TABLE_5.values():
+        if overall == 41.77:  # over the replies that could be read: other denominators
+            continue
+        counts = [round(share * n / 100) for share, n in zip(by_type, sizes, strict=True)]
+        again = [round(100 * count / n, 2) for count, n in zip(counts, sizes, strict=True)]
+        assert again == by_type
+        assert sum(counts) / 10 == overall
+
+
+def test_every_error_type_may_have_its_own_size() -> None:
+    examples = _examples({"Wrong; Other": 40, "Wrong; Overthinking": 40})
+    hard = [*examples[:20], *examples[40:60]]
+    test, _ = hard_and_new_test(examples, hard, [], {"Other": 10, "Overthinking": 20})
+    assert Counter(map(class_of, test)) == {"Other": 10, "Overthinking": 20}
 
 
 def test_a_type_without_hard_cases_is_named() -> None:
