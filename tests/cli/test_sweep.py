@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from data_prep.tables.mapping import TableMapping
+from train.setup.front import TrainingRun
 from train.setup.sweep import Sweep
 
 RECIPE = "embedded/demo"
@@ -58,6 +60,15 @@ def test_seeds_are_trained_once_and_summed_up(trained: list[list[str]]) -> None:
     assert [c[c.index("--seed") + 1] for c in trained[3:]] == ["3", "4"]
     result = json.loads(Path("runs/s/sweep.json").read_text(encoding="utf-8"))
     assert len(result["metrics"]["accuracy"]["values"]) == 5
+
+
+def test_seed_0_is_a_seed() -> None:
+    """It would else be the recipe's own, and two runs of a sweep could be the same."""
+    options: dict[str, Any] = {"init": None, "out": Path("x"), "command": ""}
+    for seed in (0, 3):
+        run = TrainingRun.plan(RECIPE, [], {}, TableMapping(), seed=seed, **options)
+        assert f'run.seed="{seed}"' in run.overrides
+        assert run.seed == seed
 
 
 def test_another_recipe_does_not_go_on_in_the_same_folder(trained: list[list[str]]) -> None:

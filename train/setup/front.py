@@ -94,7 +94,9 @@ class TrainingRun:
             )
         path = _find(recipe, name)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
-        given = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value]
+        given = [
+            f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
+        ]
         values = read_values(path, [*given, *keys])
         script, run = script_of(path, values), values.get("run") or {}
         if not run.get("output"):
