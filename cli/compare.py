@@ -9,6 +9,7 @@ import typer
 
 from cli.shared.output_folders import in_known_folder
 from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
+from evaluation.comparisons.gate import gate
 from judging.files.records import write_json
 
 
@@ -21,6 +22,14 @@ def compare(
             "--json", callback=in_known_folder, help="Write the comparison to this file too."
         ),
     ] = None,
+    gated: Annotated[
+        bool,
+        typer.Option(
+            "--gate",
+            help="Exit with status 1 if B is significantly worse than A, on all items or on a data "
+            "set, a label of people or a slice of the report.",
+        ),
+    ] = False,
     min_common: Annotated[
         int, typer.Option(min=1, help="Refuse to compare on fewer shared items than this.")
     ] = MIN_COMMON,
@@ -31,9 +40,26 @@ def compare(
     Both folders come from custos eval on the same data. Differences are B minus A, on the items
     that both judges scored. Intervals resample questions.
 
+    With --gate, a line says for every part of the items whether B is worse. The tests are paired
+    and one-sided, keep whole questions together, and are corrected for their number (Holm), so
+    that a judge that is nowhere worse is refused in at most 5 % of all cases.
+
+    Before a new judge replaces an old one: custos compare runs/old/eval runs/new/eval --gate
+
     Example: custos compare runs/plain/eval runs/focal/eval --json comparison.json
     """
     comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)
     typer.echo(render_comparison(comparison))
+    if not gated:
+        return
+    checks = gate(a, b, min_common=min_common, seed=seed)
+    num_worse = sum(check.is_worse for check in checks)
+    typer.echo()
+    for check in checks:
+        typer.echo(str(check))
+    if num_worse:
+        typer.echo(f"B is significantly worse in {num_worse} of {len(checks)} checks", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"B is nowhere significantly worse: {len(checks)} checks")

@@ -43,11 +43,11 @@ def slice_metrics(
             part: _measure_part(outcomes, np.array([p == part for p in parts]), resamples, seed)
             for part in _in_order(parts)
         }
-        for division, parts in _divisions(examples)
+        for division, parts in divisions(examples)
     }
 
 
-def _divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[str | None]]]:
+def divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[str | None]]]:
     """Yield each division's name and the part that each example falls into."""
     for key in METADATA_KEYS:
         values = [example.metadata.get(key) for example in examples]

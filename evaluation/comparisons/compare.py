@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,44 @@ MIN_COMMON = 20
 COMPARED = ("accuracy", "kappa", "mcc", "macro_f1", "fpr", "ece", "brier", "nll")
 
 ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
+
+
+@dataclass(frozen=True)
+class SharedItems:
+    """The items of two evaluations that both have, with the verdicts of both judges."""
+
+    examples: Sequence[LabelledExample]
+    verdicts_a: Sequence[Verdict]
+    verdicts_b: Sequence[Verdict]
+    n_a: int
+    """Items of the first evaluation, shared or not."""
+    n_b: int
+
+    @property
+    def outcomes(self) -> tuple[Outcomes, Outcomes]:
+        """Return people's labels with those of each judge, over one set of labels."""
+        labels = label_set(self.examples, self.verdicts_a, self.verdicts_b)
+        return (
+            gather(self.examples, self.verdicts_a, labels),
+            gather(self.examples, self.verdicts_b, labels),
+        )
+
+
+def read_shared(first: Path, second: Path, min_common: int = MIN_COMMON) -> SharedItems:
+    """Read the items that two evaluation folders share.
+
+    Raises:
+        CustosError: As :func:`compare_evaluations`.
+    """
+    a, b = _read_by_id(first), _read_by_id(second)
+    ids = _shared_ids(a, b, f"{first} ({len(a)} items) and {second} ({len(b)} items)", min_common)
+    return SharedItems(
+        [a[name][0] for name in ids],
+        [a[name][1] for name in ids],
+        [b[name][1] for name in ids],
+        len(a),
+        len(b),
+    )
 
 
 def compare_evaluations(
@@ -49,12 +88,9 @@ def compare_evaluations(
             declared, an id means different items in the two, or too few items are shared or scored
             by both.
     """
-    a, b = _read_by_id(first), _read_by_id(second)
-    ids = _shared_ids(a, b, f"{first} ({len(a)} items) and {second} ({len(b)} items)", min_common)
-    examples = [a[name][0] for name in ids]
-    verdicts_a, verdicts_b = [a[name][1] for name in ids], [b[name][1] for name in ids]
-    labels = label_set(examples, verdicts_a, verdicts_b)
-    judge_a, judge_b = gather(examples, verdicts_a, labels), gather(examples, verdicts_b, labels)
+    shared = read_shared(first, second, min_common)
+    judge_a, judge_b = shared.outcomes
+    ids = [example.id for example in shared.examples]
     both = judge_a.scored & judge_b.scored
     if both.sum() < min_common:
         raise CustosError(
@@ -64,9 +100,9 @@ def compare_evaluations(
     comparison = {
         "a": str(first),
         "b": str(second),
-        "judges": {"a": _judges(verdicts_a), "b": _judges(verdicts_b)},
-        "n_a": len(a),
-        "n_b": len(b),
+        "judges": {"a": _judges(shared.verdicts_a), "b": _judges(shared.verdicts_b)},
+        "n_a": shared.n_a,
+        "n_b": shared.n_b,
         "n_common": len(ids),
         "n_scored_a": int(judge_a.scored.sum()),
         "n_scored_b": int(judge_b.scored.sum()),
