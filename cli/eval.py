@@ -24,7 +24,7 @@ from cli.shared.options.mapping import (
     Variant,
     table_mapping,
 )
-from cli.shared.options.output import AllowFailed
+from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
 from data_prep.tables import dropped
@@ -61,6 +61,7 @@ def evaluate(
     zero_shot: Annotated[
         bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
     ] = True,
+    risk: Risk = None,
     allow_failed: AllowFailed = False,
     limit: Annotated[
         int | None,
@@ -78,6 +79,9 @@ def evaluate(
     Writes a page (report.html), the rows on which judge and people differ (disagreements.csv),
     report.md, report.json and pictures, and the files that custos compare reads. The exit status is
     1 if no row got a label, or if rows failed.
+
+    How many verdicts can be kept if one in twenty may be wrong: custos eval runs/mine
+    --data labels.csv --risk .05 --out report
 
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
@@ -98,6 +102,7 @@ def evaluate(
             command=command_line(),
             zero_shot=zero_shot and engine == "tree",  # A server's weights may not be here.
             dataset_sha256=file_sha256(data) if data.is_file() else None,
+            risk=risk,
             seed=seed,
         )
     except NothingScored as error:

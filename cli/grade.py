@@ -21,7 +21,7 @@ from cli.shared.options.mapping import (
     Variant,
     table_mapping,
 )
-from cli.shared.options.output import AllowFailed
+from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests, source_digest
@@ -65,6 +65,7 @@ def grade(
             help="Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.",
         ),
     ] = None,
+    risk: Risk = None,
     allow_failed: AllowFailed = False,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
@@ -83,6 +84,9 @@ def grade(
     continues where it stopped. OUT.partial stays as long as rows have failed: the same command
     grades those that you have changed since, and with --retry-failed all of them.
 
+    With --risk .05, at most 5 % of the verdicts without needs_review are wrong, on data like those
+    the judge was calibrated on; custos review writes the others to a file for people.
+
     Rows in our own format: custos grade --in answers.jsonl --out verdicts.jsonl
 
     A running service: custos grade --judge http://127.0.0.1:8000 --in answers.jsonl
@@ -95,7 +99,7 @@ def grade(
     """
     check_verdict_files(source, out, table)
     in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
-    rows = functools.partial(read_requests, source, in_table)
+    rows = functools.partial(read_requests, source, in_table, risk)
     num_rows = sum(1 for _ in rows())  # A file that cannot be read is no reason to load a model.
     outputs = [out] if table is None else [out, table]
     partial = partial_file(out)

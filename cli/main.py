@@ -11,6 +11,7 @@ from cli import recipe
 from cli.attack import attack
 from cli.backbone import backbone
 from cli.bench.app import app as bench_app
+from cli.calibrate import calibrate
 from cli.compare import compare
 from cli.demo import demo
 from cli.doctor import doctor
@@ -45,7 +46,7 @@ app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy emb
 app.command("eval")(evaluate)
 for verb in (
     *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
-    *(backbone, export, push),
+    *(backbone, calibrate, export, push),
 ):
     app.command()(verb)
 

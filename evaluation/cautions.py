@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation.comparisons.overlap_regression import NAME
+from evaluation.report.markdown import number
+
 WIDE_INTERVAL = 0.2
 """Width of an accuracy's interval from which nothing should be concluded."""
+SIGNIFICANT = 0.05
+"""P-value below which a judge is said to beat a baseline."""
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
@@ -16,7 +21,9 @@ def cautions(report: Mapping[str, Any]) -> list[str]:
         report: Report of ``build_report``, without its cautions.
     """
     return [
-        text for text in (_seen(report), _too_few(report), _left_out(report)) if text is not None
+        text
+        for text in (_seen(report), _too_few(report), _left_out(report), _not_better(report))
+        if text is not None
     ]
 
 
@@ -53,3 +60,18 @@ def _left_out(report: Mapping[str, Any]) -> str | None:
     if not unscored:
         return None
     return f"{unscored:,} of {report['n']:,} rows got no label and are in no figure but coverage."
+
+
+def _not_better(report: Mapping[str, Any]) -> str | None:
+    """Say that the judge does not beat the regression on word overlap, if it was measured."""
+    rival = report["baselines"].get(NAME)
+    if rival is None:
+        return None
+    is_ahead = rival["judge_only_right"] > rival["baseline_only_right"]
+    if is_ahead and rival["mcnemar_p"] < SIGNIFICANT:
+        return None
+    return (
+        "The judge is not shown to beat a logistic regression on word overlap: its accuracy is "
+        f"{number(report['metrics']['accuracy']['value'])}, that of the regression "
+        f"{number(rival['accuracy']['value'])}."
+    )

@@ -24,6 +24,7 @@ def evaluate_judge(
     zero_shot: bool = True,
     references: Mapping[str, Sequence[Verdict]] | None = None,
     dataset_sha256: str | None = None,
+    risk: float | None = None,
     seed: int = 0,
 ) -> tuple[dict[str, Any], list[Verdict]]:
     """Grade examples and report how far the judge agrees with people.
@@ -35,6 +36,7 @@ def evaluate_judge(
         zero_shot: Whether to grade with the judge's untrained backbone too.
         references: Other judges' verdicts on the same examples, by name, to set beside its own.
         dataset_sha256: Hash of the file that the examples came from.
+        risk: Share of wrong verdicts among those that need no review, to keep and to measure.
         seed: Seed of the intervals.
 
     Returns:
@@ -48,7 +50,7 @@ def evaluate_judge(
     """
     examples = resolve_examples(judge, examples)
     started = time.perf_counter()
-    verdicts = grade_examples(judge, examples)
+    verdicts = grade_examples(judge, [_at_risk(example, risk) for example in examples])
     seconds = time.perf_counter() - started
     check_scored(verdicts)
     beside = dict(references or {})
@@ -62,6 +64,7 @@ def evaluate_judge(
         command=command,
         references=beside,
         dataset_sha256=dataset_sha256,
+        risk=risk,
         seed=seed,
     )
     return report, verdicts
@@ -76,6 +79,7 @@ def report_verdicts(
     command: str,
     references: Mapping[str, Sequence[Verdict]],
     dataset_sha256: str | None = None,
+    risk: float | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Report how far a judge's verdicts agree with people.
@@ -88,6 +92,7 @@ def report_verdicts(
         command: As for :func:`evaluate_judge`, like the other arguments.
         references: Other judges' verdicts by name.
         dataset_sha256: Hash of the file.
+        risk: Stated risk.
         seed: Seed of the intervals.
 
     Raises:
@@ -109,6 +114,7 @@ def report_verdicts(
         uncalibrated=uncalibrated,
         dataset_sha256=dataset_sha256,
         seen=seen_data(judge.folder, dataset_sha256, examples),
+        risk=risk,
         seed=seed,
     )
 
@@ -122,6 +128,10 @@ def resolve_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[
     resolved = [_resolved(judge, example) for example in examples]
     check_labels(resolved, f"judge '{judge.name}'")
     return resolved
+
+
+def _at_risk(example: LabelledExample, risk: float | None) -> LabelledExample:
+    return example if risk is None else example.model_copy(update={"risk": risk})
 
 
 def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:

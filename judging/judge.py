@@ -32,8 +32,9 @@ from judging.scoring.prompts import Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
-from judging.verdicts.calibration import CalibrationSet, calibration_key
+from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
 from judging.verdicts.probabilities import log_probabilities
+from judging.verdicts.risk import with_review
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -175,9 +176,13 @@ class Judge:
         """Return a request with the mode and the reference mode that this judge takes it in.
 
         Raises:
-            FieldError: If the judge does not take it; see :func:`judging.resolve.resolve`.
+            FieldError: If the judge does not take it; see :func:`judging.resolve.resolve`. If the
+                request states a risk and the judge has no held-out verdicts for a threshold.
         """
-        return resolve(request, self.name, self.tasks, self.card)
+        resolved = resolve(request, self.name, self.tasks, self.card)
+        if resolved.risk is not None:
+            held_out_verdicts(self.calibration, self.name, resolved)
+        return resolved
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of everything but the request that could change its verdict.
@@ -316,7 +321,7 @@ class Judge:
         notes += self._notes_on_pictures(request, passes[0].scaled_pictures)
         if self.backbone.has_random_weights:
             notes.append(KNOWS_NOTHING)
-        return make_verdict(
+        verdict = make_verdict(
             request,
             task,
             records,
@@ -327,6 +332,10 @@ class Judge:
             note="; ".join(notes) or None,
             **signature,
         )
+        if request.risk is None or not is_calibrated:
+            return verdict
+        held_out = held_out_verdicts(calibration, self.name, request)
+        return with_review(verdict, request.risk, held_out.threshold(request.risk))
 
     def _notes_on_pictures(self, request: JudgeRequest, num_scaled: int) -> list[str]:
         """Return what to know of a verdict on pictures that were scaled down."""

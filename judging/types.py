@@ -77,6 +77,9 @@ class JudgeRequest(_Record):
     """Most tokens of a critique. A longer one is cut and closed, and its label is read."""
     seed: int = 0
     """Seed with which a critique is drawn."""
+    risk: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda risk: risk is None)
+    """Largest share of wrong verdicts among those without ``needs_review``; ``needs_review`` is
+    set where the confidence does not suffice for it. ``None``: no level is kept."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """What to slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""
 
@@ -229,7 +232,8 @@ class Verdict(_Record):
     passes: tuple[Pass, ...] = ()
     """Passes that the verdict is merged from."""
     needs_review: bool = False
-    """The two orders of a pair led to different labels."""
+    """A person should decide: the two orders of a pair led to different labels, or the confidence
+    does not suffice for the ``risk`` of the request."""
     truncated_input: bool = False
     """Text was cut from the middle of a response to fit the budget."""
     message: str | None = None

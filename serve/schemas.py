@@ -55,6 +55,8 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
         "maxItems": limits.images,
         "description": "Data URLs of JPEG, PNG or WebP pictures.",
     }
+    if not _takes_risk(task, service):
+        del fields["risk"]
     num = task.num_responses
     separate = list(task.response_fields)
     fields["responses"] = {"type": "array", "items": text, "minItems": num, "maxItems": num}
@@ -105,6 +107,16 @@ def served_variants(task: JudgeTask, service: Service) -> list[str]:
         for choice in known_choices(task, judge)
     }
     return [variant for variant in task.variants if variant in known]
+
+
+def _takes_risk(task: JudgeTask, service: Service) -> bool:
+    """Return whether a judge has thresholds for a stated risk under some rubric of a task."""
+    return any(
+        key.startswith(f"{task.name}/")
+        for judge in service.judges.values()
+        if judge.calibration
+        for key in judge.calibration.held_out
+    )
 
 
 def served_tasks(service: Service) -> list[str]:

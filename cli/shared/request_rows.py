@@ -15,10 +15,17 @@ from judging.fingerprint import file_sha256
 from judging.tasks import get_task
 
 
-def read_requests(source: Path, mapping: TableMapping | None = None) -> Iterator[NumberedRequest]:
+def read_requests(
+    source: Path, mapping: TableMapping | None = None, risk: float | None = None
+) -> Iterator[NumberedRequest]:
     """Yield ``(row number, request)`` for every row; a row without an id gets its number as one.
 
     A row that is no valid request comes as the verdict on it, with status ``invalid``.
+
+    Args:
+        source: Table.
+        mapping: What its columns are called.
+        risk: Risk of every request; ``None``: that of its row, if it states one.
 
     Raises:
         CustosError: If the table cannot be read or lacks a column.
@@ -28,7 +35,9 @@ def read_requests(source: Path, mapping: TableMapping | None = None) -> Iterator
             message = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
             yield row, Verdict(id=parsed.id or str(row), status="invalid", message=message)
             continue
-        request = parsed if parsed.id else parsed.model_copy(update={"id": str(row)})
+        changes = {} if parsed.id else {"id": str(row)}
+        changes |= {} if risk is None else {"risk": risk}
+        request = parsed.model_copy(update=changes)
         try:
             get_task(request.task).check(request)
             check_pictures(request.images)

@@ -18,7 +18,7 @@ DEFAULT_SEPARATOR = ";"
 """Stands between the elements of a list in a cell of a CSV or TSV file."""
 
 LIST_FIELDS = ("references", "choices", "images", "criteria", "tags", "annotators", "responses")
-_OTHER_FIELDS = ("metadata", "critique_tokens", "seed", "confidence", "score", "weight")
+_OTHER_FIELDS = ("metadata", "critique_tokens", "seed", "risk", "confidence", "score", "weight")
 TEXT_FIELDS = (
     *("response", "response_a", "response_b"),
     *(name for name in LabelledExample.model_fields if name not in (*LIST_FIELDS, *_OTHER_FIELDS)),

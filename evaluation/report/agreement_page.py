@@ -54,6 +54,7 @@ def render_page(
             annotator_rows=ANNOTATOR_ROWS,
             review_line=review_line(report),
             reliability=_reliability(report),
+            risk_coverage=_risk_coverage(report),
             items=shown,
             num_items=len(disagreements),
             pairs=Counter(row.pair for row in shown),
@@ -71,3 +72,13 @@ def _reliability(report: Mapping[str, Any]) -> str | None:
     from evaluation.report import plots
 
     return drawn_url(partial(plots.draw_reliability, report["calibration"]))
+
+
+def _risk_coverage(report: Mapping[str, Any]) -> str | None:
+    """Return the picture of risk and coverage as a data URL; ``None`` without confidences."""
+    if not report["risk_coverage"]:
+        return None
+    from evaluation.report import plots
+
+    curve, abstention = report["risk_coverage"], report["abstention"]
+    return drawn_url(partial(plots.draw_risk_coverage, curve, abstention))

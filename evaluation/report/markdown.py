@@ -26,6 +26,12 @@ METRIC_NAMES = {
     "brier": "Brier score",
     "nll": "Negative log-likelihood",
 }
+LEVELS = {
+    "holds": "holds",
+    "exceeded within chance": "is exceeded, by no more than chance explains",
+    "exceeded": "is exceeded",
+}
+"""What is said of a stated risk, by ``level`` of ``evaluation.abstention.abstention``."""
 ANNOTATOR_ROWS = {
     "people": "first person, second person",
     "judge_first": "judge, first person",
@@ -68,7 +74,15 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
 
 
 def review_line(report: Mapping[str, Any]) -> str:
-    """Return how many verdicts need review, and their share."""
+    """Return what is left to people, at the stated risk if there is one; empty for nothing."""
+    if at_risk := report["abstention"]:
+        kept = f"at a stated risk of {at_risk['risk']:g}, {with_interval(at_risk['kept'])} is kept"
+        if at_risk["level"] is None:
+            return kept
+        error = f"the error among these is {with_interval(at_risk['error'])}"
+        return f"{kept}, and {error}: the level {LEVELS[at_risk['level']]}"
+    if not report["needs_review"]:
+        return ""
     share = report["needs_review"] / report["n"]
     return f"{report['needs_review']:,} of {report['n']:,} verdicts need review ({share:.1%})"
 

@@ -30,6 +30,9 @@ def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     if report["calibration"]:
         names.append("reliability.png")
         draw_reliability(report["calibration"], out_dir / names[-1])
+    if report["risk_coverage"]:
+        names.append("risk_coverage.png")
+        draw_risk_coverage(report["risk_coverage"], report["abstention"], out_dir / names[-1])
     if report["answerer_ranking"]:
         names.append("ranking.png")
         draw_ranking(report["answerer_ranking"], out_dir / names[-1])
@@ -103,6 +106,40 @@ def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
         axes.set_xlabel("confidence in the label given")
         axes.set_ylabel("share on which people agree")
         axes.set_title("Reliability, bins of equally many items")
+        _finish(axes)
+
+
+def draw_risk_coverage(
+    curve: Mapping[str, Any], abstention: Mapping[str, Any] | None, path: Path
+) -> None:
+    """Draw the error among the most confident verdicts against the share of verdicts kept.
+
+    Args:
+        curve: Result of ``risk_coverage``.
+        abstention: Result of ``abstention``, if a risk was stated: marked with its interval.
+        path: PNG file to write.
+    """
+    with _figure(path, 5.5, 4) as figure:
+        axes = figure.subplots()
+        label = f"judge, AURC {curve['aurc']:.4f}"
+        axes.plot(curve["coverage"], curve["error"], color=BLUE, label=label)
+        if abstention and abstention["error"]["value"] is not None:
+            error, risk = abstention["error"], abstention["risk"]
+            axes.axhline(risk, color=GREY, linestyle=":", label=f"stated risk {risk:g}")
+            axes.errorbar(
+                [abstention["kept"]["value"]],
+                [error["value"]],
+                yerr=[[error["value"] - error["low"]], [error["high"] - error["value"]]],
+                fmt="s",
+                color=ORANGE,
+                capsize=3,
+                label="kept, 95 % interval",
+            )
+        axes.set_xlim(0, 1.01)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("share of verdicts kept, the most confident first")
+        axes.set_ylabel("error among them")
+        axes.set_title("Risk and coverage")
         _finish(axes)
 
 

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
+from evaluation.abstention import abstention, risk_coverage
 from evaluation.cautions import cautions
+from evaluation.comparisons import overlap_regression
 from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
+from evaluation.comparisons.overlap_regression import regression_verdicts
 from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
@@ -43,6 +46,7 @@ def build_report(
     uncalibrated: Sequence[Verdict] | None = None,
     dataset_sha256: str | None = None,
     seen: Mapping[str, Any] | None = None,
+    risk: float | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
@@ -61,6 +65,7 @@ def build_report(
         uncalibrated: The same judge's verdicts before calibration, to show what calibration does.
         dataset_sha256: Hash of the data file.
         seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
+        risk: Stated risk that the verdicts' ``needs_review`` was set at.
         seed: Seed of the resamples.
         resamples: Number of resamples.
 
@@ -98,6 +103,15 @@ def build_report(
         "second_annotator": compare_annotators(examples, verdicts, labels, resamples, seed),
         "answerer_ranking": rank_answerers(judge, answerers, resamples, seed),
         "calibration": _calibration(examples, judge, uncalibrated, labels),
+        "risk_coverage": risk_coverage(judge),
+        "abstention": risk
+        and abstention(
+            judge,
+            np.array([verdict.needs_review for verdict in verdicts]),
+            risk,
+            resamples,
+            seed,
+        ),
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
         "unscored": unscored_reasons(verdicts),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
@@ -169,13 +183,15 @@ def _confusion(judge: Outcomes, total: Tally) -> dict[str, Any]:
 
 
 def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Verdict]]:
-    """Return the verdicts of a constant, and of rules where people's labels are theirs."""
+    """Return the verdicts of a constant, and of rules and a regression where labels are theirs."""
     if not examples:
         return {}
     baselines = {"majority_label": majority_verdicts(examples)}
     labels = {full_label(example) for example in examples}
     if labels <= {CORRECT, "Partial", WRONG[0]}:
         baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
+        if regressed := regression_verdicts(examples):
+            baselines[overlap_regression.NAME] = regressed
     return baselines
 
 

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.report.disagreements import Disagreement
-from evaluation.report.markdown import ANNOTATOR_ROWS, p_value, review_line, with_interval
+from evaluation.report.markdown import (
+    ANNOTATOR_ROWS,
+    p_value,
+    review_line,
+    with_interval,
+)
 from evaluation.unscored import describe_reason
 
 WIDTH = 80
@@ -41,8 +46,7 @@ def summary_lines(
     if report["second_annotator"]:
         lines += ["", *_annotator_lines(report["second_annotator"])]
     lines += ["", *_disagreement_lines(disagreements)]
-    if report["needs_review"]:
-        lines.append(review_line(report))
+    lines += textwrap.wrap(review_line(report), WIDTH, subsequent_indent="  ")
     notes = [f"caution: {text}" for text in report["cautions"]]
     notes += [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
     for note in notes:

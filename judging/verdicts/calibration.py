@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
-from judging.tasks import JudgeTask
+from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, score_of, type_of
 from judging.verdicts.probabilities import normalise, score_logprobs
+from judging.verdicts.risk import HeldOutVerdicts
 
 
 class Calibration(BaseModel):
@@ -53,6 +54,9 @@ class CalibrationSet(BaseModel):
     """Over scores (labels without their error type), keyed by ``task/rubric``."""
     error_types: dict[str, Calibration] = {}
     """Over error types given the score, for rubrics that have them."""
+    held_out: dict[str, HeldOutVerdicts] = {}
+    """What a threshold for a stated risk is found on, keyed as ``rubrics``. Calibrations of older
+    versions have none."""
 
     @property
     def id(self) -> str:
@@ -106,3 +110,26 @@ def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
     if task.num_responses == 2 and request.order == "given":
         key += "/given"
     return key
+
+
+def held_out_verdicts(
+    calibration: CalibrationSet | None, judge: str, request: JudgeRequest
+) -> HeldOutVerdicts:
+    """Return the held-out verdicts that a threshold for a request's risk is found on.
+
+    Args:
+        calibration: The judge's calibration, if it has one.
+        judge: Name of the judge.
+        request: Request as the judge takes it.
+
+    Raises:
+        FieldError: If the calibration holds none for the request's rubric.
+    """
+    key = calibration_key(get_task(request.task), request)
+    if calibration is None or key not in calibration.held_out:
+        raise FieldError(
+            "risk",
+            f"judge '{judge}' has no held-out verdicts under {key} to find a threshold on; fit its "
+            "calibration again with 'custos calibrate RUN --data FILE', or state no risk",
+        )
+    return calibration.held_out[key]

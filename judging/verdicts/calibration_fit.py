@@ -11,7 +11,9 @@ from scipy.special import log_softmax, logsumexp
 
 from judging.errors import CustosError
 from judging.types import score_of, type_of
-from judging.verdicts.calibration import Calibration
+from judging.verdicts.calibration import Calibration, CalibrationSet
+from judging.verdicts.probabilities import best_label
+from judging.verdicts.risk import HeldOutVerdicts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -51,6 +53,55 @@ def fit_type_calibration(
         np.array(typed_logprobs).reshape(-1, len(types)),
         np.array(typed_targets, dtype=np.int64),
         types,
+    )
+
+
+def held_out_verdicts(
+    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices, seed: int = 0
+) -> HeldOutVerdicts:
+    """Return a verdict on a random row of each question, calibrated without that question.
+
+    Args:
+        logprobs: Label log-probabilities, ``[items, labels]``.
+        targets: Index of the human label, ``[items]``.
+        labels: Label strings.
+        questions: Number of each item's question, from 0, ``[items]``.
+        seed: Seed of the choice of rows and of the folds.
+
+    Returns:
+        The verdicts in the order of the questions.
+
+    Raises:
+        CustosError: If a label occurs in a single fold only.
+    """
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(questions))
+    one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
+    folds = rng.permutation(int(questions.max()) + 1) % FOLDS
+    confidence = np.zeros(len(one_each))
+    right = np.zeros(len(one_each), dtype=bool)
+    for fold in np.unique(folds):
+        others = folds[questions] != fold
+        calibration = _fit_both(logprobs[others], targets[others], labels)
+        for question in np.flatnonzero(folds == fold):
+            row = one_each[question]
+            logprob_by_label = dict(zip(labels, logprobs[row].tolist(), strict=True))
+            probabilities = calibration.posterior("", logprob_by_label)
+            label = best_label(probabilities)
+            confidence[question] = probabilities[label]
+            right[question] = label == labels[targets[row]]
+    return HeldOutVerdicts(confidence=tuple(confidence.tolist()), right=tuple(right.tolist()))
+
+
+def _fit_both(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> CalibrationSet:
+    """Fit the calibrations of scores and, where they can be fitted, of error types."""
+    scores = fit_score_calibration(logprobs, targets, labels)
+    try:
+        types = fit_type_calibration(logprobs, targets, labels)
+    except CustosError:
+        types = None
+    return CalibrationSet(
+        judge="", rubrics={"": scores}, error_types={} if types is None else {"": types}
     )
 
 

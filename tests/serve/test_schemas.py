@@ -17,10 +17,12 @@ from schemathesis.specs.openapi.checks import (
 
 from judging.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
+from judging.verdicts.calibration import CalibrationSet
+from judging.verdicts.risk import HeldOutVerdicts
 from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service
-from serve.schemas import openapi
+from serve.schemas import openapi, task_schema
 from tests.serve.made_up import FakeJudge, card_of, row
 from tests.serve.sockets import serving
 
@@ -181,3 +183,12 @@ def test_listed_variants_and_rubrics_are_those_that_are_accepted(untrained: bool
     assert set(entries) == (
         set(task_names()) if untrained else {"hieval-ea", "hieval-qs", "truthful-pair"}
     )
+
+
+def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:
+    judge, task = FakeJudge(), get_task("hieval-qs")
+    assert "risk" not in task_schema(task, Service({"a": judge}))["properties"]
+    held_out = {"hieval-qs/plain/any": HeldOutVerdicts(confidence=(0.9,), right=(True,))}
+    judge.calibration = CalibrationSet(judge="a", rubrics={}, held_out=held_out)
+    limits, _ = task_schema(task, Service({"a": judge}))["properties"]["risk"]["anyOf"]
+    assert limits == {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from evaluation.intervals import number_clusters
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
@@ -19,7 +20,9 @@ from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
     fit_score_calibration,
     fit_type_calibration,
+    held_out_verdicts,
 )
+from judging.verdicts.risk import HeldOutVerdicts
 from train.dry_run.parts import PARTS
 from train.finish.processes import Processes
 
@@ -42,6 +45,7 @@ def calibrate(
     """
     scores: dict[str, Calibration] = {}
     types: dict[str, Calibration] = {}
+    held_out: dict[str, HeldOutVerdicts] = {}
     for key, group in _by_key([_resolved(judge, example) for example in examples]).items():
         task = get_task(group[0].task)
         labels = task.labels(task.rubric(group[0]))
@@ -63,9 +67,16 @@ def calibrate(
                 types[key] = calibration
         except CustosError as error:
             _warn(processes, f"{key}: error types stay uncalibrated: {error}")
+        try:
+            questions = number_clusters([example.group or example.question for example in group])
+            held_out[key] = held_out_verdicts(logprobs, targets, labels, questions)
+        except CustosError as error:
+            _warn(processes, f"{key}: no threshold for a stated risk: {error}")
     if not scores:
         return None
-    fitted = CalibrationSet(judge=judge.identity, rubrics=scores, error_types=types)
+    fitted = CalibrationSet(
+        judge=judge.identity, rubrics=scores, error_types=types, held_out=held_out
+    )
     if processes.is_first:
         write_json(folder / CALIBRATION_FILE, fitted.model_dump())
     return fitted

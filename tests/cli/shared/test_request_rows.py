@@ -36,3 +36,15 @@ def test_a_broken_picture_is_known_before_a_judge_is(tmp_path: Path) -> None:
         assert (verdict.id, verdict.status) == (str(number), "invalid")
         path = tmp_path.resolve() / name
         assert verdict.message == f"field 'images': '{path}' is not a readable picture"
+
+
+def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(fields) + "\n" for fields in (row(risk=0.2), row())))
+
+    def risks(stated: float | None) -> list[float | None]:
+        requests = (request for _, request in read_requests(source, None, stated))
+        return [request.risk for request in requests if isinstance(request, JudgeRequest)]
+
+    assert risks(None) == [0.2, None]
+    assert risks(0.05) == [0.05, 0.05]

@@ -127,12 +127,11 @@ def test_written_report_is_whole(tmp_path: Path) -> None:
     assert "180 items on 60 questions (160 scored, 20 unparsed) in 9.0 s, 20.0 items/s." in page
     assert "abab" in page
     assert "nan" not in page.lower()
-    for picture in ("confusion.png", "reliability.png", "ranking.png"):
+    pictures = {"confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"}
+    for picture in pictures:
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
         assert f"![{picture}]({picture})" in page
-    assert {path.name for path in out.iterdir()} == {
-        "report.json", "report.md", "confusion.png", "reliability.png", "ranking.png",
-    }  # fmt: skip
+    assert {path.name for path in out.iterdir()} == {"report.json", "report.md", *pictures}
 
 
 def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> None:

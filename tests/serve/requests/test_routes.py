@@ -10,7 +10,7 @@ from judging import Verdict
 from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service
-from tests.serve.made_up import FakeJudge, row
+from tests.serve.made_up import FakeJudge, refused, row
 from tests.serve.sockets import serving
 
 LIMITS = Limits()
@@ -119,3 +119,13 @@ def test_contents_are_logged_only_when_asked(
         with TestClient(create_app(Service({"a": judge}), log_contents=log_contents)) as client:
             client.post("/judge", json=row("the answer is Paris"))
         assert ("the answer is Paris" in caplog.text) == log_contents
+
+
+def test_a_risk_without_held_out_verdicts_is_refused(client: TestClient) -> None:
+    rows = [row(), row(risk=0.05)]
+    assert refused(client, {"requests": rows}) == (
+        "requests.1.risk",
+        "judge 'fake' has no held-out verdicts under hieval-qs/plain/all to find a threshold on; "
+        "fit its calibration again with 'custos calibrate RUN --data FILE', or state no risk",
+    )
+    assert refused(client, row(risk=1.5))[0] == "risk"

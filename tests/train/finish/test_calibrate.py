@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
 import judging.judge
 from judging import Judge
 from judging.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
+from judging.verdicts.risk import HeldOutVerdicts
+from serve.app import create_app
+from serve.queue.service import Service
 from tests.tiny import save_picture
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate
@@ -56,3 +60,37 @@ def test_scores_are_calibrated_where_a_type_is_missing(
         set(),
     )
     assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
+
+
+def test_a_stated_risk_decides_what_needs_review(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any",)}, response_budget=50)
+    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    judge = Judge.load(str(tmp_path))
+    key, stated = "hieval-qs/plain/any", example(1).request().model_copy(update={"risk": 0.1})
+    [refused] = judge.grade([stated])
+    assert (refused.status, refused.label) == ("invalid", None)
+    assert "'custos calibrate RUN --data FILE'" in str(refused.message)
+
+    judge.calibration = calibrate(judge, [example(i) for i in range(40)], Processes(), tmp_path)
+    reloaded = Judge.load(str(tmp_path)).calibration
+    assert judge.calibration is not None
+    assert reloaded == judge.calibration, "the held-out verdicts are in calibration.json"
+    assert len(judge.calibration.held_out[key].confidence) == 4, "one row of each question"
+
+    [plain] = judge.grade([example(1).request()])
+    assert not plain.needs_review
+    [unknown] = judge.grade([stated])
+    assert unknown.needs_review, "four questions show no level"
+    assert unknown.label == plain.label
+    for held_out, needs_review in (([0.2] * 60, False), ([0.9999] * 60 + [0.98] * 60, True)):
+        right = tuple(confidence != 0.98 for confidence in held_out)
+        verdicts = HeldOutVerdicts(confidence=tuple(held_out), right=right)
+        judge.calibration = judge.calibration.model_copy(update={"held_out": {key: verdicts}})
+        app = create_app(Service({"tiny": judge}))
+        with TestClient(app) as client:
+            answer = client.post("/judge", json=stated.model_dump(mode="json", exclude_unset=True))
+        assert answer.json()["needs_review"] == needs_review, answer.text

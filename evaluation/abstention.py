@@ -1,0 +1,82 @@
+"""What is left to people: errors among the verdicts that are kept, and how they grow with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evaluation.estimate import Mask, share
+from evaluation.intervals import RESAMPLES, Floats
+from evaluation.outcomes import Outcomes
+
+MAX_POINTS = 100
+"""Most points of a curve."""
+
+
+def abstention(
+    outcomes: Outcomes, needs_review: Mask, risk: float, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Any]:
+    """Measure the verdicts that are kept at a stated risk.
+
+    Args:
+        outcomes: People's labels and the judge's.
+        needs_review: Verdicts that are left to people. Shape ``[n]``.
+        risk: Stated share of wrong verdicts among those kept.
+        resamples: Bootstrap resamples.
+        seed: Seed of the resamples.
+
+    Returns:
+        ``risk``; ``kept``, the share of all items; ``error``, the share of wrong ones among these;
+        and ``level``: ``holds``, ``exceeded within chance`` (the interval of the error reaches
+        down to the risk), or ``exceeded``.
+    """
+    kept = outcomes.scored & ~needs_review
+    everything = np.ones(len(outcomes), dtype=bool)
+    error = share(~outcomes.right, kept, outcomes.clusters, resamples, seed)
+    return {
+        "risk": risk,
+        "kept": share(kept, everything, outcomes.clusters, resamples, seed),
+        "error": error,
+        "level": _level(error, risk),
+    }
+
+
+def risk_coverage(outcomes: Outcomes) -> dict[str, Any] | None:
+    """Return the error among the most confident verdicts, by the share of verdicts kept.
+
+    Returns:
+        ``coverage`` and ``error``, at most :data:`MAX_POINTS` points of the curve each; ``aurc``,
+        the area under the whole curve, and ``aurc_best``, that of the same verdicts if every wrong
+        one came last. ``None`` without confidences.
+    """
+    has_confidence = ~np.isnan(outcomes.confidence)
+    if not has_confidence.any():
+        return None
+    confidence = outcomes.confidence[has_confidence]
+    wrong = ~outcomes.right[has_confidence]
+    error = _error_by_rank(confidence, wrong)
+    points = np.unique(np.linspace(0, len(error) - 1, MAX_POINTS).round().astype(int))
+    return {
+        "n": len(error),
+        "coverage": ((points + 1) / len(error)).tolist(),
+        "error": error[points].tolist(),
+        "aurc": float(error.mean()),
+        "aurc_best": float(_error_by_rank(1.0 - wrong, wrong).mean()),
+    }
+
+
+def _error_by_rank(confidence: Floats, wrong: Mask) -> Floats:
+    """Return the error among the ``k`` most confident verdicts, for every ``k``; ties share it."""
+    _, group = np.unique(-confidence, return_inverse=True)
+    shares = np.bincount(group, weights=wrong) / np.bincount(group)
+    return np.asarray(np.cumsum(shares[np.sort(group)]) / np.arange(1, len(wrong) + 1))
+
+
+def _level(error: dict[str, Any], risk: float) -> str | None:
+    """Say whether an error holds a level; ``None`` if nothing is kept."""
+    if np.isnan(error["value"]):
+        return None
+    if error["value"] <= risk:
+        return "holds"
+    return "exceeded within chance" if error["low"] <= risk else "exceeded"
