@@ -23,6 +23,7 @@ from cli.load import load
 from cli.plan import plan
 from cli.prep.app import app as prep_app
 from cli.push import push
+from cli.review import review
 from cli.serve import serve
 from cli.shared.error_line import Verbs
 from cli.sweep import sweep
@@ -46,7 +47,7 @@ app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy emb
 app.command("eval")(evaluate)
 for verb in (
     *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
-    *(backbone, calibrate, export, push),
+    *(backbone, calibrate, export, push, review),
 ):
     app.command()(verb)
 

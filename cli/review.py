@@ -1,0 +1,62 @@
+"""``custos review``: the rows that people should label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.shared.options.mapping import (
+    TABLE_FORMATS,
+    Map,
+    Mapping,
+    ReferenceModeOption,
+    Separator,
+    Task,
+    Variant,
+    table_mapping,
+)
+from cli.shared.output_folders import in_known_folder
+from cli.shared.verdicts.review_file import read_review_rows, write_review_file
+from judging import CustosError
+from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
+
+
+def review(
+    verdicts: Annotated[
+        list[Path], typer.Argument(help="JSONL files of custos grade, one for each judge.")
+    ],
+    source: Annotated[Path, typer.Option("--in", help=f"The {TABLE_FORMATS}, that was graded.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--csv",
+            callback=in_known_folder,
+            help="Write the rows to this CSV or TSV file, with an empty column 'label'.",
+        ),
+    ],
+    columns: Map = None,
+    mapping: Mapping = None,
+    separator: Separator = None,
+    reference_mode: ReferenceModeOption = None,
+    task: Task = None,
+    variant: Variant = None,
+) -> None:
+    """Write the rows that people should label: verdicts that need review, and rows without one.
+
+    With verdicts of several judges, rows on which their labels differ are among them. A person
+    fills in the column label. Then custos eval and custos prep table read the file as it is;
+    --allow-dropped leaves out the rows that are still empty.
+
+    Example: custos review verdicts.jsonl --in answers.csv --mapping mapping.yaml --csv review.csv
+    """
+    if out.suffix not in DELIMITER_BY_SUFFIX:
+        raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
+    if out.resolve() in {path.resolve() for path in (source, *verdicts)}:
+        raise CustosError(f"--csv '{out}': that is another file of this command")
+    in_table = table_mapping(columns, None, mapping, separator, reference_mode, task, variant)
+    rows = list(read_review_rows(verdicts, source, in_table))
+    to_review = [row for row in rows if row.reason]
+    write_review_file(out, to_review)
+    typer.echo(f"{len(to_review)} of {len(rows)} rows are for people: {out}")

@@ -1,0 +1,100 @@
+"""``custos review``: which rows it writes, and that the file is read back as labelled rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import read_table
+from judging.types import LabelledExample
+
+ROWS = [
+    {"id": "a", "gold": "Paris; Lutetia", "answer": "It is Paris", "model": "ant"},
+    {"id": "b", "gold": "Paris", "answer": "=Rome", "model": "bee"},
+    {"id": "c", "gold": "Paris", "answer": "Lyon, or Paris", "model": "cat"},
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["question", *ROWS[0]])
+        writer.writeheader()
+        writer.writerows({"question": "The capital?", **row} for row in ROWS)
+    return path
+
+
+def verdicts(path: Path, labels: list[str | None], name: str = "judge", **last: Any) -> Path:
+    lines = []
+    for number, label in enumerate(labels, 1):
+        verdict: dict[str, Any] = {"id": "abc"[number - 1], "row": number, "judge_name": name}
+        verdict |= {"status": "scored", "label": label, "confidence": 0.6}
+        verdict |= {} if label else {"status": "judge_error", "message": "no server"}
+        lines.append(json.dumps(verdict | (last if number == len(labels) else {})) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def review(table: Path, out: Path, *files: Path) -> Any:
+    options = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
+    arguments = ["review", *map(str, files), "--in", str(table), "--csv", str(out), *options]
+    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> None:
+    why = "the confidence 0.600 is below 0.9"
+    files = verdicts(
+        tmp_path / "v.jsonl", ["Correct", None, "Correct"], needs_review=True, message=why
+    )
+    out = tmp_path / "review.csv"
+    result = review(table, out, files)
+    assert result.stdout == f"2 of 3 rows are for people: {out}\n"
+    rows = cells(out)
+    assert [(row["id"], row["judge_label"], row["reason"], row["label"]) for row in rows] == [
+        ("b", "(judge_error)", "no server", ""),
+        ("c", "Correct", why, ""),
+    ]
+    assert rows[1]["model"] == "cat"
+    for row, label in zip(rows, ("Wrong", "Correct"), strict=True):
+        row["label"] = label
+    with out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    examples = [row for _, row in read_table(out, LabelledExample, TableMapping(), {})]
+    assert [(e.id, e.label, e.references, e.reference_mode, e.confidence) for e in examples] == [
+        ("b", "Wrong", ("Paris",), "any", None),
+        ("c", "Correct", ("Paris",), "any", None),
+    ]
+    assert examples[1].response == "Lyon, or Paris"
+
+
+def test_rows_on_which_judges_differ(table: Path, tmp_path: Path) -> None:
+    first = verdicts(tmp_path / "1.jsonl", ["Correct", "Wrong", "Correct"], "one")
+    second = verdicts(tmp_path / "2.jsonl", ["Wrong", "Wrong", "Correct"], "two")
+    assert review(table, tmp_path / "out.csv", first, second).exit_code == 0
+    [row] = cells(tmp_path / "out.csv")
+    assert (row["id"], row["reason"]) == ("a", "the judges differ")
+    assert row["judge_label"] == "one: Correct; two: Wrong"
+    assert row["references"] == "Paris; Lutetia"
+
+
+def test_verdicts_of_another_table_are_refused(table: Path, tmp_path: Path) -> None:
+    files = verdicts(tmp_path / "v.jsonl", ["Correct"])
+    result = review(table, tmp_path / "out.csv", files)
+    assert result.exit_code == 2
+    assert "no verdict on row 2" in result.stderr and not (tmp_path / "out.csv").exists()
+    assert review(table, table, files).exit_code == 2
