@@ -12,6 +12,7 @@ from cli.attack import attack
 from cli.backbone import backbone
 from cli.bench.app import app as bench_app
 from cli.calibrate import calibrate
+from cli.card import card
 from cli.compare import compare
 from cli.demo import demo
 from cli.doctor import doctor
@@ -47,7 +48,7 @@ app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy emb
 app.command("eval")(evaluate)
 for verb in (
     *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
-    *(backbone, calibrate, export, push, review),
+    *(backbone, calibrate, card, export, push, review),
 ):
     app.command()(verb)
 

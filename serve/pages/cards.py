@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+from evaluation.report.reliability import HEADING
+from evaluation.report.reliability import JSON as RELIABILITY
 from judging import Judge
 
 MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
-BASELINES = ("containment", "majority_label", "zero_shot")
+RELIABILITY_MEASURES = ("accuracy", "kappa", "macro_f1", "ece")
+BASELINES = ("logistic_overlap", "containment", "majority_label", "zero_shot")
 
 
 def card(name: str, judge: Judge) -> dict[str, Any]:
@@ -24,7 +28,8 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
     if judge.folder:
         try:
             report = json.loads((judge.folder / "report.json").read_text(encoding="utf-8"))
-            notes = _paragraphs((judge.folder / "README.md").read_text(encoding="utf-8"))
+            readme = (judge.folder / "README.md").read_text(encoding="utf-8")
+            notes = _paragraphs(readme.partition(HEADING)[0])
         except (OSError, ValueError):
             report = None
     return {
@@ -39,6 +44,40 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),
         "notes": notes,
+        "reliability": _reliability(judge.folder) if judge.folder else None,
+    }
+
+
+def _reliability(folder: Path) -> dict[str, Any] | None:
+    """Return the cells of the reliability card in a judge's folder; ``None`` if there is none."""
+    try:
+        known = json.loads((folder / RELIABILITY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return {
+        "data": [
+            {
+                "name": name,
+                "n": measured["n"],
+                "cells": [
+                    *(_cell(measured["metrics"].get(key)) for key in RELIABILITY_MEASURES),
+                    _cell((measured["abstention"] or {}).get("kept")),
+                    _cell((measured["abstention"] or {}).get("error")),
+                    (f"{measured['seconds_per_1000']:.0f} s", ""),
+                ],
+            }
+            for name, measured in known["data"].items()
+        ],
+        "attacks": [
+            {
+                "name": family.replace("_", " "),
+                "n": measured["called_correct"]["n"],
+                "cells": [_cell(measured["called_correct"])],
+            }
+            for kind in ("attacks", "controls")
+            for family, measured in ((known["attacks"] or {}).get(kind) or {}).items()
+        ],
+        "not_measured": known["not_measured"],
     }
 
 

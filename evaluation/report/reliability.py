@@ -1,0 +1,168 @@
+"""The reliability card of a judge: what was measured of it on which data, and what was not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.evaluate import evaluate_judge, resolve_examples
+from evaluation.report.markdown import TEMPLATES, markdown_templates
+from evaluation.report.report import versions
+from judging.errors import CustosError, FieldError
+from judging.files.records import atomic_write, write_json
+from judging.judge import Judge
+from judging.tasks import get_task
+from judging.types import LabelledExample
+
+JSON, MARKDOWN = "reliability.json", "reliability.md"
+HEADING = "## Reliability"
+"""Heading of the section in a judge's ``README.md``; the section is replaced as a whole."""
+RISK = 0.05
+"""Risk that abstention is measured at."""
+COPIED = (
+    *("n", "questions", "metrics", "per_class", "calibration", "slices", "risk_coverage"),
+    *("abstention", "cautions", "dataset_sha256"),
+)
+"""Parts of a report that the card shows of each data set."""
+
+
+class _AttackRate(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    hits: int
+    n: int
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class _Family(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    called_correct: _AttackRate
+
+
+class Attacks(BaseModel):
+    """What a card shows of a report on attacks, as it lies in ``attacks.json``."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    attacks: dict[str, _Family]
+    controls: dict[str, _Family]
+
+    @classmethod
+    def load(cls, path: Path) -> Attacks:
+        """Read ``attacks.json``.
+
+        Raises:
+            CustosError: If it is none.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise FieldError.from_validation(error, str(path)) from None
+
+
+def make_card(
+    judge: Judge,
+    data: Mapping[str, Sequence[LabelledExample]],
+    hashes: Mapping[str, str | None],
+    *,
+    command: str,
+    attacks: Attacks | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure a judge on data sets.
+
+    Args:
+        judge: Judge to measure.
+        data: Labelled examples by the name of their data set.
+        hashes: SHA-256 of each data set's file; ``None`` where it is no file.
+        command: Command as typed.
+        attacks: What is known of attacks on the judge.
+        seed: Seed of the intervals.
+
+    Returns:
+        Plain values ready for JSON: ``data`` (parts of a report by data set), ``attacks``,
+        ``not_measured`` (rubrics that the judge was trained for and no data set has), and the
+        origin.
+
+    Raises:
+        CustosError: If a data set has labels that its rubrics do not declare.
+        NothingScored: If no row of a data set got a label.
+    """
+    measured: dict[str, Any] = {}
+    rubrics: set[str] = set()
+    for name, given in data.items():
+        examples = resolve_examples(judge, given)
+        rubrics |= {get_task(example.task).full_rubric(example) for example in examples}
+        report, _ = evaluate_judge(
+            judge,
+            examples,
+            command=command,
+            dataset_sha256=hashes[name],
+            risk=RISK if _takes_risk(judge, examples) else None,
+            seed=seed,
+        )
+        measured[name] = {
+            **{part: report[part] for part in COPIED},
+            "baselines": report["baselines"],
+            "seconds_per_1000": 1000 * report["seconds"] / report["n"],
+        }
+    trained = judge.card.tasks if judge.card else {}
+    known = {f"{task}/{rubric}" for task, rubrics_of in trained.items() for rubric in rubrics_of}
+    return {
+        "judge": judge.name,
+        "data": measured,
+        "attacks": attacks.model_dump() if attacks else None,
+        "not_measured": sorted(known - rubrics),
+        "command": command,
+        "seed": seed,
+        "versions": versions(),
+    }
+
+
+def write_card(card: Mapping[str, Any], folder: Path) -> None:
+    """Write ``reliability.json`` and ``reliability.md``, and the section of the ``README.md``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / JSON, dict(card))
+    text = render_card(card)
+    with atomic_write(folder / MARKDOWN) as file:
+        file.write(f"# {card['judge']}\n\n{text}")
+    readme = folder / "README.md"
+    if readme.is_file():
+        replaced = with_section(readme.read_text(encoding="utf-8"), text)
+        with atomic_write(readme) as file:
+            file.write(replaced)
+
+
+def render_card(card: Mapping[str, Any]) -> str:
+    """Return the section of a card as Markdown, from its heading on."""
+    template = markdown_templates(TEMPLATES).get_template("reliability.md")
+    return template.render(card=card, heading=HEADING)
+
+
+def with_section(readme: str, section: str) -> str:
+    """Return a page with the section of a card: in place of an earlier one, or at the end."""
+    earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    if earlier.search(readme):
+        return earlier.sub(lambda _: section, readme, count=1)
+    return f"{readme.rstrip()}\n\n{section}"
+
+
+def _takes_risk(judge: Judge, examples: Sequence[LabelledExample]) -> bool:
+    """Return whether a judge has a threshold for every example that it takes at all."""
+    for example in examples:
+        try:
+            judge.resolve(example)
+        except CustosError:
+            continue
+        try:
+            judge.resolve(example.model_copy(update={"risk": RISK}))
+        except CustosError:
+            return False
+    return True

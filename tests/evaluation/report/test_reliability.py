@@ -1,0 +1,102 @@
+"""The reliability card: figures of its data sets, what is missing, and where it is shown."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
+
+from cli.main import app
+from evaluation.report.reliability import HEADING, with_section
+from evaluation.report.report import build_report
+from judging import Judge
+from serve.app import create_app
+from serve.queue.service import Service
+from tests.serve.made_up import FakeJudge, card_of, row
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
+    """A judge with a card of two rubrics, a folder, and no thresholds."""
+    judge = FakeJudge("mine")
+    judge.card = card_of({"hieval-qs": ("plain/all", "plain/any")})
+    judge.folder = tmp_path / "mine"
+    judge.folder.mkdir()
+    (judge.folder / "README.md").write_text("# mine\n\nWhat it is.\n\nMade by hand.\n")
+    (judge.folder / "report.json").write_text(json.dumps({"n": 1, "metrics": {}, "baselines": {}}))
+    loads = {str(judge.folder): judge}
+    monkeypatch.setattr(Judge, "load", lambda source, **_: loads.get(source, FakeJudge(source)))
+    monkeypatch.setattr("evaluation.evaluate.build_report", partial(build_report, resamples=20))
+    return judge
+
+
+def write(path: Path, num_wrong: int) -> Path:
+    """Twenty answers, on some of which people disagree with the judge."""
+    rows: list[dict[str, Any]] = []
+    for number in range(20):
+        label = "Wrong" if number < num_wrong else "Correct"
+        rows.append(row("Paris", question=f"Capital {number}?", label=label, id=str(number)))
+    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
+    return path
+
+
+def rate(hits: int, n: int) -> dict[str, Any]:
+    return {"hits": hits, "n": n, "value": hits / n, "low": 0.01, "high": 0.2, "rule_of_three": 1}
+
+
+def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
+    assert judge.folder
+    attacks = tmp_path / "attacks.json"
+    family = {"summary": "s", "called_correct": rate(5, 100)}
+    attacks.write_text(
+        json.dumps({"n": 1, "attacks": {"not_the_answer": family}, "controls": {"plain": family}})
+    )
+    arguments = ["card", str(judge.folder), "--out", str(judge.folder), "--attacks", str(attacks)]
+    for name, num_wrong in (("first", 2), ("second", 5)):
+        arguments += ["--data", f"{name}={write(tmp_path / f'{name}.jsonl', num_wrong)}"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "first: 20 rows, accuracy 0.900 [" in result.stdout
+    assert "not measured: hieval-qs/plain/any" in result.stdout
+
+    card = json.loads((judge.folder / "reliability.json").read_text())
+    measured = {name: data["metrics"]["accuracy"]["value"] for name, data in card["data"].items()}
+    assert measured == {"first": 0.9, "second": 0.75}
+    assert "logistic_overlap" in card["data"]["first"]["baselines"]
+    assert card["data"]["first"]["abstention"] is None, "this judge has no thresholds"
+    assert card["data"]["first"]["seconds_per_1000"] > 0
+    assert card["not_measured"] == ["hieval-qs/plain/any"]
+
+    readme = (judge.folder / "README.md").read_text()
+    assert readme.startswith("# mine\n\nWhat it is.") and readme.count(HEADING) == 1
+    assert "| first | **mine** | 20 | 0.900 [" in readme
+    assert "| not the answer | 100 | 0.050 [0.010, 0.200] |" in readme
+    assert "Not measured on: hieval-qs/plain/any." in readme
+
+    with TestClient(create_app(Service({"mine": judge}))) as client:
+        page = client.get("/pages/judges").text
+    assert "Reliability by data set" in page and '<th scope="row">second</th>' in page
+    assert "Not measured on hieval-qs/plain/any." in page
+    assert page.count("Made by hand.") == 1 and "Brackets hold 95 % intervals, by" not in page
+
+
+def test_a_file_that_is_no_report_on_attacks_is_refused(judge: FakeJudge, tmp_path: Path) -> None:
+    wrong = tmp_path / "attacks.json"
+    wrong.write_text('{"attacks": {"x": {}}}')
+    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
+    arguments = ["card", str(judge.folder), "--data", data, "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--attacks", str(wrong)])
+    assert result.exit_code == 2
+    assert "attacks.json" in result.stderr and "attacks.x.called_correct" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_the_section_is_replaced() -> None:
+    page = f"# a\n\n{HEADING}\n\nold\n\n## Other\n\nkept\n"
+    assert with_section(page, f"{HEADING}\n\nnew\n\n") == page.replace("old", "new")
+    assert with_section("# a\n", f"{HEADING}\n") == f"# a\n\n{HEADING}\n"
