@@ -62,7 +62,7 @@ def risk_coverage(outcomes: Outcomes) -> dict[str, Any] | None:
         "coverage": ((points + 1) / len(error)).tolist(),
         "error": error[points].tolist(),
         "aurc": float(error.mean()),
-        "aurc_best": float(_error_by_rank(1.0 - wrong, wrong).mean()),
+        "aurc_best": float(_error_by_rank((~wrong).astype(np.float64), wrong).mean()),
     }
 
 

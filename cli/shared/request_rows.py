@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping
@@ -35,7 +36,7 @@ def read_requests(
             message = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
             yield row, Verdict(id=parsed.id or str(row), status="invalid", message=message)
             continue
-        changes = {} if parsed.id else {"id": str(row)}
+        changes: dict[str, Any] = {} if parsed.id else {"id": str(row)}
         changes |= {} if risk is None else {"risk": risk}
         request = parsed.model_copy(update=changes)
         try:

@@ -70,8 +70,10 @@ def regression_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict] | 
     for fold in np.unique(folds):
         inside = folds[questions] == fold
         labels, probabilities = _predict(features[~inside], targets[~inside], features[inside])
-        for row, posterior in zip(np.flatnonzero(inside), probabilities.tolist(), strict=True):
-            verdicts[int(row)] = Verdict(
+        for row, posterior in zip(
+            np.flatnonzero(inside).tolist(), probabilities.tolist(), strict=True
+        ):
+            verdicts[row] = Verdict(
                 id=examples[row].id,
                 status="scored",
                 label=labels[int(np.argmax(posterior))],

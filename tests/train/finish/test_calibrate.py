@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
 import judging.judge
+from cli.main import app
 from judging import Judge
 from judging.card import JudgeCard
+from judging.files.records import write_records
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.verdicts.risk import HeldOutVerdicts
@@ -62,9 +65,7 @@ def test_scores_are_calibrated_where_a_type_is_missing(
     assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
 
 
-def test_a_stated_risk_decides_what_needs_review(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> None:
     backbone = load_backbone(small, dtype="float32", device="cpu")
     add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
     card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any",)}, response_budget=50)
@@ -75,10 +76,14 @@ def test_a_stated_risk_decides_what_needs_review(
     assert (refused.status, refused.label) == ("invalid", None)
     assert "'custos calibrate RUN --data FILE'" in str(refused.message)
 
-    judge.calibration = calibrate(judge, [example(i) for i in range(40)], Processes(), tmp_path)
-    reloaded = Judge.load(str(tmp_path)).calibration
+    rows = tmp_path / "cal.jsonl"
+    write_records(rows, [example(i) for i in range(40)])
+    result = CliRunner().invoke(
+        app, ["calibrate", str(tmp_path), "--data", str(rows)], catch_exceptions=False
+    )
+    assert f"{key}: 40 rows, 4 questions;" in result.stdout
+    judge.calibration = Judge.load(str(tmp_path)).calibration
     assert judge.calibration is not None
-    assert reloaded == judge.calibration, "the held-out verdicts are in calibration.json"
     assert len(judge.calibration.held_out[key].confidence) == 4, "one row of each question"
 
     [plain] = judge.grade([example(1).request()])
@@ -90,7 +95,6 @@ def test_a_stated_risk_decides_what_needs_review(
         right = tuple(confidence != 0.98 for confidence in held_out)
         verdicts = HeldOutVerdicts(confidence=tuple(held_out), right=right)
         judge.calibration = judge.calibration.model_copy(update={"held_out": {key: verdicts}})
-        app = create_app(Service({"tiny": judge}))
-        with TestClient(app) as client:
+        with TestClient(create_app(Service({"tiny": judge}))) as client:
             answer = client.post("/judge", json=stated.model_dump(mode="json", exclude_unset=True))
         assert answer.json()["needs_review"] == needs_review, answer.text
