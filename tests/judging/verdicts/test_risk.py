@@ -56,7 +56,7 @@ class SimulatedJudge:
 
         def alike() -> Floats:
             shared, alone = rng.normal(size=questions)[question], rng.normal(size=len(question))
-            return np.sqrt(within) * shared + np.sqrt(1 - within) * alone
+            return np.asarray(np.sqrt(within) * shared + np.sqrt(1 - within) * alone)
 
         log_odds = 3 + 2 * alike()
         return log_odds, norm.cdf(alike()) < self.error(log_odds), question
