@@ -15,7 +15,7 @@ from cli.shared.command_line import read_assignments
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
 from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
-from judging import Judge
+from judging import CustosError, Judge
 from judging.judge import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
@@ -31,8 +31,16 @@ Judges = Annotated[
 KeyFile = Annotated[
     Path | None,
     typer.Option(
-        help="Read access keys from this file, one on each line. Default: the environment "
-        "variable CUSTOS_API_KEYS, with commas between the keys."
+        help="Read access keys from this file, one on each line: NAME: and the key's SHA-256, or "
+        "the key. A changed file is read again. Default: the environment variable "
+        "CUSTOS_API_KEYS, with commas between the keys."
+    ),
+]
+TlsFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Answer over https with this PEM file, together with the other --tls option. "
+        "Default: answer over http."
     ),
 ]
 ImageHosts = Annotated[
@@ -60,6 +68,8 @@ def serve(
     ] = 8000,
     host: Annotated[str, typer.Option(help="Listen on this address.")] = "127.0.0.1",
     api_key_file: KeyFile = None,
+    tls_cert: TlsFile = None,
+    tls_key: TlsFile = None,
     allow_open: Annotated[
         bool, typer.Option("--allow-open", help="Let other machines call without a key.")
     ] = False,
@@ -73,12 +83,32 @@ def serve(
     cache_mb: Annotated[
         int, typer.Option(min=1, help="Keep at most this many megabytes of verdicts.")
     ] = 512,
+    share_cache: Annotated[
+        bool,
+        typer.Option(
+            "--share-cache", help="Answer one access key with verdicts that were kept for another."
+        ),
+    ] = False,
     queue: Annotated[
         int,
         typer.Option(
             min=1, help="Let at most this many requests wait; answer others with an error (429)."
         ),
     ] = 512,
+    key_rate: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Grade at most this many requests of one access key in a minute; answer others "
+            "with an error (429). Default: no limit.",
+        ),
+    ] = None,
+    key_share: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=1, help="Let one access key take at most this share of the queue."
+        ),
+    ] = 0.5,
     deadline: Annotated[
         float,
         typer.Option(
@@ -103,21 +133,32 @@ def serve(
     Example: custos serve --judge qs=runs/qs --port 8000
     """
     from serve.app import create_app
+    from serve.keys import read_keys
     from serve.limits import Limits
     from serve.queue.service import Service
     from serve.queue.verdict_cache import VerdictCache
     from serve.requests.remote_images import RemoteImages
-    from serve.server import bind, read_keys, run, url
+    from serve.server import TlsFiles, bind, run, url
 
     sources = named_sources(judges or default_judges(), engine)
     models = read_assignments(aliases, "--alias", "NAME=MODEL, every name once", once=True)
-    keys = read_keys(api_key_file)
-    load = _loader(engine, base_url, api_key(key_env), concurrency, deadline)
     _start_log()
+    keys = read_keys(api_key_file)
+    if (tls_cert is None) != (tls_key is None):
+        raise CustosError("--tls-cert and --tls-key: give both, or none of them")
+    tls = TlsFiles(tls_cert, tls_key) if tls_cert and tls_key else None
+    if tls:
+        tls.check()
+    load = _loader(engine, base_url, api_key(key_env), concurrency, deadline)
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
-        limits = Limits(queue_requests=queue, deadline_s=deadline)
+        limits = Limits(
+            queue_requests=queue,
+            key_requests_per_minute=key_rate,
+            key_queue_share=key_share,
+            deadline_s=deadline,
+        )
         kept = VerdictCache(cache, cache_mb * 1_000_000) if cache else None
-        service = Service(limits=limits, cache=kept)
+        service = Service(limits=limits, cache=kept, share_cache=share_cache)
         app = create_app(
             service,
             keys=keys,
@@ -126,12 +167,13 @@ def serve(
             remote_images=RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None,
             log_contents=log_contents,
         )
-        address = url(listener)
+        address = url(listener, "https" if tls else "http")
         logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         run(
             *(app, service, listener),
             lambda: load_named_judges(sources, models, load),
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
+            tls,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,9 +15,11 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 
 from serve import chat, pages, requests
 from serve.errors import add_error_handling
+from serve.keys import KnownKeys
 from serve.middleware.access_keys import AccessKeys, ask_for_key
 from serve.middleware.body_limits import BodyLimits
 from serve.middleware.envelope import Envelope
+from serve.middleware.json_bodies import RequireJson
 from serve.middleware.other_sites import RefuseOtherSites
 from serve.middleware.ready import RequireJudges
 from serve.queue.service import Service
@@ -34,7 +36,7 @@ class Health(BaseModel):
 def create_app(
     service: Service,
     *,
-    keys: Sequence[str] = (),
+    keys: KnownKeys | None = None,
     aliases: Mapping[str, str] | None = None,
     only_local: bool = False,
     remote_images: RemoteImages | None = None,
@@ -44,7 +46,7 @@ def create_app(
 
     Args:
         service: What the routes share; closed with the app.
-        keys: Access keys. Without any, every route is open, but not to pages of other sites.
+        keys: Access keys. Without, every route is open, but not to pages of other sites.
         aliases: From a model name that chat clients cannot change to the model that answers.
         only_local: Without keys, answer only under names of this machine.
         remote_images: Fetches pictures by their address; without, only data URLs are taken.
@@ -66,6 +68,7 @@ def create_app(
     add_error_handling(app)
     # The last one added is the first to see a call.
     app.add_middleware(BodyLimits, limits=service.limits)
+    app.add_middleware(RequireJson)
     app.add_middleware(RequireJudges, service=service)
     if keys:
         app.add_middleware(AuthenticationMiddleware, backend=AccessKeys(keys), on_error=ask_for_key)
@@ -77,7 +80,7 @@ def create_app(
         requests.routes(service, remote_images=remote_images, log_contents=log_contents)
     )
     app.include_router(chat.routes(service, aliases, remote_images))
-    app.include_router(pages.routes(service, has_keys=bool(keys)))
+    app.include_router(pages.routes(service, has_keys=keys is not None))
     _add_descriptions(app, service)
     return app
 

@@ -1,4 +1,4 @@
-"""What belongs to the call that is being answered: its id, and the bytes that are held for it."""
+"""What belongs to the call that is being answered: its id, its key, the bytes held for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ import threading
 from contextvars import ContextVar
 
 from serve.errors import ApiError
+from serve.keys import AccessKey
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the call: sent back in its answer, and written to the log."""
+access_key: ContextVar[AccessKey | None] = ContextVar("access_key", default=None)
+"""Key that the call came with; ``None`` if it needs none."""
+
+
+def caller_name() -> str:
+    """Return the name of the call's key; empty if it has none."""
+    key = access_key.get()
+    return key.name if key else ""
 
 
 class HeldBytes:

@@ -16,6 +16,7 @@ TYPES = {
     405: "method_not_allowed",
     408: "timeout",
     413: "too_large",
+    415: "unsupported_media_type",
     429: "overloaded",
     503: "unavailable",
     504: "deadline_exceeded",

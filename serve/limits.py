@@ -34,5 +34,9 @@ class Limits:
     queue_tokens: int = 400_000
     """Estimated tokens waiting for the model (429). A call that finds the queue empty may enter
     with more."""
+    key_requests_per_minute: int | None = None
+    """Requests that one access key may have judged in a minute (429)."""
+    key_queue_share: float = 0.5
+    """Share of the queue that the requests of one access key may take (429)."""
     deadline_s: float = 120.0
     """Seconds to wait for an answer (504). A client may ask for fewer with ``X-Deadline-Ms``."""

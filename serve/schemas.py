@@ -24,6 +24,7 @@ ERRORS = {
     "404": "There is no such judge or route.",
     "408": "The body came too slowly.",
     "413": "The body is too large.",
+    "415": "The body is not called JSON.",
     "422": "This route does not take the body; `field` says what is wrong with it.",
     "429": "Too much is waiting; `Retry-After` says when to try again.",
     "500": "A fault of the service.",

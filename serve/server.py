@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
+import ssl
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -17,6 +18,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from judging import CustosError, Judge
+from serve.keys import warn_of_mode
 from serve.middleware.other_sites import is_loopback
 from serve.queue.service import Service
 
@@ -28,7 +30,6 @@ HEADERS_S = 30
 """Longest time to send the headers of a call."""
 MAX_CONNECTIONS = 2000
 MAX_HEADER_BYTES = 32_768
-MIN_KEY_CHARS = 16
 SWITCH_S = 0.0005
 """Longest time that the event loop may keep Python's interpreter from the model thread. A forward
 pass needs the interpreter thousands of times. Python's default of 5 ms would be added to each while
@@ -66,34 +67,36 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
     return listener
 
 
-def url(listener: socket.socket) -> str:
+def url(listener: socket.socket, scheme: str = "http") -> str:
     """Return the address of a bound socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def read_keys(file: Path | None) -> tuple[str, ...]:
-    """Read access keys: the lines of a file, or ``CUSTOS_API_KEYS``, divided by commas.
+@dataclass(frozen=True)
+class TlsFiles:
+    """Certificate chain and private key of a service that is called over https."""
 
-    Raises:
-        CustosError: If the file cannot be read or has no keys, or a key is easily guessed.
-    """
-    if file:
+    cert: Path
+    key: Path
+
+    def check(self) -> None:
+        """Check that they can be used, before anything slow is begun.
+
+        Raises:
+            CustosError: If they cannot be read or do not belong together.
+        """
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeError):
-            raise CustosError(f"--api-key-file '{file}': cannot be read") from None
-    else:
-        lines = os.environ.get("CUSTOS_API_KEYS", "").split(",")
-    keys = tuple(key.strip() for key in lines if key.strip())
-    if file and not keys:
-        raise CustosError(f"--api-key-file '{file}': holds no key")
-    if any(len(key) < MIN_KEY_CHARS for key in keys):
-        raise CustosError(
-            f"an access key needs at least {MIN_KEY_CHARS} characters; "
-            "make one with: openssl rand -hex 32"
-        )
-    return keys
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                self.cert, self.key, password=""
+            )
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+            raise CustosError(
+                f"--tls-cert '{self.cert}', --tls-key '{self.key}': cannot be used ({reason}); "
+                "expected a certificate and its private key without a password, both as PEM"
+            ) from None
+        warn_of_mode(f"--tls-key '{self.key}'", self.key)
 
 
 class DrainingServer(uvicorn.Server):
@@ -104,7 +107,7 @@ class DrainingServer(uvicorn.Server):
     The wait ends after ``DRAIN_S`` seconds, or with a second signal.
     """
 
-    def __init__(self, app: FastAPI, service: Service) -> None:
+    def __init__(self, app: FastAPI, service: Service, tls: TlsFiles | None = None) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -118,6 +121,8 @@ class DrainingServer(uvicorn.Server):
                 limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=HEADERS_S,
                 timeout_graceful_shutdown=LAST_ANSWERS_S,
+                ssl_certfile=tls.cert if tls else None,
+                ssl_keyfile=tls.key if tls else None,
             )
         )
         self.service = service
@@ -189,6 +194,7 @@ def run(
     listener: socket.socket,
     load: Callable[[], Mapping[str, Judge]],
     announce: Callable[[Mapping[str, Judge]], None],
+    tls: TlsFiles | None = None,
 ) -> None:
     """Listen, load the judges meanwhile, and answer until a signal comes.
 
@@ -198,11 +204,12 @@ def run(
         listener: Made by :func:`bind`.
         load: Loads the judges.
         announce: Called with the judges once they answer.
+        tls: Answer over https with these files.
 
     Raises:
         CustosError: If the judges cannot be loaded.
     """
-    server = DrainingServer(app, service)
+    server = DrainingServer(app, service, tls)
     sys.setswitchinterval(SWITCH_S)
     failures: list[BaseException] = []
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
-from collections.abc import Sequence
 
 from starlette.authentication import (
     AuthCredentials,
@@ -19,7 +16,10 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from serve.call_context import access_key
 from serve.errors import ApiError
+from serve.keys import KnownKeys
+from serve.middleware.other_sites import is_from_other_site
 from serve.middleware.ready import HEALTH_ROUTES
 
 HOW_TO_SEND = (
@@ -38,8 +38,8 @@ class AccessKeys(AuthenticationBackend):
         keys: The known keys.
     """
 
-    def __init__(self, keys: Sequence[str]) -> None:
-        self._digests = [_digest(key) for key in keys]
+    def __init__(self, keys: KnownKeys) -> None:
+        self._keys = keys
 
     async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, BaseUser] | None:
         """Check the key of one call.
@@ -50,11 +50,11 @@ class AccessKeys(AuthenticationBackend):
         if conn.scope["path"] in HEALTH_ROUTES:
             return None
         key = _key_in(conn.headers)
-        digest = _digest(key)
-        # Every key is compared, so that the time taken does not tell which of them it is.
-        if not any([hmac.compare_digest(digest, known) for known in self._digests]):
+        known = self._keys.find(key)
+        if known is None:
             raise AuthenticationError("unknown access key" if key else "no access key")
-        return AuthCredentials(["call"]), SimpleUser("holder of a key")
+        access_key.set(known)
+        return AuthCredentials(["call"]), SimpleUser(known.name)
 
 
 def ask_for_key(conn: HTTPConnection, error: Exception) -> Response:
@@ -66,16 +66,12 @@ def ask_for_key(conn: HTTPConnection, error: Exception) -> Response:
     return response
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode(errors="surrogateescape")).digest()
-
-
 def _key_in(headers: Headers) -> str:
     """Return the key that the headers hold; empty if none."""
     scheme, _, value = headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
-    if scheme.lower() == "basic" and headers.get("Sec-Fetch-Site") != "cross-site":
+    if scheme.lower() == "basic" and not is_from_other_site(headers):
         try:
             return base64.b64decode(value, validate=True).decode().partition(":")[2]
         except (binascii.Error, ValueError):

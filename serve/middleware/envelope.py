@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serve.call_context import request_id
+from serve.call_context import caller_name, request_id
 from serve.errors import ApiError
 from serve.queue.metrics import Metrics
 
@@ -77,12 +77,14 @@ class Envelope:
         finally:
             seconds = time.perf_counter() - start
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.count_call(route, status, seconds)
+            caller = caller_name()
+            self.metrics.count_call(route, status, seconds, caller)
             logger.info(
-                "request %s %s %s %d %.0f ms",
+                "request %s %s %s %d %.0f ms%s",
                 call_id,
                 scope["method"],
                 route,
                 status,
                 1e3 * seconds,
+                f" key {caller}" if caller else "",
             )

@@ -14,8 +14,8 @@ from serve.errors import ApiError
 class RefuseOtherSites:
     """Middleware that refuses calls which a page of another site makes through a browser.
 
-    Such a page cannot read the answers, but could keep the queue full. A link from another site is
-    followed.
+    Such a page cannot read the answers, but could keep the queue full. Another port of this machine
+    is another site here, though browsers call it the same. A link from another site is followed.
 
     Args:
         app: A service without access keys.
@@ -38,7 +38,7 @@ class RefuseOtherSites:
                 refusal = ApiError(
                     403, "this service answers only under the name localhost", "Host"
                 )
-            elif _is_from_other_site(headers) and not _is_link(scope["method"], headers):
+            elif is_from_other_site(headers) and not _is_link(scope["method"], headers):
                 refusal = ApiError(403, "pages of other sites may not call; set CUSTOS_API_KEYS")
             if refusal:
                 return await refusal.response()(scope, receive, send)
@@ -53,9 +53,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_from_other_site(headers: Headers) -> bool:
+def is_from_other_site(headers: Headers) -> bool:
+    """Return whether a browser says that a page of another origin makes the call."""
     if "Sec-Fetch-Site" in headers:
-        return headers["Sec-Fetch-Site"] == "cross-site"
+        return headers["Sec-Fetch-Site"] not in ("same-origin", "none")
     return "Origin" in headers and headers["Origin"].partition("://")[2] != headers.get("Host")
 
 

@@ -4,15 +4,17 @@ Jobs wait in lanes, one for the scores and one for the texts of every judge. Lan
 turn is a window: the jobs that the model gets at once. A window of scores has at most
 ``window_tokens``, unless its first job alone has more; a window of texts has at most
 ``TEXTS_AT_ONCE`` jobs. So a lane with jobs waits for at most one window of every other lane, not
-counting windows of scores that interrupt a text (:class:`Pace`). Within a lane the oldest job goes
-first. Later jobs about the same question go with it, as together they cost less than apart
-(``custos load`` measures the service).
+counting windows of scores that interrupt a text (:class:`Pace`). Within a lane callers share the
+model evenly (:class:`Lane`), and of each caller's jobs the oldest goes first. Later jobs about the
+same question go with it, as together they cost less than apart (``custos load`` measures the
+service).
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar, get_args
 
@@ -38,11 +40,75 @@ class Job:
     """Estimate of its cost (:mod:`serve.queue.estimate`)."""
     request: JudgeRequest | None = None
     """What to grade. A job without a request writes free text, and the model runs it alone."""
+    caller: str = ""
+    """Name of the access key of its call; empty if calls need none."""
     is_dropped: bool = False
     """Nobody waits for it any more."""
 
 
 JobT = TypeVar("JobT", bound=Job)
+
+
+class Lane(Generic[JobT]):
+    """The jobs of one kind that wait for one judge; their callers share the model evenly.
+
+    The model's tokens are charged to the caller that they are read for. The turn is always that of
+    the caller with the fewest. A caller without jobs saves nothing up: when it comes back, it has
+    at least as many as one of those who wait. All begin anew when nobody waits.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[JobT]] = {}
+        self._charged: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def __iter__(self) -> Iterator[JobT]:
+        return (job for queue in self._queues.values() for job in queue)
+
+    def of_caller(self, caller: str) -> Collection[JobT]:
+        """Return the jobs of one caller, the oldest first."""
+        return self._queues.get(caller, ())
+
+    def add(self, job: JobT) -> None:
+        """Put a job behind the others of its caller."""
+        if job.caller not in self._queues:
+            fewest = min((self._charged[caller] for caller in self._queues), default=0)
+            self._charged[job.caller] = max(self._charged.get(job.caller, 0), fewest)
+            self._queues[job.caller] = deque()
+        self._queues[job.caller].append(job)
+
+    def in_turns(self) -> list[JobT]:
+        """Return the jobs in the order of their turns."""
+        turns = [
+            (self._charged[caller], number, iter(queue))
+            for number, (caller, queue) in enumerate(self._queues.items())
+        ]
+        heapq.heapify(turns)
+        jobs: list[JobT] = []
+        while turns:
+            charged, number, queue = heapq.heappop(turns)
+            if (job := next(queue, None)) is not None:
+                jobs.append(job)
+                heapq.heappush(turns, (charged + job.tokens, number, queue))
+        return jobs
+
+    def charge(self, jobs: Iterable[JobT]) -> None:
+        """Charge the tokens of jobs that the model gets."""
+        for job in jobs:
+            self._charged[job.caller] += job.tokens
+
+    def remove(self, jobs: Collection[JobT]) -> None:
+        """Take out jobs."""
+        for caller in {job.caller for job in jobs}:
+            rest = deque(job for job in self._queues[caller] if job not in jobs)
+            if rest:
+                self._queues[caller] = rest
+            else:
+                del self._queues[caller]
+        if not self._queues:
+            self._charged.clear()
 
 
 class Lanes(Generic[JobT]):
@@ -53,6 +119,7 @@ class Lanes(Generic[JobT]):
         max_jobs: Most jobs that may wait.
         max_tokens: Most tokens that may wait.
         window_tokens: Most tokens of a window of scores.
+        caller_share: Share of both that the jobs of one named caller may take.
 
     Attributes:
         num_jobs: Jobs waiting.
@@ -60,16 +127,23 @@ class Lanes(Generic[JobT]):
     """
 
     def __init__(
-        self, judges: Iterable[str], *, max_jobs: int, max_tokens: int, window_tokens: int
+        self,
+        judges: Iterable[str],
+        *,
+        max_jobs: int,
+        max_tokens: int,
+        window_tokens: int,
+        caller_share: float = 1.0,
     ) -> None:
         self.max_jobs = max_jobs
         self.max_tokens = max_tokens
         self.window_tokens = window_tokens
+        self.caller_share = caller_share
         self.num_jobs = 0
         self.tokens = 0
         # In the order of their turns: the lane that had the last turn comes last.
-        self._lanes = OrderedDict[tuple[str, Kind], deque[JobT]](
-            ((judge, kind), deque()) for judge in judges for kind in get_args(Kind)
+        self._lanes = OrderedDict[tuple[str, Kind], Lane[JobT]](
+            ((judge, kind), Lane()) for judge in judges for kind in get_args(Kind)
         )
 
     def has_room(self, num_jobs: int = 1, tokens: int = 1) -> bool:
@@ -78,15 +152,26 @@ class Lanes(Generic[JobT]):
             self.num_jobs + num_jobs <= self.max_jobs and self.tokens + tokens <= self.max_tokens
         )
 
+    def has_share(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
+        """Return whether a caller may add jobs beside its own that wait.
+
+        A caller of which none waits may add any number, as may one without a name.
+        """
+        waiting = [job for lane in self._lanes.values() for job in lane.of_caller(caller)]
+        return not (caller and waiting) or (
+            len(waiting) + num_jobs <= self.caller_share * self.max_jobs
+            and sum(job.tokens for job in waiting) + tokens <= self.caller_share * self.max_tokens
+        )
+
     @property
     def has_full_window(self) -> bool:
         """Return whether enough tokens wait for a full window."""
         return self.tokens >= self.window_tokens
 
     def add(self, jobs: Iterable[JobT]) -> None:
-        """Put each job at the end of its lane."""
+        """Put each job into its lane."""
         for job in jobs:
-            self._lanes[job.judge, job.kind].append(job)
+            self._lanes[job.judge, job.kind].add(job)
             self.num_jobs += 1
             self.tokens += job.tokens
 
@@ -94,7 +179,7 @@ class Lanes(Generic[JobT]):
         """Take out those of the jobs that still wait."""
         removed = set(jobs)
         for lane in {(job.judge, job.kind) for job in removed}:
-            self._keep(lane, [job for job in self._lanes[lane] if job not in removed])
+            self._remove(lane, removed)
 
     def clear(self) -> list[JobT]:
         """Take out all jobs and return them."""
@@ -118,35 +203,36 @@ class Lanes(Generic[JobT]):
         lane = next((lane for lane, jobs in self._lanes.items() if lane[1] in kinds and jobs), None)
         if lane is None:
             return []
-        jobs = self._lanes[lane]
+        jobs = self._lanes[lane].in_turns()
         window = self._scores(jobs) if lane[1] == "score" else _texts(jobs)
-        taken = set(window)
-        self._keep(lane, [job for job in jobs if job not in taken])
+        self._lanes[lane].charge(window)
+        self._remove(lane, set(window))
         self._lanes.move_to_end(lane)
         return window
 
-    def _keep(self, lane: tuple[str, Kind], jobs: list[JobT]) -> None:
-        self.num_jobs -= len(self._lanes[lane]) - len(jobs)
-        self.tokens -= sum(job.tokens for job in self._lanes[lane]) - sum(j.tokens for j in jobs)
-        self._lanes[lane] = deque(jobs)
+    def _remove(self, lane: tuple[str, Kind], jobs: Collection[JobT]) -> None:
+        removed = [job for job in self._lanes[lane] if job in jobs]
+        self._lanes[lane].remove(removed)
+        self.num_jobs -= len(removed)
+        self.tokens -= sum(job.tokens for job in removed)
 
-    def _scores(self, jobs: Iterable[JobT]) -> list[JobT]:
-        """Choose a window: the oldest job, the related ones, the next oldest, and so on.
+    def _scores(self, jobs: Sequence[JobT]) -> list[JobT]:
+        """Choose a window: the job in turn, the related ones, the next in turn, and so on.
 
-        Related jobs take at most half of the window, and the oldest jobs take the rest in order. So
-        a crowd of jobs about one question at most about doubles another job's wait.
+        Related jobs take at most half of the window, and the others take the rest in order. So a
+        crowd of jobs about one question at most about doubles another job's wait.
         """
         jobs_by_subject = self._by_subject(jobs)
         window: dict[JobT, None] = {}
         tokens = related_tokens = 0
-        for oldest in jobs:
-            if oldest in window:
+        for next_job in jobs:
+            if next_job in window:
                 continue
-            if window and tokens + oldest.tokens > self.window_tokens:
+            if window and tokens + next_job.tokens > self.window_tokens:
                 break
-            window[oldest] = None
-            tokens += oldest.tokens
-            for job in jobs_by_subject.get(_subject(oldest), ()):
+            window[next_job] = None
+            tokens += next_job.tokens
+            for job in jobs_by_subject.get(_subject(next_job), ()):
                 if job not in window:
                     related_tokens += job.tokens
                     if (
@@ -159,7 +245,7 @@ class Lanes(Generic[JobT]):
         return list(window)
 
     def _by_subject(self, jobs: Iterable[JobT]) -> dict[object, list[JobT]]:
-        """Return the older jobs of a lane by their subject."""
+        """Return the first jobs of a lane by their subject."""
         jobs_by_subject: dict[object, list[JobT]] = {}
         tokens = 0
         for job in jobs:
@@ -170,10 +256,10 @@ class Lanes(Generic[JobT]):
         return jobs_by_subject
 
 
-def _texts(jobs: Sequence[JobT] | deque[JobT]) -> list[JobT]:
-    """Choose a window: the oldest jobs with a request, or a single job without one."""
+def _texts(jobs: Sequence[JobT]) -> list[JobT]:
+    """Choose a window: the first jobs with a request, or a single job without one."""
     window = [jobs[0]]
-    for job in list(jobs)[1:TEXTS_AT_ONCE]:
+    for job in jobs[1:TEXTS_AT_ONCE]:
         if not (window[0].request and job.request):
             break
         window.append(job)

@@ -44,6 +44,9 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self.registry.register(_QueueCollector(queue))
         self._calls = self._counter("judge_http_requests", "Answered calls.", ["route", "status"])
+        self._key_calls = self._counter(
+            "judge_key_calls", "Answered calls by the name of their access key.", ["key", "status"]
+        )
         self._call_seconds = self._histogram(
             "judge_http_request_duration_seconds",
             "From the first byte of a call to the last of its answer.",
@@ -75,9 +78,11 @@ class Metrics:
             "judge_confidence", "Confidence of scored verdicts.", "judge", TENTHS
         )
 
-    def count_call(self, route: str, status: int, seconds: float) -> None:
-        """Count one answered call."""
+    def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
+        """Count one answered call; ``caller`` is the name of its key, if it had one."""
         self._calls.labels(route, str(status)).inc()
+        if caller:
+            self._key_calls.labels(caller, str(status)).inc()
         self._call_seconds.labels(route).observe(seconds)
 
     def count_wait(self, judge: str, seconds: float) -> None:

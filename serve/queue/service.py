@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from serve.call_context import request_id
+from serve.call_context import access_key, caller_name, request_id
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.limits import Limits
 from serve.queue.estimate import request_tokens, window_tokens
 from serve.queue.lanes import Lanes
 from serve.queue.metrics import OUTCOMES, Metrics, QueueState
+from serve.queue.quotas import Quotas
 from serve.queue.results import text_of, verdict_of
 from serve.queue.verdict_cache import VerdictCache, cache_key
 from serve.queue.worker import ModelJob, OnText, Worker
@@ -41,6 +43,7 @@ class Service:
             ``starting`` until :meth:`open`.
         limits: Limits on what is accepted.
         cache: Keeps verdicts.
+        share_cache: Answer one access key with verdicts that were kept for another.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Service:
         limits: Limits | None = None,
         *,
         cache: VerdictCache | None = None,
+        share_cache: bool = False,
     ) -> None:
         self.judges: Mapping[str, Judge] = {}
         self.token_counters: Mapping[str, Callable[[str], int]] = {}
@@ -56,6 +60,8 @@ class Service:
         self.state: State = "starting"
         self.metrics = Metrics(self.queue)
         self._cache = cache
+        self._share_cache = share_cache
+        self._quotas = Quotas(self.limits.key_requests_per_minute)
         self._cache_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cache")
         self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
         self._started_worker: Worker | None = None
@@ -86,7 +92,8 @@ class Service:
         """
         self._require_open()
         try:
-            self._worker.require_room()
+            self._require_quota(1)
+            self._worker.require_room(caller_name())
         except ApiError:
             self._counters["rejected"] += 1
             raise
@@ -170,7 +177,12 @@ class Service:
         Raises:
             ApiError: As :meth:`grade`, and as :func:`serve.queue.results.text_of`.
         """
-        job = ModelJob(judge, "text", tokens, write=write, request_id=request_id.get())
+        job = ModelJob(
+            *(judge, "text", tokens),
+            write=write,
+            caller=caller_name(),
+            request_id=request_id.get(),
+        )
         async with aclosing(self._pieces(job, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -211,6 +223,20 @@ class Service:
         if self.state != "ready":
             raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
 
+    def _require_quota(self, num_requests: int) -> None:
+        """Refuse a call of a key that has sent enough; calls without keys have no quota.
+
+        Raises:
+            ApiError: 429.
+        """
+        caller = caller_name()
+        if caller and (
+            seconds := self._quotas.seconds_to_wait(caller, num_requests, time.monotonic())
+        ):
+            limit = self._quotas.per_minute
+            message = f"this key may send {limit} requests in a minute; try again"
+            raise ApiError(429, message, retry_after=seconds)
+
     @property
     def _worker(self) -> Worker:
         if self._started_worker is None:
@@ -219,6 +245,7 @@ class Service:
                 max_jobs=self.limits.queue_requests,
                 max_tokens=self.limits.queue_tokens,
                 window_tokens=window_tokens(self.judges.values()),
+                caller_share=self.limits.key_queue_share,
             )
             self._started_worker = Worker(self.judges, lanes, self.metrics.count_window)
         return self._started_worker
@@ -230,7 +257,9 @@ class Service:
             tokens = await asyncio.to_thread(request_tokens, request, judge)
         else:
             tokens = request_tokens(request, judge)
-        return ModelJob(name, kind, tokens, request, request_id=request_id.get())
+        return ModelJob(
+            *(name, kind, tokens, request), caller=caller_name(), request_id=request_id.get()
+        )
 
     @asynccontextmanager
     async def _queued(
@@ -245,10 +274,12 @@ class Service:
         num_jobs = len(jobs)
         self._require_open()
         try:
+            self._require_quota(num_jobs)
             self._worker.submit(jobs)
         except ApiError:
             self._counters["rejected"] += num_jobs
             raise
+        self._quotas.take(caller_name(), num_jobs, time.monotonic())
         self._counters["accepted"] += num_jobs
         outcome = "abandoned"
         seconds = min(deadline or self.limits.deadline_s, self.limits.deadline_s)
@@ -321,7 +352,11 @@ class Service:
         return tuple(verdicts)
 
     def _key(self, judge: str, request: JudgeRequest) -> bytes | None:
-        return cache_key(self.judges[judge], request) if self._cache else None
+        if self._cache is None:
+            return None
+        key = access_key.get()
+        salt = key.sha256 if key and not self._share_cache else b""
+        return cache_key(self.judges[judge], request, salt)
 
     async def _look_up(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
         if not keys or self._cache is None:

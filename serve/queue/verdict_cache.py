@@ -29,11 +29,17 @@ CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
 """
 
 
-def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
+def cache_key(judge: Judge, request: JudgeRequest, salt: bytes = b"") -> bytes | None:
     """Return the SHA-256 of everything that a verdict depends on.
 
     That is the judge's fingerprint (of weights, calibration, instruction and versions), and the
     request without ``id`` and ``metadata``, its pictures by their content.
+
+    Args:
+        judge: Gives the verdict.
+        request: What it is a verdict on.
+        salt: Differs for callers that may not learn what others have asked. The time of an answer
+            would tell them.
 
     Returns:
         32 bytes; ``None`` for a critique without a ``seed`` of the client's, which may differ the
@@ -47,7 +53,19 @@ def cache_key(judge: Judge, request: JudgeRequest) -> bytes | None:
     content["rubric"] = get_task(request.task).full_rubric(request)
     if sampling := critique_sampling(request):
         content["sampling"] = vars(sampling)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
+    return hashlib.sha256(salt + json.dumps(content, sort_keys=True).encode()).digest()
+
+
+def _make_private(path: Path) -> None:
+    """Let only this user open a database; SQLite gives the files beside it the same mode.
+
+    The file is not opened here: closing it would release the locks that another connection of this
+    process has on it.
+    """
+    path.touch(mode=0o600)
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if file.exists() and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
 
 
 class VerdictCache:
@@ -67,6 +85,7 @@ class VerdictCache:
         self.max_bytes = max_bytes
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _make_private(folder / FILE)
             self._database = sqlite3.connect(
                 folder / FILE,
                 check_same_thread=False,

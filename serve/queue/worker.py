@@ -101,18 +101,18 @@ class Worker:
             ApiError: 429 with the seconds after which there should be room.
         """
         with self._changed:
-            self._require_room(len(jobs), sum(job.tokens for job in jobs))
+            self._require_room(jobs[0].caller, len(jobs), sum(job.tokens for job in jobs))
             self._lanes.add(jobs)
             self._changed.notify()
 
-    def require_room(self) -> None:
-        """Refuse a call if :meth:`submit` would refuse it however small it is.
+    def require_room(self, caller: str) -> None:
+        """Refuse a caller's call if :meth:`submit` would refuse it however small it is.
 
         Raises:
             ApiError: As :meth:`submit`.
         """
         with self._changed:
-            self._require_room(1, 1)
+            self._require_room(caller, 1, 1)
 
     def drop(self, jobs: Sequence[ModelJob]) -> None:
         """Take the jobs of one call out of the queue; results of running ones are not used."""
@@ -150,10 +150,13 @@ class Worker:
             self._changed.notify()
         self._thread.join(CLOSE_S)
 
-    def _require_room(self, num_jobs: int, tokens: int) -> None:
-        if not self._lanes.has_room(num_jobs, tokens):
+    def _require_room(self, caller: str, num_jobs: int, tokens: int) -> None:
+        has_share = self._lanes.has_share(caller, num_jobs, tokens)
+        if not (has_share and self._lanes.has_room(num_jobs, tokens)):
             seconds = self._pace.retry_after(self._lanes.tokens, self._lanes.window_tokens)
-            raise ApiError(429, "too many requests are waiting; try again", retry_after=seconds)
+            whose = "" if has_share else " of this key"
+            message = f"too many requests{whose} are waiting; try again"
+            raise ApiError(429, message, retry_after=seconds)
 
     # On the model thread.
 

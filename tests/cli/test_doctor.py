@@ -41,17 +41,17 @@ def test_all_that_is_served_is_well() -> None:
 
 def test_what_is_not_served_is_said_and_a_wanted_one_fails() -> None:
     with serving_judges(
-        {"pairs": KnowingJudge("pairs", ("truthful-pair",))}, keys=("k3y",)
+        {"pairs": KnowingJudge("pairs", ("truthful-pair",))}, keys=("k3y-of-sixteen-characters",)
     ) as address:
         refused = examine(address)
         assert refused.exit_code != 0
         assert "needs an API key (401); set CUSTOS_KEY to one of the keys" in refused.stderr
-        for wrong in ("another", "an other", "k3y\n"):
+        for wrong in ("another", "an other", "k3y-of-sixteen-characters\n"):
             refused = examine(address, CUSTOS_KEY=wrong)
             assert refused.exit_code != 0
             assert "API key" in refused.stderr
             assert wrong.strip() not in refused.stderr
-        result = examine(address, CUSTOS_KEY="k3y")
+        result = examine(address, CUSTOS_KEY="k3y-of-sixteen-characters")
         assert result.exit_code == 0
         assert row(result, "custos/truthful-pair")[2] == "ok"
         assert row(result, "custos/qa")[2] == "not served"

@@ -139,7 +139,7 @@ def picture(
 def refused(client: TestClient, body: Any, status: int = 422) -> tuple[str | None, str]:
     """Field and message of an error, whose body must have the one shape."""
     sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}
-    answer = client.post("/judge", **sent)
+    answer = client.post("/judge", headers={"Content-Type": "application/json"}, **sent)
     assert answer.status_code == status, answer.text
     assert answer.json().keys() == {"error"}
     error = answer.json()["error"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,21 +14,40 @@ import pytest
 
 from judging import Judge
 from serve.app import create_app
+from serve.keys import KnownKeys, parse_keys
 from serve.limits import Limits
 from serve.queue.service import Service
-from serve.server import DrainingServer, bind, url
+from serve.server import DrainingServer, TlsFiles, bind, url
+
+JSON = {"Content-Type": "application/json"}
+POST = b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def known(*keys: str) -> KnownKeys:
+    """Keys that a service knows, as entries of a file."""
+    return KnownKeys(parse_keys((key, "a test") for key in keys))
 
 
 @contextmanager
-def serving(service: Service, **options: Any) -> Iterator[httpx.Client]:
-    """Run the app of a service on a free port; yield a client of it."""
-    server = DrainingServer(create_app(service, **options), service)
+def serving(
+    service: Service,
+    keys: KnownKeys | Sequence[str] = (),
+    tls: TlsFiles | None = None,
+    **options: Any,
+) -> Iterator[httpx.Client]:
+    """Run the app of a service on a free port; yield a client of it, which sends JSON."""
+    if not isinstance(keys, KnownKeys):
+        keys = known(*keys)
+    app = create_app(service, keys=keys if keys.keys else None, **options)
+    server = DrainingServer(app, service, tls)
     with bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             wait_until(lambda: server.started)
-            with httpx.Client(base_url=url(listener), timeout=20) as client:
+            with httpx.Client(
+                base_url=url(listener, "https" if tls else "http"), timeout=20, headers=JSON
+            ) as client:
                 yield client
         finally:
             server.stop()

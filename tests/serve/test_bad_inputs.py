@@ -111,7 +111,7 @@ def picture_message(source: str) -> list[dict[str, Any]]:
     return user([{"type": "image_url", "image_url": {"url": source}}])
 
 
-POST = b"POST /judge HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /judge HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 ONLY_DATA = (
     "only data URLs are taken: data:image/jpeg;base64,... (or png, webp); "
     "files are not read and addresses are not fetched"
@@ -249,6 +249,16 @@ CASES = [
         "`Origin: https://evil.test`, without keys",
         judge(row(), Origin="https://evil.test"),
         *(403, "pages of other sites may not call; set CUSTOS_API_KEYS"),
+    ),
+    Case(
+        "`Sec-Fetch-Site: same-site`, without keys",
+        judge(row(), **{"Sec-Fetch-Site": "same-site"}),
+        *(403, "pages of other sites may not call; set CUSTOS_API_KEYS"),
+    ),
+    Case(
+        "`Content-Type: text/plain`",
+        judge(row(), **{"Content-Type": "text/plain"}),
+        *(415, "send the header 'Content-Type: application/json'"),
     ),
     Case(
         "two `Content-Length` headers",

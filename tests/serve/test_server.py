@@ -1,14 +1,12 @@
 """Addresses, access keys, and connections that mean harm."""
 
-from pathlib import Path
-
 import pytest
 
 from judging import CustosError
 from serve import server
 from serve.limits import Limits
 from serve.queue.service import Service
-from serve.server import bind, read_keys
+from serve.server import bind
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import first_line, send_raw, serving
 
@@ -69,22 +67,3 @@ def test_a_taken_port() -> None:
         port = listener.getsockname()[1]
         with pytest.raises(CustosError, match=f"cannot listen on 127.0.0.1 port {port}"):
             bind("127.0.0.1", port)
-
-
-def test_keys_come_from_a_file_or_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = "a" * 16, "b" * 40
-    monkeypatch.setenv("CUSTOS_API_KEYS", f" {first},{second} ,")
-    assert read_keys(None) == (first, second)
-    monkeypatch.delenv("CUSTOS_API_KEYS")
-    assert read_keys(None) == ()
-    file = tmp_path / "keys"
-    file.write_text(f"{second}\n\n{first}\n")
-    assert read_keys(file) == (second, first)
-    for content in ("", "short\n"):
-        file.write_text(content)
-        with pytest.raises(CustosError, match="holds no key|at least 16 characters"):
-            read_keys(file)
-    with pytest.raises(CustosError, match="cannot be read"):
-        read_keys(tmp_path / "missing")

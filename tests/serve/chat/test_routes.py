@@ -280,12 +280,12 @@ def test_what_would_fail_again_says_so(http: httpx.Client) -> None:
 def test_keys_and_deadlines() -> None:
     judge = KnowingJudge()
     with (
-        serving_judges({"k": judge}, limits=Limits(deadline_s=0.3), keys=("s3",)) as address,
+        serving_judges({"k": judge}, limits=Limits(deadline_s=0.3), keys=("s3" * 8,)) as address,
         httpx.Client(base_url=address, timeout=20) as http,
     ):
         assert http.post(URL, json=qa("x")).status_code == 401
         assert http.get("/v1/models").status_code == 401
-        http.headers["Authorization"] = "Bearer s3"
+        http.headers["Authorization"] = f"Bearer {'s3' * 8}"
         judge.gate.clear()
         try:
             assert refused(http, qa("x"), 504)["code"] == "deadline_exceeded"

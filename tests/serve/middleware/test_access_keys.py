@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import known
 
 KEY = "k" * 32
 
@@ -32,10 +33,12 @@ def basic(key: str) -> str:
         {"Authorization": "Basic !"},
         {"Authorization": "Bearer \xff".encode("latin-1")},
         {"Authorization": f"Basic {basic(KEY)}", "Sec-Fetch-Site": "cross-site"},
+        {"Authorization": f"Basic {basic(KEY)}", "Sec-Fetch-Site": "same-site"},
+        {"Authorization": f"Basic {basic(KEY)}", "Origin": "http://localhost:3000"},
     ],
 )
 def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> None:
-    with TestClient(create_app(Service({"a": judge}), keys=["other" * 8, KEY])) as client:
+    with TestClient(create_app(Service({"a": judge}), keys=known("other" * 8, KEY))) as client:
         for path in ("/judges", "/tasks", "/metrics", "/openapi.json", "/nothing", "/"):
             answer = client.get(path, headers=headers)
             assert answer.status_code == 401
@@ -55,7 +58,7 @@ def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> No
 
 @pytest.mark.parametrize("given", [f"Bearer {KEY}", f"bearer  {KEY} ", f"Basic {basic(KEY)}"])
 def test_with_a_key_everything_answers(judge: FakeJudge, given: str) -> None:
-    with TestClient(create_app(Service({"a": judge}), keys=["other" * 8, KEY])) as client:
+    with TestClient(create_app(Service({"a": judge}), keys=known("other" * 8, KEY))) as client:
         client.headers["Authorization"] = given
         assert client.get("/judges").status_code == 200
         assert client.post("/judge", json=row()).status_code == 200

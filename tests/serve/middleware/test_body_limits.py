@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from serve.limits import Limits
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, refused, row
-from tests.serve.sockets import first_line, send_raw, serving, wait_until
+from tests.serve.sockets import JSON, POST, first_line, send_raw, serving, wait_until
 
 LIMITS = Limits()
 
@@ -31,7 +31,8 @@ def test_too_large_a_body_is_answered(judge: FakeJudge, chunked: bool) -> None:
             yield b" " * 100_000
 
     with serving(Service({"a": judge}, limits)) as client:
-        answer = client.post("/judge", content=chunks() if chunked else b"".join(chunks()))
+        content = chunks() if chunked else b"".join(chunks())
+        answer = client.post("/judge", headers=JSON, content=content)
         assert answer.status_code == 413
         assert answer.json()["error"]["type"] == "too_large"
         assert client.post("/judge", json=row()).status_code == 200
@@ -53,7 +54,7 @@ def test_bodies_in_hand_are_bounded_together(closed: FakeJudge) -> None:
 def test_a_slow_body_is_408(judge: FakeJudge) -> None:
     with serving(Service({"a": judge}, Limits(body_seconds=0.2))) as client:
         start = time.monotonic()
-        slow = send_raw(client, b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        slow = send_raw(client, POST + b"Content-Length: 100\r\n\r\n{")
         assert first_line(slow) == "HTTP/1.1 408 Request Timeout"
         assert time.monotonic() - start < 5
         assert client.post("/judge", json=row()).status_code == 200

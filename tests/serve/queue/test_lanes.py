@@ -190,3 +190,59 @@ def test_scores_and_a_text_share_the_time() -> None:
     pace.count_interruption(10.0, 13.0)
     assert not pace.may_interrupt_text(15.9)
     assert pace.may_interrupt_text(16.0)
+
+
+def of_caller(caller: str, number: int, *, tokens: int = 100) -> list[Job]:
+    return [
+        Job("a", "score", tokens, each.request, caller=caller)
+        for each in (job(f"{caller} {n}", name=caller) for n in range(number))
+    ]
+
+
+def test_callers_share_a_lane_evenly_in_tokens() -> None:
+    lanes = make_lanes(window_tokens=1200)
+    lanes.add(of_caller("busy", 100))
+    assert names(lanes.take()) == ["busy"] * 12
+    lanes.add(of_caller("quiet", 3))
+    lanes.add(of_caller("long", 10, tokens=300))
+    # The model owes the newcomers nothing for the time when they were away: all begin level.
+    windows = [names(window) for window in all_windows(lanes)]
+    tokens = {"busy": 100, "quiet": 100, "long": 300}
+    shares = {
+        name: sum(tokens[name] * window.count(name) for window in windows[:3]) for name in tokens
+    }
+    assert shares["quiet"] == 300
+    assert shares["busy"] == pytest.approx(shares["long"], abs=300)
+    assert [window.count("quiet") for window in windows[:2]] == [3, 0]
+
+
+def test_a_caller_that_was_away_has_saved_nothing_up() -> None:
+    lanes = make_lanes(window_tokens=1000)
+    lanes.add(of_caller("early", 1))
+    lanes.add(of_caller("busy", 100))
+    for _ in range(5):
+        lanes.take()
+    lanes.add(of_caller("early", 40))
+    windows = [names(lanes.take()) for _ in range(4)]
+    assert all(abs(window.count("early") - 5) <= 1 for window in windows)
+
+
+def test_jobs_that_are_dropped_are_not_charged() -> None:
+    lanes = make_lanes(window_tokens=1000)
+    lanes.add(of_caller("steady", 40))
+    dropped = of_caller("fickle", 40)
+    lanes.add(dropped)
+    lanes.remove(dropped)
+    lanes.add(of_caller("fickle", 5))
+    assert names(lanes.take()).count("fickle") == 5
+
+
+def test_a_caller_takes_a_share_of_the_queue() -> None:
+    lanes = Lanes[Job](["a"], max_jobs=10, max_tokens=1000, window_tokens=500, caller_share=0.5)
+    assert lanes.has_share("busy", 20, 5000)  # nothing of it waits
+    lanes.add(of_caller("busy", 4))
+    assert lanes.has_share("busy", 1, 100)
+    assert not lanes.has_share("busy", 2, 2)
+    assert not lanes.has_share("busy", 1, 101)
+    assert lanes.has_share("quiet", 6, 600)
+    assert lanes.has_share("", 6, 600)  # of callers without a key nobody knows who they are

@@ -40,10 +40,7 @@ def test_a_client_that_hangs_up_is_not_graded(closed: FakeJudge) -> None:
         rows = b'{"requests": [%s]}' % b",".join(
             [httpx.Request("POST", "/", json=row()).content] * 3
         )
-        leaving = send_raw(
-            client,
-            b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(rows), rows),
-        )
+        leaving = send_raw(client, POST + b"Content-Length: %d\r\n\r\n%s" % (len(rows), rows))
         wait_until(lambda: service.queue().queued["a"] == 3)
         leaving.close()
         wait_until(lambda: service.queue().queued["a"] == 0)

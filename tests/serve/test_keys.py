@@ -1,0 +1,254 @@
+"""Access keys: the file that names them, over a socket too."""
+
+import hashlib
+import logging
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from judging import CustosError
+from serve.keys import KnownKeys, read_keys
+from serve.limits import Limits
+from serve.queue.service import Service
+from serve.queue.verdict_cache import FILE, VerdictCache
+from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving, wait_until
+
+ALICE, BOB = "alices-key-is-long", "bobs-key-is-longer"
+
+
+def named(name: str, key: str) -> str:
+    return f"{name}: {hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def as_caller(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def status(client: httpx.Client, key: str) -> int:
+    return client.get("/judges", headers=as_caller(key)).status_code
+
+
+def replace(file: Path, text: str) -> None:
+    """Write a file as editors do: a new one takes its place."""
+    new = file.with_name("new")
+    new.write_text(text)
+    new.chmod(0o600)
+    os.replace(new, file)
+
+
+def test_keys_come_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(keys: KnownKeys | None, key: str) -> str:
+        assert keys
+        known = keys.find(key)
+        return known.name if known else "unknown"
+
+    first, second = "a" * 16, "b" * 40
+    monkeypatch.setenv("CUSTOS_API_KEYS", f" {first},{named('bob', second)} ,")
+    assert [found(read_keys(None), key) for key in (first, second)] == ["key-1", "bob"]
+    monkeypatch.delenv("CUSTOS_API_KEYS")
+    assert read_keys(None) is None
+    file = tmp_path / "keys"
+    file.write_text(f"{second}\n\n  # a comment of sixteen\n{named('alice', first)}\n")
+    keys = read_keys(file)
+    assert [found(keys, key) for key in (first, second)] == ["alice", "key-1"]
+    for text in ("# a comment of sixteen", "a comment of sixteen", "", named("alice", first)):
+        assert found(keys, text) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no key"),
+        ("# only-a-comment-here\n", "holds no key"),
+        ("short\n", "line 1: an access key needs at least 16 characters"),
+        ("a" * 16 + "\n" + "ä" * 16, "line 2: expected NAME: and the SHA-256"),
+        ("k" * 16 + " # mine\n", "line 1: expected NAME"),
+        ("alice: " + "f" * 63, "line 1: expected NAME"),
+        ("two words: " + "f" * 64, "line 1: expected NAME"),
+        (f"{named('a', ALICE)}\n{named('a', BOB)}\n", "the name 'a' of an access key occurs twice"),
+        (f"{named('a', ALICE)}\n{ALICE}\n", "an access key occurs twice"),
+    ],
+)
+def test_what_is_no_key_is_refused_and_not_shown(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    file = tmp_path / "keys"
+    file.write_text(content)
+    with pytest.raises(CustosError, match=message) as raised:
+        read_keys(file)
+    assert "kkkk" not in str(raised.value) and "ffff" not in str(raised.value)
+
+
+def test_a_missing_file() -> None:
+    with pytest.raises(CustosError, match="cannot be read"):
+        read_keys(Path("missing"))
+
+
+def test_a_hash_of_a_short_key_lets_nobody_in(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"{named('empty', '')}\n{named('short', 'x' * 15)}\n")
+    keys = KnownKeys.of_file(file)
+    assert keys.find("") is None
+    assert keys.find("x" * 15) is None
+
+
+def test_files_that_others_may_open_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys"
+    file.write_text(ALICE)
+    for mode, has_warning in ((0o600, False), (0o640, True), (0o604, True)):
+        caplog.clear()
+        file.chmod(mode)
+        read_keys(file)
+        assert ("other users may open it; chmod 600" in caplog.text) is has_warning
+        assert ALICE not in caplog.text
+
+
+def test_a_changed_file_counts_from_the_next_call(
+    judge: FakeJudge, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    file = tmp_path / "keys"
+    replace(file, f"# who may call\n{named('alice', ALICE)}\n")
+    with serving(Service({"a": judge}), KnownKeys.of_file(file)) as client:
+        assert [status(client, key) for key in (ALICE, BOB)] == [200, 401]
+        assert status(client, "# who may call") == 401
+        replace(file, named("bob", BOB))
+        assert [status(client, key) for key in (ALICE, BOB)] == [401, 200]
+        replace(file, "bob: 3f")  # as while it is written
+        assert [status(client, key) for key in (ALICE, BOB)] == [401, 200]
+        file.unlink()
+        assert status(client, BOB) == 200
+        replace(file, named("alice", ALICE))
+        assert [status(client, key) for key in (ALICE, BOB)] == [200, 401]
+    assert "access keys read again: bob" in caplog.text
+    assert "the keys that were read before stay valid" in caplog.text
+    assert ALICE not in caplog.text
+
+
+def test_names_are_in_the_log_and_in_metrics_and_keys_are_not(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with serving(Service({"a": judge}), [named("alice", ALICE), BOB]) as client:
+        for key in (ALICE, BOB, BOB):
+            client.post("/judge", json=row(), headers=as_caller(key))
+        client.post("/judge", json=row(), headers=as_caller("unknown"))
+        metrics = client.get("/metrics", headers=as_caller(ALICE)).text
+    assert 'judge_key_calls_total{key="alice",status="200"} 1.0' in metrics
+    assert 'judge_key_calls_total{key="key-2",status="200"} 2.0' in metrics
+    assert "POST /judge 200" in caplog.text and "ms key alice" in caplog.text
+    for key in (ALICE, BOB):
+        assert key not in metrics + caplog.text
+        assert hashlib.sha256(key.encode()).hexdigest() not in metrics + caplog.text
+
+
+def waiting(service: Service) -> int:
+    state = service.queue()
+    return sum(state.queued.values()) + sum(state.running.values())
+
+
+def test_a_quiet_key_does_not_wait_for_all_of_a_busy_one(closed: FakeJudge) -> None:
+    service = Service({"a": closed})
+    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+
+        def send(key: str, name: str, number: int) -> None:
+            rows = [row("word " * 100, id=name, question=f"{name} {n}?") for n in range(number)]
+            client.post("/judge", json=rows, headers=as_caller(key))
+
+        calls = [threading.Thread(target=send, args=(ALICE, "busy", 250))]
+        calls[0].start()
+        wait_until(lambda: waiting(service) == 250)
+        calls.append(threading.Thread(target=send, args=(BOB, "quiet", 20)))
+        calls[1].start()
+        wait_until(lambda: waiting(service) == 270)
+        closed.gate.set()
+        for call in calls:
+            call.join()
+    windows = closed.batches
+    assert sum(map(len, windows)) == 270
+    turns = [number for number, window in enumerate(windows) if "quiet" in window]
+    # The first window was taken before the quiet key called. It has half of the next ones.
+    assert turns == [1, 2] and len(windows) > 8
+    assert windows[1].count("quiet") == pytest.approx(len(windows[1]) / 2, abs=1)
+
+
+def test_a_key_takes_a_share_of_the_queue_and_others_still_come_in(closed: FakeJudge) -> None:
+    service = Service({"a": closed}, Limits(queue_requests=20))
+    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+
+        def send(key: str, number: int) -> httpx.Response:
+            return client.post("/judge", json=[row()] * number, headers=as_caller(key))
+
+        calls = [threading.Thread(target=send, args=(ALICE, 1))]
+        calls[0].start()
+        wait_until(lambda: service.queue().running == {"a": 1})
+        calls.append(threading.Thread(target=send, args=(ALICE, 8)))
+        calls[1].start()
+        wait_until(lambda: waiting(service) == 9)
+        refused = send(ALICE, 3)
+        assert refused.status_code == 429
+        assert "too many requests of this key are waiting" in refused.text
+        assert int(refused.headers["Retry-After"]) >= 1
+        calls.append(threading.Thread(target=send, args=(BOB, 10)))
+        calls[2].start()
+        wait_until(lambda: waiting(service) == 19)
+        closed.gate.set()
+        for call in calls:
+            call.join()
+        assert send(ALICE, 3).status_code == 200
+
+
+def test_a_key_has_a_quota_of_requests_in_a_minute(judge: FakeJudge) -> None:
+    service = Service({"a": judge}, Limits(key_requests_per_minute=10))
+    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+
+        def send(key: str, number: int) -> httpx.Response:
+            return client.post("/judge", json=[row()] * number, headers=as_caller(key))
+
+        assert send(ALICE, 8).status_code == 200
+        refused = send(ALICE, 8)
+        assert refused.status_code == 429
+        assert "10 requests in a minute" in refused.text
+        assert 30 <= int(refused.headers["Retry-After"]) <= 36
+        assert send(BOB, 8).status_code == 200
+        assert send(ALICE, 1).status_code == 200
+
+
+@pytest.mark.parametrize("share_cache", [False, True])
+def test_kept_verdicts_answer_their_own_key(
+    judge: FakeJudge, tmp_path: Path, share_cache: bool
+) -> None:
+    cache = VerdictCache(tmp_path, 1_000_000)
+    service = Service({"a": judge}, cache=cache, share_cache=share_cache)
+    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+        for number, key in enumerate((ALICE, ALICE, BOB, BOB)):
+            answer = client.post("/judge", json=row(id=str(number)), headers=as_caller(key))
+            assert answer.json()["label"] == "Correct"
+    assert judge.batches == ([["0"]] if share_cache else [["0"], ["2"]])
+
+
+def test_only_this_user_may_open_the_cache(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch(mode=0o644)
+    cache = VerdictCache(tmp_path, 1_000_000)
+    cache.put({})
+    files = list(tmp_path.iterdir())
+    assert len(files) == 3
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    cache.close()
+
+
+def test_the_line_that_the_page_shows_is_a_key(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    command = page.partition("```sh\nkey=$(openssl")[2].partition("```")[0]
+    subprocess.run(f"key=$(openssl{command}", shell=True, check=True, cwd=tmp_path)
+    [file] = [path for path in tmp_path.iterdir() if path.name == "keys.txt"]
+    assert [key.name for key in KnownKeys.of_file(file).keys] == ["alice"]

@@ -1,0 +1,67 @@
+"""The service over https."""
+
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+import trustme
+
+from judging import CustosError
+from serve.queue.service import Service
+from serve.server import TlsFiles
+from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def write_files(authority: trustme.CA, folder: Path) -> TlsFiles:
+    issued = authority.issue_cert("127.0.0.1")
+    files = TlsFiles(folder / "cert.pem", folder / "key.pem")
+    for blob in issued.cert_chain_pems:
+        blob.write_to_path(str(files.cert), append=True)
+    issued.private_key_pem.write_to_path(str(files.key))
+    return files
+
+
+def test_answers_over_https(authority: trustme.CA, judge: FakeJudge, tmp_path: Path) -> None:
+    files = write_files(authority, tmp_path)
+    files.check()
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    with serving(Service({"a": judge}), tls=files) as client:
+        address = str(client.base_url)
+        assert address.startswith("https://127.0.0.1:")
+        answer = httpx.post(f"{address}/judge", json=row(), verify=trusting)
+        assert answer.json()["label"] == "Correct"
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(address)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(address.replace("https", "http"))
+
+
+def test_files_that_cannot_be_used_are_one_clear_error(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
+    files = write_files(authority, tmp_path)
+    other = tmp_path / "other.pem"
+    authority.issue_cert("127.0.0.1").private_key_pem.write_to_path(str(other))
+    (tmp_path / "text.pem").write_text("no key")
+    for key in (other, tmp_path / "text.pem", tmp_path / "missing.pem"):
+        with pytest.raises(CustosError, match="cannot be used"):
+            TlsFiles(files.cert, key).check()
+
+
+def test_a_key_that_others_may_open_is_warned_of(
+    authority: trustme.CA, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = write_files(authority, tmp_path)
+    for mode, has_warning in ((0o600, False), (0o644, True)):
+        caplog.clear()
+        files.key.chmod(mode)
+        files.check()
+        assert ("other users may open it" in caplog.text) is has_warning
