@@ -17,6 +17,7 @@ from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_
 from cli.shared.output_folders import in_known_folder
 from judging import CustosError, Judge
 from judging.judge import KNOWS_NOTHING
+from judging.log_lines import LineFormatter
 
 logger = logging.getLogger("custos.serve")
 
@@ -199,7 +200,9 @@ def _loader(
 
 
 def _start_log() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("httpx").setLevel(logging.WARNING)  # Its lines show whole addresses.
 
 

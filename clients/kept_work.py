@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError
+from judging.files.atomic import sync
 from judging.files.records import write_json, write_records
 
 Origin = tuple[int | str, str]
@@ -282,6 +283,8 @@ def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
             while unwritten:
                 unwritten = unwritten[file.write(unwritten) :]
             os.fsync(file.fileno())
+            if not end:
+                sync(path.parent)  # the file's name is new
         except OSError as error:
             with suppress(OSError):
                 file.truncate(end)

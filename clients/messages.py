@@ -85,6 +85,8 @@ def picture_url(source: str) -> str:
     from PIL import Image
 
     try:
+        if not Path(source).is_file():  # a device or a pipe may have no end
+            raise OSError("no regular file")
         content = Path(source).read_bytes()
         with Image.open(io.BytesIO(content)) as picture:
             mime_type = Image.MIME[picture.format or ""]

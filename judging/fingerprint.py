@@ -38,7 +38,8 @@ def picture_sha256(source: str) -> str:
         if source.startswith("data:"):
             content = base64.b64decode(source.partition(",")[2], validate=True)
             return hashlib.sha256(content).hexdigest()
-        return file_sha256(Path(source))
+        # A device or a pipe may have no end.
+        return file_sha256(Path(source)) if Path(source).is_file() else "unreadable"
     except (OSError, ValueError):
         return "unreadable"
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
-from judging.files.records import ROW_SUFFIXES, atomic_write, read_rows, write_json
+from judging.files.atomic import atomic_write
+from judging.files.records import ROW_SUFFIXES, decode_json, read_rows, write_json
 from judging.types import parse_record
 
 Row = dict[str, Any]
@@ -78,9 +79,9 @@ def _keyed_rows(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         raise CustosError(f"{path}: no such file")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CustosError(f"{path}: not valid JSON: {error}") from None
+        content = decode_json(path.read_bytes())
+    except CustosError as error:
+        raise CustosError(f"{path}: {error}") from None
     return content if isinstance(content, dict) else None
 
 

@@ -160,34 +160,36 @@ def respond(
     from benchmarks.framework.files import check_output, write_graded
     from benchmarks.framework.responses import build_questions, join_answers
     from benchmarks.framework.wording import read_wording
+    from clients.kept_work import locked
 
     if option_logits and backbone is None:
         raise CustosError("--option-logits: needs a local model: --backbone")
     benchmark = get_benchmark(name)
     check_output(out, Path(items))
-    rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
-    style, started = style or benchmark.styles[0], time.perf_counter()
-    own_words = None if wording is None else read_wording(wording)
-    questions = build_questions(benchmark, rows, style, not no_image, own_words)
-    decoding = _decoding(benchmark, published, temperature, top_p, max_tokens, reasoning_effort)
-    price = prices(prompt_price, completion_price)
-    server = _server(base_url, model, backbone, key_env, concurrency, deadline)
-    result = _ask([question.chat for question in questions], server, decoding, price, out)
-    complete, problems = join_answers(rows, questions, result)
-    if option_logits and backbone is not None:
-        problems |= _write_option_logits(benchmark, rows, questions, backbone, out)
-    write_graded(out, complete, benchmark.keyed)
-    show_problems(Path(items), problems)
-    write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
-    asked = {
-        "model": model or backbone,
-        "style": style,
-        "images": not no_image,
-        "wording": None if wording is None else str(wording),
-    }
-    counts = {"items": len(rows), "responses": len(complete), "failed": len(problems)}
-    seconds = None if result.num_reused else time.perf_counter() - started
-    _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)
+    with locked(out):
+        rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
+        style, started = style or benchmark.styles[0], time.perf_counter()
+        own_words = None if wording is None else read_wording(wording)
+        questions = build_questions(benchmark, rows, style, not no_image, own_words)
+        decoding = _decoding(benchmark, published, temperature, top_p, max_tokens, reasoning_effort)
+        price = prices(prompt_price, completion_price)
+        server = _server(base_url, model, backbone, key_env, concurrency, deadline)
+        result = _ask([question.chat for question in questions], server, decoding, price, out)
+        complete, problems = join_answers(rows, questions, result)
+        if option_logits and backbone is not None:
+            problems |= _write_option_logits(benchmark, rows, questions, backbone, out)
+        write_graded(out, complete, benchmark.keyed)
+        show_problems(Path(items), problems)
+        write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
+        asked = {
+            "model": model or backbone,
+            "style": style,
+            "images": not no_image,
+            "wording": None if wording is None else str(wording),
+        }
+        counts = {"items": len(rows), "responses": len(complete), "failed": len(problems)}
+        seconds = None if result.num_reused else time.perf_counter() - started
+        _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)
     if problems:
         raise typer.Exit(1)
 

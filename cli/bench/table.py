@@ -12,7 +12,8 @@ from cli.shared.options.benchmark import JsonOut, Name
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import interval_table, wide_console
 from judging import CustosError
-from judging.files.records import atomic_write, write_json
+from judging.files.atomic import atomic_write
+from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark

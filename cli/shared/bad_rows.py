@@ -11,7 +11,7 @@ import typer
 
 from data_prep.tables.reader import BadRow
 from judging.errors import CustosError
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 from judging.types import FAILURES
 
 MAX_BAD_ROWS_SHOWN = 10

@@ -21,7 +21,7 @@ from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
 from data_prep.errors import UnusableText
 from data_prep.splits.manifest import write_with_manifest
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 from judging.fingerprint import file_sha256
 
 ANSWERS, REJECTS = "answers.jsonl", "rejects.jsonl"

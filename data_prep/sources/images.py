@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
+from judging.files.atomic import atomic_path
 from judging.files.records import absolute_name
 
 HASH_CHARS = 16
@@ -66,9 +65,6 @@ def save_image(content: bytes, folder: Path) -> Path:
         raise CustosError(f"{len(content)} bytes that are not an image") from None
     path = folder.resolve() / content_name(content, suffix)
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(content)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
+        with atomic_path(path) as partial:
+            partial.write_bytes(content)
     return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Mapping
 from io import BytesIO
@@ -12,6 +11,7 @@ from typing import Any
 
 from data_prep.sources.images import image_names
 from judging.errors import CustosError
+from judging.files.records import decode_json
 from judging.types import LabelledExample
 
 DEFAULT_SEPARATOR = ";"
@@ -69,8 +69,8 @@ def as_metadata(value: Any) -> dict[str, Any]:
         CustosError: If it is no object.
     """
     try:
-        decoded = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+        decoded = decode_json(value) if isinstance(value, str) else value
+    except CustosError:
         decoded = None
     if not isinstance(decoded, dict):
         raise CustosError("expected a JSON object; map single columns to metadata.NAME")
@@ -112,8 +112,8 @@ def _json_array(text: str) -> list[str] | None:
     if not text.lstrip().startswith("["):
         return None
     try:
-        decoded = json.loads(text)
-    except ValueError:
+        decoded = decode_json(text)
+    except CustosError:
         return None
     # "[1, 2]" may be an answer, an interval, and stays one text.
     is_list = isinstance(decoded, list) and all(isinstance(part, str) for part in decoded)

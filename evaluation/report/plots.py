@@ -5,13 +5,14 @@ A file appears only when it is complete.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from judging.files.atomic import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -241,10 +242,5 @@ def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     yield figure
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with atomic_path(path) as partial:
         figure.savefig(partial, format="png", dpi=150)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

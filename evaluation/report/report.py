@@ -30,7 +30,8 @@ from evaluation.ranking.agreement import rank_answerers
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
-from judging.files.records import atomic_write, write_json
+from judging.files.atomic import atomic_write
+from judging.files.records import write_json
 from judging.types import LabelledExample, Verdict
 
 PACKAGES = ("custos", "numpy", "scipy", "torch", "transformers", "peft")

@@ -35,7 +35,8 @@ from evaluation.outcomes import gather
 from evaluation.report.markdown import number, table
 from judging import Judge, LabelledExample
 from judging.errors import CustosError
-from judging.files.records import atomic_write, read_records, write_json
+from judging.files.atomic import atomic_write
+from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256
 from train.hieval_stage1 import Stage1Recipe
 from train.hieval_stage2 import Stage2Recipe

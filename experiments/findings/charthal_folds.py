@@ -28,7 +28,8 @@ from evaluation.outcomes import Outcomes, gather
 from evaluation.report.markdown import table as markdown_table
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError
-from judging.files.records import atomic_write, read_records, write_json, write_records
+from judging.files.atomic import atomic_write
+from judging.files.records import read_records, write_json, write_records
 from judging.fingerprint import digest
 from judging.judge import Judge
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED

@@ -31,8 +31,9 @@ from evaluation.outcomes import full_label
 from evaluation.report.markdown import table, with_interval
 from judging import Judge, LabelledExample, Verdict
 from judging.errors import CustosError, FieldError
+from judging.files.atomic import atomic_write
 from judging.files.pictures import read_image
-from judging.files.records import atomic_write, read_records, write_json
+from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
 from judging.types import score_of, type_of
 

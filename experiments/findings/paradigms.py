@@ -29,7 +29,8 @@ from evaluation.pairs.agreement import measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
 from experiments.findings.paradigm_tables import render_paradigms
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.files.records import atomic_write, read_records, write_json
+from judging.files.atomic import atomic_write
+from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, picture_sha256
 from judging.types import LabelledExample
 

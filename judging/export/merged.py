@@ -15,7 +15,7 @@ from judging.card import CARD_FILE, JudgeCard, run_folder
 from judging.errors import CustosError
 from judging.export.checkpoint import write_checkpoint
 from judging.export.parity import Parity, compare, judge_scores
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write, sync
 from judging.judge import CALIBRATION_FILE, KNOWS_NOTHING, Judge
 from judging.judge_names import check_name
 from judging.models.backbones import Backbone, Dtype, empty_model
@@ -136,26 +136,18 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         yield partial
         for path in (*partial.rglob("*"), partial):
             path.chmod(0o755 if path.is_dir() else 0o644)  # temporary ones are their owner's alone
-            _sync(path)
+            sync(path)
         _check_free(folder)
         partial.rename(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _sync(folder.parent)
+    sync(folder.parent)
 
 
 def _check_free(folder: Path) -> None:
     if os.path.lexists(folder):
         raise CustosError(f"{folder}: exists already; name a new folder, or remove this one")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _readme(

@@ -122,6 +122,8 @@ def _looks_whole(source: str) -> bool:
 @contextmanager
 def _opened(source: str) -> Iterator[IO[bytes]]:
     if not source.startswith("data:"):
+        if not Path(source).is_file():  # a device or a pipe may have no end
+            raise OSError("no regular file")
         with Path(source).open("rb") as file:
             yield file
         return

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic import BaseModel
 
 from judging.errors import CustosError
+from judging.files.atomic import atomic_write
 from judging.files.csv_rows import DELIMITERS, csv_rows, row_location
 from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
@@ -40,15 +37,15 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
     if path.suffix == ".jsonl":
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, _decode_line(line, f"{path} row {number}")
     elif path.suffix == ".json":
         try:
-            rows = json.loads(path.read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise CustosError(f"{path}: not valid JSON: {error}") from None
+            rows = decode_json(path.read_bytes())
+        except CustosError as error:
+            raise CustosError(f"{path}: {error}") from None
         if not isinstance(rows, list):
             raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")
         yield from enumerate(rows, 1)
@@ -69,11 +66,30 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
         )
 
 
-def _decode_line(line: str, location: str) -> Any:
+def _decode_line(line: bytes, location: str) -> Any:
     try:
-        return json.loads(line)
+        return decode_json(line)
+    except CustosError as error:
+        return CustosError(f"{location}: {error}")
+
+
+def decode_json(content: bytes | str) -> Any:
+    """Decode a JSON document; bytes must be UTF-8.
+
+    Raises:
+        CustosError: If it cannot be decoded, with the reason alone.
+    """
+    try:
+        return json.loads(content.decode() if isinstance(content, bytes) else content)
     except json.JSONDecodeError as error:
-        return CustosError(f"{location}: not valid JSON: {error}")
+        raise CustosError(f"not valid JSON: {error}") from None
+    except UnicodeDecodeError as error:
+        reason = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        raise CustosError(f"not UTF-8 text: {reason}") from None
+    except RecursionError:
+        raise CustosError("not valid JSON: nested too deeply") from None
+    except ValueError:  # Python limits the digits of whole numbers, as reading them is slow
+        raise CustosError("not valid JSON: a number has too many digits") from None
 
 
 def read_records(
@@ -117,23 +133,6 @@ def absolute_name(name: str, folder: Path) -> str:
     return name if is_url else str((folder / name).resolve())
 
 
-@contextmanager
-def atomic_write(path: Path) -> Iterator[IO[str]]:
-    """Open a text file that appears under ``path`` only when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def write_records(path: Path, records: Iterable[BaseModel]) -> int:
     """Write records as JSONL, atomically, leaving out unset fields; return how many."""
     count = 0
@@ -149,14 +148,3 @@ def write_json(path: Path, value: Any) -> None:
     with atomic_write(path) as file:
         json.dump(value, file, indent=2, ensure_ascii=False)
         file.write("\n")
-
-
-@contextmanager
-def whole_folder(final: Path) -> Iterator[Path]:
-    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
-    partial = final.parent / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    yield partial
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)

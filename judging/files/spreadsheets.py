@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 
 BYTE_ORDER_MARK = "\ufeff"
 """Tells Excel that the text is UTF-8."""

@@ -18,7 +18,7 @@ import yaml
 from rich.console import Console
 
 from judging.errors import CustosError, Missing
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 from judging.judge import Judge
 from train.dry_run.few_rows import keys_of_few_rows
 from train.dry_run.parts import PARTS, Part

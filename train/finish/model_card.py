@@ -14,7 +14,7 @@ from data_prep.splits.manifest import MANIFEST_NAME
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 from judging.judge import KNOWS_NOTHING
 from judging.types import LabelledExample
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines

@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 
 from evaluation.report.plots import draw_learning_curve
 from judging.card import CARD_FILE, JudgeCard
-from judging.files.records import atomic_write, write_json
+from judging.files.atomic import atomic_path, atomic_write
+from judging.files.records import write_json
 from judging.fingerprint import package_versions
 from judging.models.adapters import ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
@@ -70,10 +71,9 @@ def _write_adapter(folder: Path, best: Path, backbone: Backbone, *, rounded: boo
             name: tensor if MAGNITUDE in name else tensor.to(torch.bfloat16)
             for name, tensor in weights.items()
         }
-    partial = folder / f".{ADAPTER_FILE}.partial"
-    save_file(weights, partial, metadata={"format": "pt"})
-    partial.chmod(0o644)  # safetensors lets only the owner read it; a service is another user
-    partial.rename(folder / ADAPTER_FILE)
+    # Readable for all: a service is another user.
+    with atomic_path(folder / ADAPTER_FILE) as partial:
+        save_file(weights, partial, metadata={"format": "pt"})
     config = json.loads((best / "adapter_config.json").read_text(encoding="utf-8"))
     # Instead of the cache path of the machine it was trained on.
     write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name})

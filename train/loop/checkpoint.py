@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from judging.errors import CustosError, FieldError
-from judging.files.records import whole_folder
+from judging.files.atomic import whole_folder
 from judging.models.adapters import save_adapter
 from train.loop.optimizer import set_state, state_tensors
 

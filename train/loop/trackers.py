@@ -14,7 +14,7 @@ from typing import Any
 from accelerate import Accelerator
 from rich.console import Console
 
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 from train.loop.experiment_log import ExperimentLog
 from train.loop.progress_bar import ProgressBar
 from train.setup.run_log import RUN_LOG

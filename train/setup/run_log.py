@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from judging.errors import CustosError
+from judging.log_lines import LineFormatter, one_line
 
 LOG_FILE = "train.log"
 
@@ -22,7 +23,7 @@ class RunLog(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        self.setFormatter(LineFormatter("%(levelname)s %(name)s: %(message)s"))
         self._waiting: list[str] = []
         self._file: TextIO | None = None
         self.folder: Path | None = None  # of the run whose log is open, or was last
@@ -78,15 +79,18 @@ class RunLog(logging.Handler):
 
     def write(self, line: str) -> None:
         """Append a line, or keep it until there is a file."""
+        self._append(one_line(line))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append a record of a library's logger."""
+        self._append(self.format(record).strip())
+
+    def _append(self, line: str) -> None:
         if self._file:
             self._file.write(f"{line}\n")
             self._file.flush()
         else:
             self._waiting.append(line)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Append a record of a library's logger."""
-        self.write(self.format(record).strip())
 
 
 RUN_LOG = RunLog()

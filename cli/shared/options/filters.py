@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ import typer
 
 from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, parse_verdicts
 from judging.errors import CustosError
+from judging.files.records import decode_json
 from judging.types import LabelledExample
 
 MinWords = Annotated[
@@ -50,8 +50,8 @@ def filter_examples(
     if verdicts is None:
         return long_enough
     try:
-        decoded = json.loads(verdicts.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        decoded = decode_json(verdicts.read_bytes())
+    except (OSError, CustosError) as error:
         raise CustosError(f"{verdicts}: cannot read the verdicts: {error}") from None
     labels = parse_verdicts(decoded, str(verdicts))
     return list(keep_contested(long_enough, labels, disagreeing, models))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from data_prep.tables.source import open_table
 from judging import Verdict
+from judging.files.atomic import atomic_path
 from judging.files.csv_rows import csv_columns, csv_delimiter
 from judging.files.spreadsheets import write_spreadsheet
 
@@ -137,22 +137,14 @@ def _write_parquet(out: Path, table: GradedTable) -> None:
     ours = [_verdict_type(name) for name in VERDICT_COLUMNS]
     types = [*theirs, *ours, *[pa.float64() for _ in table.labels]]
     schema = pa.schema(list(zip(table.columns, types, strict=True)))
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            with pq.ParquetWriter(file, schema) as writer:
-                rows = table.cells()
-                while batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
-                    arrays = [
-                        pa.array([_typed(value, kind) for value in column], kind)
-                        for column, kind in zip(zip(*batch, strict=True), types, strict=True)
-                    ]
-                    writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with atomic_path(out) as partial, pq.ParquetWriter(partial, schema) as writer:
+        rows = table.cells()
+        while batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
+            arrays = [
+                pa.array([_typed(value, kind) for value in column], kind)
+                for column, kind in zip(zip(*batch, strict=True), types, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
 def _parquet_fields(table: GradedTable) -> list[Any]:

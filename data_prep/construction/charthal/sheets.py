@@ -15,7 +15,8 @@ from pydantic import field_validator, model_validator
 
 from data_prep.construction.charthal.questions import Question
 from judging.errors import CustosError, FieldError
-from judging.files.records import atomic_write, read_rows
+from judging.files.atomic import atomic_write
+from judging.files.records import read_rows
 from judging.types import parse_record
 
 Status = Literal["", "keep", "discard"]

@@ -12,7 +12,7 @@ from data_prep.splits.manifest import write_with_manifest
 from data_prep.synthetic.misleading_charts.drawing import render
 from data_prep.synthetic.misleading_charts.generate import ChartPair
 from data_prep.synthetic.pictures import IMAGE_FOLDER
-from judging.files.records import atomic_write
+from judging.files.atomic import atomic_write
 from judging.fingerprint import file_sha256
 
 ITEMS = "items.jsonl"

@@ -274,3 +274,22 @@ def test_a_local_backbone_answers_as_the_library_does(
     assert again.num_reused == 2
     assert again.replies == result.replies
     assert answers.read_bytes() == before
+
+
+def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> None:
+    items, out = charthal(tmp_path, 1), tmp_path / "out.json"
+    command = ("charthal", "--items", items, "--base-url", fake.url, "--out", out, "--model")
+    refusals = []
+
+    def answer(seen: Seen) -> Say:
+        if not refusals:  # while the first run waits for its answer, another asks another model
+            refusals.append(run(*command, "second"))
+        return Say(body=completion("12"))
+
+    fake.answer = answer
+    assert run(*command, "first").exit_code == 0
+    [refused] = refusals
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"error: {out}: another run is writing it")
+    assert [seen.body["model"] for seen in fake.seen] == ["first"]
+    assert read(tmp_path / "out.json.manifest.json")["model"] == "first"

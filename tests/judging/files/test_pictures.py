@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clients.messages import picture_url
 from judging.errors import FieldError
 from judging.files.pictures import check_pictures, megapixels, picture_size, read_image
+from judging.fingerprint import picture_sha256
 from tests.tiny import save_picture
 
 FORMATS = ("jpg", "png", "webp", "gif", "bmp")
@@ -73,3 +76,13 @@ def test_megapixels() -> None:
     assert [megapixels(n) for n in (1024 * 1024, 12_192_768, 200_704)] == [
         *("1.0 MP", "12.2 MP", "0.20 MP")
     ]
+
+
+def test_devices_and_pipes_end_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    for source in ("/dev/zero", str(pipe), str(tmp_path)):
+        for read in (read_image, picture_size, picture_url, lambda name: check_pictures([name])):
+            with pytest.raises(FieldError, match="is not a readable picture"):
+                read(source)
+        assert picture_sha256(source) == "unreadable"

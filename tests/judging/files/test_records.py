@@ -9,7 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from judging.errors import CustosError
-from judging.files.records import atomic_write, read_records, read_rows, write_json, write_records
+from judging.files.atomic import atomic_write
+from judging.files.records import read_records, read_rows, write_json, write_records
 from judging.types import JudgeRequest, LabelledExample
 
 GOOD = {"question": "?", "response": "a"}
@@ -87,8 +88,8 @@ def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CustosError, match=r"a\.jsonl"):
-        list(read_rows(tmp_path / "a.jsonl"))
+    with pytest.raises(CustosError, match=r"a\.jsonl row 1: not UTF-8 text"):
+        list(read_records(tmp_path / "a.jsonl", JudgeRequest))
 
 
 def test_written_records_come_back(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import send_raw, serving, wait_until
+from tests.serve.sockets import POST, send_raw, serving, wait_until
 
 
 def test_past_the_deadline_is_504_at_once_and_the_place_is_free(closed: FakeJudge) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from judging.errors import CustosError
-from judging.files.records import whole_folder
+from judging.files.atomic import whole_folder
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 
 

@@ -79,6 +79,17 @@ def test_notices_of_libraries_go_to_the_log(
     assert "FutureWarning: deprecated" in third
 
 
+def test_control_characters_are_escaped_in_the_log(tmp_path: Path) -> None:
+    with command_line():
+        RUN_LOG.open_file(tmp_path)
+        logging.getLogger("some.library").warning("row a\nWARNING forged \x1b[2J")
+        RUN_LOG.write("picture b\nforged")
+    log = (tmp_path / LOG_FILE).read_text(encoding="utf-8")
+    assert log == (
+        r"WARNING some.library: row a\nWARNING forged \x1b[2J" + "\n" + r"picture b\nforged" + "\n"
+    )
+
+
 def test_notices_are_shown_beside_an_unexpected_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ZeroDivisionError), command_line():
         logging.getLogger("some.library").warning("a hint at the cause")

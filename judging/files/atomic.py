@@ -1,0 +1,63 @@
+"""Files and folders that appear whole or not at all, and are there after a power cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace(partial: Path, final: Path) -> None:
+    """Give a file that is complete its final name; both are on the disk when this returns."""
+    sync(partial)
+    os.replace(partial, final)
+    sync(final.parent)
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a file to write into; it becomes ``path`` if the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o644)
+        replace(Path(name), path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[IO[str]]:
+    """Open a text file that appears under ``path`` only when the block ends without an error."""
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as file:
+        yield file
+
+
+@contextmanager
+def whole_folder(final: Path) -> Iterator[Path]:
+    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
+    partial = final.parent / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    for path in (*partial.rglob("*"), partial):
+        sync(path)
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+    sync(final.parent)

@@ -1,0 +1,101 @@
+"""Lines that break a decoder, in every reader of rows: the error of one row, by file and number."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.framework.files import read_file
+from cli.shared.request_rows import read_requests
+from data_prep.sources.conversations import load_conversations
+from data_prep.sources.generic import load_generic
+from data_prep.sources.hieval import load_hieval
+from data_prep.tables.cells import as_list, as_metadata
+from data_prep.tables.reader import BadRow, parse_table
+from judging import CustosError, Verdict
+from judging.errors import FieldError
+from judging.files.records import read_records, read_rows
+from judging.types import LabelledExample
+
+GOOD = b'{"question": "?", "references": ["a"], "response": "a", "label": "Correct"}\n'
+HOSTILE = {
+    "200,000 brackets": (b"[" * 200_000, "nested too deeply"),
+    "200,000 objects": (b'{"a":' * 200_000, "nested too deeply"),
+    "a number of 5,000 digits": (b'{"question": ' + b"9" * 5000 + b"}", "too many digits"),
+    "bad UTF-8": (b'{"question": "\xff"}', "not UTF-8 text: byte 0xff at position 14"),
+    "half an object": (b'{"question": ', "not valid JSON: Expecting value"),
+}
+
+
+@pytest.fixture(params=HOSTILE)
+def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """A file whose second of three rows is hostile, and what is said of it."""
+    line, reason = HOSTILE[request.param]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(GOOD + line + b"\n" + GOOD)
+    return path, reason
+
+
+def test_the_rows_beside_it_are_read(hostile: tuple[Path, str]) -> None:
+    path, reason = hostile
+    (_, first), (number, error), (last, third) = read_rows(path)
+    assert first == third and (number, last) == (2, 3)
+    assert isinstance(error, CustosError)
+    assert str(error).startswith(f"{path} row 2: ") and reason in str(error)
+    bad_rows: list[str] = []
+    assert len(list(read_records(path, LabelledExample, bad_rows))) == 2
+    assert bad_rows == [str(error)]
+
+
+def test_a_table_has_one_bad_row_and_a_verdict_says_so(hostile: tuple[Path, str]) -> None:
+    path, reason = hostile
+    _, (number, bad), _ = parse_table(path, LabelledExample)
+    assert number == 2 and isinstance(bad, BadRow)
+    assert reason in str(bad.error)
+    _, (row, verdict), _ = read_requests(path)
+    assert row == 2 and isinstance(verdict, Verdict)
+    assert verdict.status == "invalid" and reason in (verdict.message or "")
+
+
+@pytest.mark.parametrize("read", [read_file, load_conversations, load_generic, load_hieval])
+def test_other_readers_name_the_row(
+    tmp_path: Path, hostile: tuple[Path, str], read: Callable[[Path], Iterable[Any]]
+) -> None:
+    path = tmp_path / "first.jsonl"
+    path.write_bytes(hostile[0].read_bytes().removeprefix(GOOD))
+    with pytest.raises(CustosError, match=f"first.jsonl row 1: .*{hostile[1]}"):
+        list(read(path))
+
+
+@pytest.mark.parametrize("cell", ["[" * 200_000, '{"a":' * 200_000])
+def test_a_cell_of_a_table_is_no_traceback(cell: str) -> None:
+    assert as_list(cell, ";") == [cell]
+    with pytest.raises(CustosError, match="expected a JSON object"):
+        as_metadata(cell)
+
+
+def test_a_json_document_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    for line, reason in HOSTILE.values():
+        path.write_bytes(line)
+        for read in (read_rows, read_file):
+            with pytest.raises(CustosError, match=f"rows.json: {reason}|rows.json: not valid"):
+                list(read(path))
+
+
+@pytest.mark.parametrize("field", ["confidence", "score", "weight"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_labelled_rows_hold_finite_numbers(tmp_path: Path, field: str, number: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(GOOD.replace(b"}", f', "{field}": {number}}}'.encode()))
+    with pytest.raises(FieldError, match=f"rows.jsonl row 1: field '{field}'"):
+        list(read_records(path, LabelledExample))
+
+
+@pytest.mark.parametrize("field", ["confidence", "score", "weight"])
+def test_labelled_tables_hold_finite_numbers(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"question,references,response,label,{field}\n?,a,a,Correct,inf\n")
+    [(_, bad)] = parse_table(path, LabelledExample)
+    assert isinstance(bad, BadRow) and f"field '{field}'" in str(bad.error)
