@@ -116,6 +116,14 @@ def serve(
             min=0.1, help="Answer with an error (504) what took longer than this many seconds."
         ),
     ] = 120.0,
+    watchdog: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            help="End the process, for a supervisor to start it again, if the model makes no "
+            "progress for this many seconds; 0: never.",
+        ),
+    ] = 600.0,
     aliases: Aliases = None,
     log_contents: Annotated[
         bool, typer.Option("--log-contents", help="Log the contents of requests and answers.")
@@ -157,6 +165,7 @@ def serve(
             key_requests_per_minute=key_rate,
             key_queue_share=key_share,
             deadline_s=deadline,
+            stall_s=watchdog,
         )
         kept = VerdictCache(cache, cache_mb * 1_000_000) if cache else None
         service = Service(limits=limits, cache=kept, share_cache=share_cache)

@@ -28,7 +28,13 @@ from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest
 from judging.messages import Message
-from judging.scoring.engine import GeneratedText, LabelLogprobs, Sampling, TextBatch
+from judging.scoring.engine import (
+    UNWANTED,
+    GeneratedText,
+    LabelLogprobs,
+    Sampling,
+    TextBatch,
+)
 
 if TYPE_CHECKING:
     from judging.scoring.label_tree import LabelTree
@@ -68,9 +74,12 @@ class RemoteEngine:
         return {"server": digest({"url": self.server.base_url}), "model": self.server.model}
 
     def score(
-        self, prompts: Sequence[EncodedPrompt], tree: LabelTree
+        self,
+        prompts: Sequence[EncodedPrompt],
+        tree: LabelTree,
+        is_wanted: Callable[[int], bool] | None = None,
     ) -> list[LabelLogprobs | CustosError]:
-        """Score every label after every prompt.
+        """Score every label after every prompt that is still wanted.
 
         Returns:
             For each prompt ``[labels]`` log-probabilities, or an error if the server refuses it,
@@ -79,10 +88,14 @@ class RemoteEngine:
         Raises:
             CustosError: If the server is down, or refuses the key or the model.
         """
-        ask = self._score_by_words if self.posterior == "approximate" else self._score_slots
-        return self._ask_each(
-            prompts, lambda connection, index: ask(connection, prompts[index], tree)
-        )
+        score = self._score_by_words if self.posterior == "approximate" else self._score_slots
+
+        async def ask(connection: ServerConnection, index: int) -> LabelLogprobs | CustosError:
+            if is_wanted and not is_wanted(index):
+                return UNWANTED
+            return await score(connection, prompts[index], tree)
+
+        return self._ask_each(prompts, ask)
 
     def generate(
         self,

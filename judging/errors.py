@@ -71,9 +71,13 @@ class Unparsed(CustosError):
     """An answer of a model that is none of the labels."""
 
 
+LONGEST_NAME = 200
+"""Most characters of a name to compare with others: time grows with their square."""
+
+
 def nearest_name(name: str, names: Collection[str]) -> str:
     """Return ``; the nearest is 'NAME'``, or an empty text if no name is near."""
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    near = get_close_matches(name[:LONGEST_NAME], names, n=1, cutoff=0.5)
     return f"; the nearest is '{near[0]}'" if near else ""
 
 

@@ -27,7 +27,7 @@ from judging.scoring.ask_model import (
     make_ordered_prompts,
     score_labels,
 )
-from judging.scoring.engine import Engine, Sampling
+from judging.scoring.engine import UNWANTED, Engine, Sampling
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
@@ -51,6 +51,9 @@ KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows not
 
 OnText = Callable[[JudgeRequest, Pass, str], None]
 """Called with the request, a pass that holds only the order of the responses, and new text."""
+
+IsWanted = Callable[[JudgeRequest], bool]
+"""Says whether anybody still waits for the verdict on a request."""
 
 
 class Judge:
@@ -233,6 +236,7 @@ class Judge:
         calibrated: bool = True,
         sampling: Sampling | None = None,
         on_text: OnText | None = None,
+        is_wanted: IsWanted | None = None,
     ) -> Iterator[Verdict]:
         """Grade requests, streaming, in order.
 
@@ -242,6 +246,8 @@ class Judge:
             calibrated: Apply the judge's calibration, where it has one.
             sampling: How critiques are drawn; default as :func:`critique_sampling` says.
             on_text: Called with each new piece of a critique.
+            is_wanted: Asked before the model scores a request; one that nobody waits for any more
+                gives status ``judge_error`` and costs nothing.
 
         Yields:
             One verdict per request. A request this judge cannot take gives status ``invalid``.
@@ -252,7 +258,8 @@ class Judge:
         stream = iter(requests)
         windows = iter(lambda: list(itertools.islice(stream, WINDOW)), [])
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
-            self._grade_window(window, calibrated, sampling, on_text) for window in windows
+            self._grade_window(window, calibrated, sampling, on_text, is_wanted)
+            for window in windows
         )
         if progress:
             from rich.console import Console
@@ -268,11 +275,15 @@ class Judge:
         calibrated: bool,
         sampling: Sampling | None,
         on_text: OnText | None,
+        is_wanted: IsWanted | None,
     ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
         resolved: dict[int, JudgeRequest] = {}
         groups: dict[tuple[str, str, Sampling | None], list[OrderedPrompt]] = {}
         for index, given in enumerate(window):
+            if is_wanted and not is_wanted(given):
+                verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=self.name)
+                continue
             try:
                 request = resolved[index] = self.resolve(given)
                 task = get_task(request.task)
@@ -289,6 +300,9 @@ class Judge:
             if on_text:
                 on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
 
+        def wanted(prompt: OrderedPrompt) -> bool:
+            return is_wanted is None or is_wanted(window[prompt.request_index])
+
         for (name, rubric, critique), prompts in groups.items():
             passes_by_request = score_labels(
                 prompts,
@@ -298,6 +312,7 @@ class Judge:
                 self.engine,
                 critique,
                 report if on_text else None,
+                wanted if is_wanted else None,
             )
             for index, passes in passes_by_request.items():
                 verdicts[index] = self._verdict(resolved[index], passes, calibrated)

@@ -56,6 +56,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await service.intake.close()
         await run_in_threadpool(service.close)
 
     app = FastAPI(
@@ -111,6 +112,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
     async def ready() -> Response:
         """Say whether new requests are accepted."""
         status = service.state if service.is_alive else "stopped"
+        status = "stalled" if service.is_stalled else status
         return JSONResponse({"status": status}, status_code=200 if status == "ready" else 503)
 
     @app.get(

@@ -9,6 +9,9 @@ from starlette.exceptions import HTTPException
 
 RETRY_AFTER_S = 5
 """When to try again while the service starts or drains, or while a model's server fails."""
+MAX_MESSAGE_CHARS = 1000
+MAX_FIELD_CHARS = 200
+"""An error may name what the client sent, which may be a name of megabytes."""
 TYPES = {
     401: "unauthorized",
     403: "forbidden",
@@ -54,8 +57,8 @@ class ApiError(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.message = message
-        self.field = field
+        self.message = shortened(message, MAX_MESSAGE_CHARS)
+        self.field = field and shortened(field, MAX_FIELD_CHARS)
         self.retry_after = retry_after
 
     @property
@@ -78,6 +81,14 @@ class ApiError(Exception):
     def response(self) -> JSONResponse:
         """Return the whole answer."""
         return JSONResponse(self.body().model_dump(), status_code=self.status, headers=self.headers)
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """Return a text with its middle left out if it is longer than some characters."""
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]} [...] {text[-half:]}"
 
 
 def add_error_handling(app: FastAPI) -> None:

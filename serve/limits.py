@@ -23,12 +23,18 @@ class Limits:
     """Requests in one call (422)."""
     field_chars: int = 200_000
     """Characters of one text field (422)."""
+    items: int = 100
+    """Items of a list, and fields of an object, in a request (422)."""
     images: int = 8
     """Pictures of one request (422)."""
     image_pixels: int = 16_000_000
     """Pixels of one picture, as its header says (422)."""
     call_pixels: int = 64_000_000
     """Pixels of all pictures of a call (422)."""
+    picture_scans: int = 100
+    """Scans of one JPEG. A progressive one usually has about ten (422)."""
+    picture_seconds: float = 10.0
+    """Seconds to decode one picture (a verdict ``invalid``)."""
     queue_requests: int = 512
     """Requests waiting for the model (429)."""
     queue_tokens: int = 400_000
@@ -39,4 +45,8 @@ class Limits:
     key_queue_share: float = 0.5
     """Share of the queue that the requests of one access key may take (429)."""
     deadline_s: float = 120.0
-    """Seconds to wait for an answer (504). A client may ask for fewer with ``X-Deadline-Ms``."""
+    """Seconds from the arrival of a call to its answer (504). A client may ask for fewer with
+    ``X-Deadline-Ms``."""
+    stall_s: float = 0.0
+    """Seconds without progress of the model after which the process ends itself; 0: never. After
+    half of them the service is not ready."""

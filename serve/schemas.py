@@ -49,6 +49,9 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
     fields["task"] = {"const": task.name, "default": fields["task"]["default"]}
     fields["variant"] = {"enum": variants, "default": fields["variant"]["default"]}
     fields["mode"] = {"enum": ["score", "critique"] if task.critique else ["score"]}
+    for field in fields.values():
+        if field.get("type") == "array":
+            field["maxItems"] = limits.items
     fields["seed"] |= {"minimum": 0, "maximum": MAX_SEED}
     fields["images"] = {
         "type": "array",
@@ -77,6 +80,7 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
         "required": sorted(required),
         "oneOf": [{"required": ["responses"]}, {"required": separate}],
         "additionalProperties": False,
+        "maxProperties": limits.items,
     }
 
 

@@ -14,6 +14,7 @@ from typing import IO
 
 import typer
 
+from judging.cpu_cores import num_cores
 from judging.errors import CustosError
 
 PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
@@ -107,8 +108,7 @@ def _environment() -> dict[str, str]:
 
     Access keys are left out: the tour asks its own service for verdicts.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # Without the first, accelerate launch would take one core.
-    environment = {"OMP_NUM_THREADS": str(cores), "CUDA_VISIBLE_DEVICES": "", **os.environ}
+    environment = {"OMP_NUM_THREADS": str(num_cores()), "CUDA_VISIBLE_DEVICES": "", **os.environ}
     environment.pop("CUSTOS_API_KEYS", None)
     return environment

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_PIXELS = 1024 * 1024
 """Most pixels that a picture keeps unless a recipe says otherwise."""
+SCALED_PNG = "data:image/png;scaled=1;"
+"""How the data URL of a picture begins that has been scaled down already, as the service does."""
 _TAIL = 4096
 _JPEG_END = b"\xff\xd9"
 
@@ -85,6 +87,11 @@ def picture_size(source: str) -> PictureSize:
 
     with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
         return PictureSize(*picture.size)
+
+
+def was_scaled(source: str) -> bool:
+    """Return whether a data URL holds a picture that has been scaled down to a judge's limit."""
+    return source.startswith(SCALED_PNG)
 
 
 def check_pictures(sources: Iterable[str]) -> None:

@@ -32,6 +32,8 @@ Dtype = Literal["float32", "bfloat16"]
 
 RANDOM_WEIGHTS = "custos_random_weights"
 """Key in ``config.json`` of checkpoints whose weights were drawn, not trained."""
+BICUBIC = 3
+"""PIL's number for the filter that Qwen's processors scale pictures with."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _HUB_ID = re.compile(r"[^/\s.~][^/\s]*/[^/\s]+")
 _LOADING = threading.Lock()
@@ -125,6 +127,26 @@ class Backbone:
             ) from None
         merged: int = patches // images.merge_size**2
         return merged
+
+    def scaled_size(self, size: PictureSize) -> PictureSize | None:
+        """Return the size that a picture above the limit is scaled down to for the model.
+
+        Return ``None`` for other pictures, and for those that must not be scaled twice: so narrow
+        that scaling the result would change it again.
+
+        Raises:
+            FieldError: If the picture is too narrow for the model.
+        """
+        from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
+
+        self.num_picture_tokens(size)
+        images = self.processor.image_processor
+        if size.pixels <= self.pixels.max_pixels or images.resample != BICUBIC:
+            return None
+        limits = (images.patch_size * images.merge_size, *self.pixels)
+        height, width = smart_resize(size.height, size.width, *limits)
+        is_final = smart_resize(height, width, *limits) == (height, width)
+        return PictureSize(width, height) if is_final else None
 
     @property
     def _qwen(self) -> Any:
@@ -260,9 +282,11 @@ def _load_model(
 
     from judging.models.adapters import weight_changes
     from judging.models.attention import register_attention
+    from judging.models.device_dtype import use_cores_of_quota
     from judging.models.stored_weights import stored_weights
 
     register_attention()
+    use_cores_of_quota()
     model_class = getattr(transformers, MODEL_CLASSES[config.model_type])
     try:
         with _LOADING:

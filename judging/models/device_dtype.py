@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
+
+from judging.cpu_cores import num_cores
 
 if TYPE_CHECKING:
     import torch
@@ -13,6 +16,17 @@ _BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, ARM
 def computed_in(model: Any) -> str:
     """Return the name of the dtype that a model computes in."""
     return str(model.dtype).removeprefix("torch.")
+
+
+def use_cores_of_quota() -> None:
+    """Have torch use no more threads than a container's quota has cores, unless the user says so.
+
+    Threads above the quota take turns: each waits for the others, and all are stopped together.
+    """
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ and torch.get_num_threads() > num_cores():
+        torch.set_num_threads(num_cores())
 
 
 def computes_bfloat16(device: torch.device) -> bool:

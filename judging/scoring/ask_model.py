@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from judging.errors import CustosError
@@ -100,6 +101,7 @@ def score_labels(
     engine: Engine,
     sampling: Sampling | None,
     on_text: Callable[[OrderedPrompt, str], None] | None = None,
+    is_wanted: Callable[[OrderedPrompt], bool] | None = None,
 ) -> dict[int, list[ScoredPass] | CustosError]:
     """Score the labels after every prompt, and after its critique if one is wanted.
 
@@ -111,6 +113,7 @@ def score_labels(
         engine: Runs the model.
         sampling: How critiques are drawn; ``None`` scores the labels without one.
         on_text: Called with each new piece of a critique.
+        is_wanted: Says, for labels without a critique, whether anybody still waits for a prompt.
 
     Returns:
         For every request index its passes, in the order of the prompts, or why a prompt failed.
@@ -126,7 +129,8 @@ def score_labels(
     if task.critique and sampling:
         drafts = scoring.add_critiques(drafts, task.critique, sampling, on_text)
     else:
-        drafts = scoring.add_posteriors(drafts, engine.score)
+        wanted = (lambda index: is_wanted(prompts[index])) if is_wanted else None
+        drafts = scoring.add_posteriors(drafts, partial(engine.score, is_wanted=wanted))
     results: dict[int, list[ScoredPass] | CustosError] = dict(scoring.errors)
     for draft in sorted(drafts, key=lambda draft: draft.position):
         passes = results.setdefault(draft.request_index, [])

@@ -20,6 +20,10 @@ LabelLogprobs = list[float]
 """Log-probability of every label of a tree, in the order of ``tree.labels``."""
 
 
+UNWANTED = CustosError("nobody waits for it any more")
+"""In place of the result of a prompt that nobody waits for."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How tokens are drawn; temperature 0 takes the likeliest one.
@@ -85,13 +89,18 @@ class Engine(Protocol):
         ...
 
     def score(
-        self, prompts: Sequence[EncodedPrompt], tree: LabelTree
+        self,
+        prompts: Sequence[EncodedPrompt],
+        tree: LabelTree,
+        is_wanted: Callable[[int], bool] | None = None,
     ) -> Sequence[LabelLogprobs | CustosError]:
         """Score every label after every prompt.
 
         Args:
             prompts: Prompts of one rubric.
             tree: Its label tree.
+            is_wanted: Says whether anybody still waits for the prompt of an index. It is asked
+                before the model runs on a prompt; the others get :data:`UNWANTED`.
 
         Returns:
             For each prompt the log-probabilities of the labels, or why there are none.

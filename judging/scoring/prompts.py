@@ -9,14 +9,13 @@ can end its field and begin another.
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
-from judging.files.pictures import PictureSize, picture_size, read_image
+from judging.files.pictures import PictureSize, picture_size, read_image, was_scaled
 from judging.messages import FieldLayout, Message, conversation
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
@@ -120,12 +119,14 @@ class Encoder:
         How control tokens are read is a setting of a whole tokenizer, so two threads cannot share
         one; the function has its own. Call this before another thread encodes.
         """
-        tokenizer, lock = copy.deepcopy(self.backbone.tokenizer), threading.Lock()
+        tokenizer = copy.deepcopy(self.backbone.tokenizer.backend_tokenizer)
+        tokenizer.encode_special_tokens = True
+        tokenizer.no_truncation()
 
         def count(text: str) -> int:
-            with lock:
-                ids = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
-            return len(ids)
+            # Other threads go on meanwhile: no list of tokens is made, which would hold Python.
+            (encoding,) = tokenizer.encode_batch_fast([text], add_special_tokens=False)
+            return len(encoding)
 
         return count
 
@@ -290,7 +291,11 @@ class Encoder:
         for picture in opened.values():
             self.backbone.num_picture_tokens(PictureSize(*picture.size))  # refuses narrow ones
         most = self.backbone.pixels.max_pixels
-        large = [name for name in sources if opened[name].width * opened[name].height > most]
+        large = [
+            name
+            for name in sources
+            if was_scaled(name) or opened[name].width * opened[name].height > most
+        ]
         return opened, len(large)
 
     def _apply_template(

@@ -13,7 +13,7 @@ from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.device_dtype import computed_in
 from judging.scoring.batch_layout import lay_out
-from judging.scoring.engine import LabelLogprobs, Sampling, TextBatch
+from judging.scoring.engine import UNWANTED, LabelLogprobs, Sampling, TextBatch
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import pack, pack_apart, pack_texts
@@ -83,20 +83,28 @@ class TreeEngine:
         return location
 
     @torch.inference_mode()
-    def score(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> list[LabelLogprobs]:
+    def score(
+        self,
+        prompts: Sequence[EncodedPrompt],
+        tree: LabelTree,
+        is_wanted: Callable[[int], bool] | None = None,
+    ) -> list[LabelLogprobs | CustosError]:
         """Score every label after every prompt.
 
         Args:
             prompts: Prompts of one rubric.
             tree: Its label tree.
+            is_wanted: As for :meth:`Engine.score`; a pass with a wanted prompt runs as a whole.
 
         Returns:
-            ``[prompts, labels]`` float32 log-probabilities, in the order given.
+            For each prompt ``[labels]`` float32 log-probabilities, or ``UNWANTED``.
         """
-        scores = torch.empty(len(prompts), len(tree.labels))
+        scores: list[LabelLogprobs | CustosError] = [UNWANTED] * len(prompts)
         device = self.model.device
         for rows in self._plan(prompts, tree):
             chosen = [i for row in rows for i in row]
+            if is_wanted and not any(map(is_wanted, chosen)):
+                continue
             positions = iter(range(len(chosen)))
             batch = lay_out(
                 self.model,
@@ -107,8 +115,9 @@ class TreeEngine:
             )
             prefix = self._prefill(prompts[chosen[0]].prefix_ids)
             logits = self.model(batch.to(device), prefix)
-            scores[chosen] = label_logprobs(logits, tree).cpu()
-        return scores.tolist()
+            for i, values in zip(chosen, label_logprobs(logits, tree).tolist(), strict=True):
+                scores[i] = values
+        return scores
 
     def generate(
         self,

@@ -5,21 +5,22 @@ They ask for the backbone by its own name.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from fastapi.concurrency import run_in_threadpool
-
 from judging import CustosError, Judge
+from judging.errors import FieldError
 from judging.messages import Message
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
 from serve.limits import MAX_SEED
-from serve.queue.estimate import picture_tokens, text_tokens
+from serve.queue.deadline import Deadline
+from serve.queue.estimate import TokenCounter, picture_tokens, text_tokens
 from serve.queue.service import Service
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ async def free_reply(
     conversation: list[Message],
     service: Service,
     judge: str,
-    deadline: float | None,
+    deadline: Deadline,
 ) -> Reply:
     """Yield the text piece by piece, then how it ended.
 
@@ -83,10 +84,14 @@ async def free_reply(
     """
     sampling, stop = sampling_of(chat)
     writer = service.judges[judge]
+    async with deadline.within():
+        count = service.token_counters[judge]
+        await asyncio.to_thread(_check_length, conversation, writer.backbone.context, count)
+        conversation = await _with_small_pictures(conversation, service, writer)
+        pictures = [source for turn in conversation for source in turn.images]
+        tokens = await asyncio.to_thread(picture_tokens, pictures, writer)
+    tokens += text_tokens(turn.text for turn in conversation) + sampling.max_new_tokens
     write = partial(complete, writer, conversation, sampling, chat.seed or 0, stop)
-    tokens = text_tokens(turn.text for turn in conversation) + sampling.max_new_tokens
-    pictures = [source for turn in conversation for source in turn.images]
-    tokens += await run_in_threadpool(picture_tokens, pictures, writer)
     parts = service.write(judge, write, tokens, deadline=deadline)
     async with aclosing(parts):
         async for part in parts:
@@ -94,6 +99,41 @@ async def free_reply(
                 yield Ending(part.finish_reason, part.prompt_tokens, part.completion_tokens)
             else:
                 yield Piece(part)
+
+
+def _check_length(conversation: Sequence[Message], context: int, count: TokenCounter) -> None:
+    """Check, before the model sees them, that the texts alone are not longer than it reads.
+
+    Raises:
+        ApiError: 422 if they are.
+    """
+    texts = [turn.text for turn in conversation]
+    if sum(len(text.encode(errors="replace")) for text in texts) >= context:  # a byte a token
+        _require_fit(sum(map(count, texts)), context)
+
+
+def _require_fit(num_tokens: int, context: int) -> None:
+    if num_tokens >= context:
+        raise ApiError(422, f"{num_tokens:,} tokens, but the model reads {context:,}", "messages")
+
+
+async def _with_small_pictures(
+    conversation: Sequence[Message], service: Service, judge: Judge
+) -> list[Message]:
+    """Return a conversation with pictures that the model thread reads in next to no time.
+
+    Raises:
+        ApiError: 422 if a picture cannot be read.
+    """
+    try:
+        return [
+            turn.model_copy(
+                update={"images": await service.intake.small_pictures(turn.images, judge)}
+            )
+            for turn in conversation
+        ]
+    except FieldError as error:
+        raise ApiError(422, f"{error.field}: {error.message}", "messages") from None
 
 
 def complete(
@@ -124,10 +164,7 @@ def complete(
 
     prompt = judge.encoder.encode_conversation(conversation)
     num_tokens, max_tokens = len(prompt.suffix_ids), judge.backbone.context
-    if num_tokens >= max_tokens:
-        raise ApiError(
-            422, f"{num_tokens:,} tokens, but the model reads {max_tokens:,}", "messages"
-        )
+    _require_fit(num_tokens, max_tokens)
     budget = min(sampling.max_new_tokens, max_tokens - num_tokens)
     batches = judge.engine.generate(
         [prompt],

@@ -10,7 +10,7 @@ from judging.errors import FieldError
 from judging.messages import Message
 from serve.errors import ApiError
 from serve.limits import Limits
-from serve.requests.checks import checked_pictures, refusal
+from serve.requests.checks import check_items, checked_pictures, refusal
 from serve.requests.parse import decode_object
 from serve.requests.remote_images import RemoteImages
 
@@ -132,6 +132,7 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     for name in UNSUPPORTED:
         if decoded.get(name):
             raise ApiError(422, "not supported here", name)
+    _check_items(decoded, limits)
     try:
         chat = ChatRequest.model_validate(decoded)
     except ValidationError as error:
@@ -142,6 +143,14 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     if sum(len(message.text) for message in chat.messages) > max_chars:
         raise ApiError(422, f"longer than {max_chars:,} characters in all", "messages")
     return chat
+
+
+def _check_items(decoded: dict[str, Any], limits: Limits) -> None:
+    check_items(decoded, "", limits)
+    messages = decoded.get("messages")
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        if isinstance(message, dict):
+            check_items(message, f"messages.{index}.", limits)
 
 
 def read_conversation(

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from judging import CustosError, Judge
 from judging.best_judge import Familiarity, familiarity
+from judging.errors import LONGEST_NAME
 from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.errors import ApiError
 from serve.queue.service import Service
@@ -47,7 +48,7 @@ class ModelNames:
         """
         model = _find(self._service.judges, self._aliases.get(name, name))
         if model is None:
-            message = f"no model '{name[:200]}' here{self._hint(name)}; see GET /v1/models"
+            message = f"no model '{name[:LONGEST_NAME]}' here{self._hint(name)}; see GET /v1/models"
             raise ApiError(404, message, "model")
         return model
 
@@ -72,7 +73,7 @@ def nearest_model(name: str, known: Collection[str]) -> str | None:
     """Return the known model that a name most likely stands for; ``None`` if it is like none."""
     if PREFIX + name in known:
         return PREFIX + name
-    return next(iter(get_close_matches(name, known, n=1)), None)
+    return next(iter(get_close_matches(name[:LONGEST_NAME], known, n=1)), None)
 
 
 def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> None:

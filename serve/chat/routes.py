@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse
 
@@ -16,6 +16,7 @@ from serve.chat.messages import ChatRequest, parse_chat, read_conversation
 from serve.chat.models import ChatModel, ModelNames
 from serve.chat.verdict_reply import greeting, is_probe, read_prompt, verdict_reply
 from serve.chat.wire import Reply, ReplyFrame, as_events, as_object, with_first_part
+from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone
@@ -78,11 +79,12 @@ def routes(
     async def complete_chat(request: Request) -> Response:
         """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
         service.require_ready()
+        deadline = deadline_of(request, service.limits)
         body = await request.body()
-        chat = await run_in_threadpool(parse_chat, body, service.limits)
-        model = models.get(chat.model)
-        deadline = deadline_of(request)
-        fingerprint, reply = await _reply(chat, model, service, remote_images, deadline)
+        async with deadline.within():
+            chat = await asyncio.to_thread(parse_chat, body, service.limits)
+            model = models.get(chat.model)
+            fingerprint, reply = await _reply(chat, model, service, remote_images, deadline)
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
         frame = ReplyFrame(model.name, fingerprint, num_top)
         if not chat.stream:
@@ -109,7 +111,7 @@ async def _reply(
     model: ChatModel,
     service: Service,
     remote_images: RemoteImages | None,
-    deadline: float | None,
+    deadline: Deadline,
 ) -> tuple[str, Reply]:
     """Return the fingerprint of the judge that replies, and its reply.
 
@@ -118,11 +120,11 @@ async def _reply(
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        turns = await run_in_threadpool(read_conversation, chat, service.limits, remote_images)
+        turns = await asyncio.to_thread(read_conversation, chat, service.limits, remote_images)
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
-    prompt = await run_in_threadpool(
+    prompt = await asyncio.to_thread(
         read_prompt, chat, model.contract, service, model.judge, remote_images
     )
     reply = verdict_reply(

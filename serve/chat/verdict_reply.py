@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
-
-from fastapi.concurrency import run_in_threadpool
 
 from judging import CustosError, JudgeRequest, Verdict
 from judging.types import ReferenceMode, score_of
@@ -18,6 +17,7 @@ from serve.chat.layout import PromptLayout
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
+from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests, refusal
 from serve.requests.remote_images import RemoteImages
@@ -112,7 +112,7 @@ def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], Refer
 
 
 async def verdict_reply(
-    prompt: ScriptPrompt, service: Service, judge: str, *, streamed: bool, deadline: float | None
+    prompt: ScriptPrompt, service: Service, judge: str, *, streamed: bool, deadline: Deadline
 ) -> Reply:
     """Grade a request, and yield the reply piece by piece, then how it ended.
 
@@ -135,7 +135,9 @@ async def verdict_reply(
         text += piece.text
         yield piece
     reason: Literal["stop", "length"] = "length" if verdict.status == "truncated" else "stop"
-    yield await _ending(reason, service, judge, prompt.text, text)
+    async with deadline.within():
+        ending = await _ending(reason, service, judge, prompt.text, text)
+    yield ending
 
 
 async def _ending(
@@ -144,11 +146,11 @@ async def _ending(
     """Return the end of a reply, with its tokens counted."""
     count = service.token_counters[judge]
     # In another thread, as the event loop must not wait until a long prompt is counted.
-    return Ending(reason, *await run_in_threadpool(lambda: (count(prompt), count(text))))
+    return Ending(reason, *await asyncio.to_thread(lambda: (count(prompt), count(text))))
 
 
 async def _parts(
-    prompt: ScriptPrompt, service: Service, judge: str, streamed: bool, deadline: float | None
+    prompt: ScriptPrompt, service: Service, judge: str, streamed: bool, deadline: Deadline
 ) -> AsyncGenerator[str | Verdict]:
     """Yield pieces of the critique, then the verdict; only a stream does not use the cache."""
     if streamed and prompt.shows_critique:

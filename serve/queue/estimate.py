@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from judging import Judge, JudgeRequest
 from judging.errors import FieldError
 from judging.files.pictures import picture_size
+from judging.tasks import get_task
+from judging.tasks.base import Field
 
+TokenCounter = Callable[[str], int]
+"""Counts the tokens of a text, for any thread to call."""
 BYTES_PER_TOKEN = 4
 """In English text, about."""
 FRAME_TOKENS = 40
@@ -26,17 +30,49 @@ def text_tokens(texts: Iterable[str]) -> int:
 def request_tokens(request: JudgeRequest, judge: Judge) -> int:
     """Return about how many tokens a judge's model reads and writes for a checked request.
 
-    The tokens of pictures are exact. They follow from the sizes in the pictures' headers and from
-    the judge's limits on pixels.
+    The texts are those that the model reads, with headings and what stands between the items of a
+    list. The tokens of pictures are exact. They follow from the sizes in the pictures' headers and
+    from the judge's limits on pixels.
     """
     tokens = (
         FRAME_TOKENS
-        + text_tokens((request.question, *request.choices, *request.references, *request.responses))
+        + text_tokens(f"{field.heading}: {field.text}" for field in _fields(request))
         + picture_tokens(request.images, judge)
         + (request.critique_tokens if request.mode == "critique" else 0)
     )
     is_read_twice = len(request.responses) == 2 and request.order == "both"
     return 2 * tokens if is_read_twice else tokens
+
+
+def check_length(request: JudgeRequest, judge: Judge, count: TokenCounter) -> None:
+    """Check that the texts of a request are not longer than a judge's model reads.
+
+    Only texts that may be too long are counted. Responses are not: the judge shortens them. The
+    judge itself checks the whole prompt, which is a little longer, to the token.
+
+    Args:
+        request: A checked request.
+        judge: Its judge.
+        count: Counts the tokens of a text, for any thread.
+
+    Raises:
+        FieldError: If they are.
+    """
+    texts = [field.text for field in _fields(request) if not field.is_response]
+    context = judge.backbone.context
+    if sum(len(text.encode(errors="replace")) for text in texts) < context:  # a byte a token
+        return
+    num_tokens = sum(map(count, texts))
+    if num_tokens >= context:
+        raise FieldError(
+            "question",
+            f"the prompt has more than {num_tokens:,} tokens; {judge.backbone.name} reads "
+            f"{context:,}; shorten the question, references or choices",
+        )
+
+
+def _fields(request: JudgeRequest) -> tuple[Field, ...]:
+    return get_task(request.task).item(request)
 
 
 def picture_tokens(sources: Iterable[str], judge: Judge) -> int:

@@ -77,6 +77,15 @@ class Metrics:
         self._confidence = self._histogram(
             "judge_confidence", "Confidence of scored verdicts.", "judge", TENTHS
         )
+        self._cache_faults = self._counter(
+            "judge_cache_fault",
+            "Times that the cache could not be read or written, or had too much to write.",
+            ["operation"],
+        )
+
+    def count_cache_fault(self, operation: str) -> None:
+        """Count a lookup (``read``) or writes (``write``, ``full``) that the cache did not do."""
+        self._cache_faults.labels(operation).inc()
 
     def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
         """Count one answered call; ``caller`` is the name of its key, if it had one."""

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -15,12 +14,16 @@ from judging import CustosError, Judge, JudgeRequest, Verdict
 from serve.call_context import access_key, caller_name, request_id
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.limits import Limits
-from serve.queue.estimate import request_tokens, window_tokens
+from serve.queue.cache_access import CacheAccess
+from serve.queue.deadline import Deadline
+from serve.queue.estimate import TokenCounter, window_tokens
+from serve.queue.intake import Intake
 from serve.queue.lanes import Lanes
 from serve.queue.metrics import OUTCOMES, Metrics, QueueState
 from serve.queue.quotas import Quotas
 from serve.queue.results import text_of, verdict_of
 from serve.queue.verdict_cache import VerdictCache, cache_key
+from serve.queue.watchdog import Watchdog
 from serve.queue.worker import ModelJob, OnText, Worker
 
 State = Literal["starting", "ready", "draining"]
@@ -55,14 +58,15 @@ class Service:
         share_cache: bool = False,
     ) -> None:
         self.judges: Mapping[str, Judge] = {}
-        self.token_counters: Mapping[str, Callable[[str], int]] = {}
+        self.token_counters: Mapping[str, TokenCounter] = {}
         self.limits = limits or Limits()
         self.state: State = "starting"
         self.metrics = Metrics(self.queue)
-        self._cache = cache
+        self._cache = CacheAccess(cache, self.metrics.count_cache_fault) if cache else None
         self._share_cache = share_cache
         self._quotas = Quotas(self.limits.key_requests_per_minute)
-        self._cache_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cache")
+        self.intake = Intake(self.limits.picture_seconds)
+        self._watchdog = Watchdog(self.limits.stall_s)
         self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
         self._started_worker: Worker | None = None
         if judges is not None:
@@ -103,7 +107,7 @@ class Service:
         requests: Sequence[JudgeRequest],
         judges: Sequence[str],
         *,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         timing: Timing | None = None,
     ) -> tuple[Verdict, ...]:
         """Grade checked requests; if the call is cancelled, they leave the queue.
@@ -111,36 +115,36 @@ class Service:
         Args:
             requests: Any number up to the limit; they enter the queue together or not at all.
             judges: Name of the judge of each.
-            deadline: Seconds from now; default and at most ``limits.deadline_s``.
+            deadline: Default ``limits.deadline_s`` from now.
             timing: Filled in.
 
         Returns:
             One verdict per request, in order. A request that the judge cannot take has status
-            ``invalid``, one that breaks it ``judge_error``; the others are graded all the same.
+            ``invalid``, and if that is seen beforehand it never enters the queue. One that breaks
+            the judge has ``judge_error``. The others are graded all the same.
 
         Raises:
             ApiError: 429 when the queue is full, 503 when starting or draining or when a model's
                 server fails (what is graded by then stays in the cache), 504 past the deadline.
         """
-        keys = [self._key(name, request) for request, name in zip(requests, judges, strict=True)]
-        cached = await self._look_up([key for key in keys if key])
-        jobs = {
-            number: await self._job(requests[number], judges[number])
-            for number, key in enumerate(keys)
-            if key is None or key not in cached
-        }
+        deadline = deadline or Deadline(self.limits)
+        async with deadline.within():
+            keys = await self._keys(requests, judges)
+            cached = await self._look_up(keys)
+            outcomes = await self._prepare(requests, judges, keys, cached)
+        jobs = {n: job for n, job in outcomes.items() if isinstance(job, ModelJob)}
         if jobs:
-            async with self._queued(list(jobs.values()), deadline) as end, asyncio.timeout_at(end):
+            async with self._queued(list(jobs.values())), deadline.within():
                 await asyncio.wait([job.future for job in jobs.values()])
             if timing:
                 last = max(jobs.values(), key=lambda job: job.ended_at)
                 timing.queue = last.started_at - last.queued_at
                 timing.inference = last.ended_at - last.started_at
-        self._counters["cached"] += len(requests) - len(jobs)
-        return self._collect(requests, judges, keys, cached, jobs)
+        self._counters["cached"] += len(requests) - len(outcomes)
+        return self._collect(requests, judges, keys, cached, outcomes)
 
     async def stream(
-        self, request: JudgeRequest, judge: str, *, deadline: float | None = None
+        self, request: JudgeRequest, judge: str, *, deadline: Deadline | None = None
     ) -> AsyncGenerator[str | Verdict]:
         """Grade one checked request, yielding pieces of its critique, then the verdict.
 
@@ -150,11 +154,16 @@ class Service:
         Raises:
             ApiError: As :meth:`grade`.
         """
-        job = await self._job(request, judge)
-        async with aclosing(self._pieces(job, deadline)) as pieces:
-            async for piece in pieces:
-                yield piece
-        verdict = verdict_of(job)
+        deadline = deadline or Deadline(self.limits)
+        async with deadline.within():
+            outcome = await self._job(request, judge)
+        if isinstance(outcome, Verdict):
+            verdict = outcome
+        else:
+            async with aclosing(self._pieces(outcome, deadline)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            verdict = verdict_of(outcome)
         self.metrics.count_verdict(judge, verdict)
         yield verdict
 
@@ -164,7 +173,7 @@ class Service:
         write: Callable[[OnText], T],
         tokens: int,
         *,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
     ) -> AsyncGenerator[str | T]:
         """Write a text on the model thread, yielding its pieces, then what ``write`` returns.
 
@@ -183,7 +192,7 @@ class Service:
             caller=caller_name(),
             request_id=request_id.get(),
         )
-        async with aclosing(self._pieces(job, deadline)) as pieces:
+        async with aclosing(self._pieces(job, deadline or Deadline(self.limits))) as pieces:
             async for piece in pieces:
                 yield piece
         yield text_of(job)
@@ -206,6 +215,11 @@ class Service:
         """Return whether the model thread takes work."""
         return self._started_worker is None or self._started_worker.is_alive
 
+    @property
+    def is_stalled(self) -> bool:
+        """Return whether the model works and has made no progress for long."""
+        return self._watchdog.is_stalled
+
     def drain(self) -> None:
         """Accept nothing more; what is in the queue is still graded."""
         self.state = "draining"
@@ -215,13 +229,14 @@ class Service:
         self.state = "draining"
         if self._started_worker:
             self._started_worker.close()
-        self._cache_thread.shutdown()
         if self._cache:
             self._cache.close()
 
     def _require_open(self) -> None:
         if self.state != "ready":
             raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
+        if self.is_stalled:
+            raise ApiError(503, "the model makes no progress", retry_after=RETRY_AFTER_S)
 
     def _require_quota(self, num_requests: int) -> None:
         """Refuse a call of a key that has sent enough; calls without keys have no quota.
@@ -247,30 +262,31 @@ class Service:
                 window_tokens=window_tokens(self.judges.values()),
                 caller_share=self.limits.key_queue_share,
             )
-            self._started_worker = Worker(self.judges, lanes, self.metrics.count_window)
+            self._started_worker = Worker(
+                self.judges, lanes, self.metrics.count_window, self._watchdog
+            )
         return self._started_worker
 
-    async def _job(self, request: JudgeRequest, name: str) -> ModelJob:
-        kind: Literal["score", "text"] = "text" if request.mode == "critique" else "score"
-        judge = self.judges[name]
-        if request.images:  # reading their headers takes milliseconds that other calls need
-            tokens = await asyncio.to_thread(request_tokens, request, judge)
-        else:
-            tokens = request_tokens(request, judge)
-        return ModelJob(
-            *(name, kind, tokens, request), caller=caller_name(), request_id=request_id.get()
+    async def _prepare(
+        self,
+        requests: Sequence[JudgeRequest],
+        judges: Sequence[str],
+        keys: Sequence[bytes | None],
+        cached: Mapping[bytes, Verdict],
+    ) -> dict[int, ModelJob | Verdict]:
+        """Return a job for each request that is not in the cache, or its verdict if it has none."""
+        numbers = [number for number, key in enumerate(keys) if key is None or key not in cached]
+        outcomes = await asyncio.gather(
+            *(self._job(requests[number], judges[number]) for number in numbers)
         )
+        return dict(zip(numbers, outcomes, strict=True))
+
+    async def _job(self, request: JudgeRequest, name: str) -> ModelJob | Verdict:
+        return await self.intake.job(request, name, self.judges[name], self.token_counters[name])
 
     @asynccontextmanager
-    async def _queued(
-        self, jobs: Sequence[ModelJob], deadline: float | None
-    ) -> AsyncIterator[float]:
-        """Keep the jobs of one call in the queue, and count how the call ends.
-
-        Yields:
-            The time of the event loop at which its deadline is over. A ``TimeoutError`` becomes the
-            answer 504.
-        """
+    async def _queued(self, jobs: Sequence[ModelJob]) -> AsyncIterator[None]:
+        """Keep the jobs of one call in the queue, and count how the call ends."""
         num_jobs = len(jobs)
         self._require_open()
         try:
@@ -282,15 +298,12 @@ class Service:
         self._quotas.take(caller_name(), num_jobs, time.monotonic())
         self._counters["accepted"] += num_jobs
         outcome = "abandoned"
-        seconds = min(deadline or self.limits.deadline_s, self.limits.deadline_s)
         try:
-            yield asyncio.get_running_loop().time() + seconds
+            yield
             outcome = "answered"
-        except TimeoutError:
+        except ApiError:  # the deadline is over
             outcome = "expired"
-            raise ApiError(
-                504, f"not answered within {seconds:g} seconds; the deadline is over"
-            ) from None
+            raise
         finally:
             self._counters[outcome] += num_jobs
             if outcome == "answered":
@@ -299,15 +312,15 @@ class Service:
             else:
                 self._worker.drop(jobs)
 
-    async def _pieces(self, job: ModelJob, deadline: float | None) -> AsyncGenerator[str]:
+    async def _pieces(self, job: ModelJob, deadline: Deadline) -> AsyncGenerator[str]:
         """Queue a job and yield its text as it is written; then its future has the result."""
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
         job.on_text = pieces.put_nowait
         job.future.add_done_callback(lambda _: pieces.put_nowait(None))
-        async with self._queued([job], deadline) as end:
+        async with self._queued([job]):
             while True:
                 # Another task may ask for the next piece, so no timeout may span a yield.
-                async with asyncio.timeout_at(end):
+                async with deadline.within():
                     piece = await pieces.get()
                 if piece is None:
                     return
@@ -319,7 +332,7 @@ class Service:
         judges: Sequence[str],
         keys: Sequence[bytes | None],
         cached: Mapping[bytes, Verdict],
-        jobs: Mapping[int, ModelJob],
+        outcomes: Mapping[int, ModelJob | Verdict],
     ) -> tuple[Verdict, ...]:
         """Return the verdicts of finished jobs and of the cache, and keep the new ones.
 
@@ -330,9 +343,10 @@ class Service:
         new: dict[bytes, Verdict] = {}
         fault: ApiError | None = None
         for number, key in enumerate(keys):
-            if number in jobs:
+            if number in outcomes:
+                outcome = outcomes[number]
                 try:
-                    verdict = verdict_of(jobs[number])
+                    verdict = outcome if isinstance(outcome, Verdict) else verdict_of(outcome)
                 except ApiError as error:
                     fault = error
                     continue
@@ -345,21 +359,28 @@ class Service:
                 )
             self.metrics.count_verdict(judges[number], verdict)
             verdicts.append(verdict)
-        if new and self._cache:
-            self._cache_thread.submit(self._cache.put, new)
+        if self._cache:
+            self._cache.keep(new, cached)
         if fault:
             raise fault
         return tuple(verdicts)
 
-    def _key(self, judge: str, request: JudgeRequest) -> bytes | None:
+    async def _keys(
+        self, requests: Sequence[JudgeRequest], judges: Sequence[str]
+    ) -> list[bytes | None]:
+        """Return the key of each request in the cache, ``None`` for what is not kept."""
         if self._cache is None:
-            return None
+            return [None] * len(requests)
+        graders = [self.judges[name] for name in judges]
         key = access_key.get()
         salt = key.sha256 if key and not self._share_cache else b""
-        return cache_key(self.judges[judge], request, salt)
 
-    async def _look_up(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
-        if not keys or self._cache is None:
-            return {}
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._cache_thread, self._cache.get, keys)
+        def keys() -> list[bytes | None]:
+            return [cache_key(*of, salt) for of in zip(graders, requests, strict=True)]
+
+        if any(request.images for request in requests):  # hashing them takes time
+            return await asyncio.to_thread(keys)
+        return keys()
+
+    async def _look_up(self, keys: Sequence[bytes | None]) -> dict[bytes, Verdict]:
+        return await self._cache.look_up(list(filter(None, keys))) if self._cache else {}

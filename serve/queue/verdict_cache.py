@@ -5,24 +5,24 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import logging
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.fingerprint import picture_sha256
 from judging.scoring.ask_model import critique_sampling
 from judging.tasks import get_task
 
-logger = logging.getLogger("custos.serve")
-
 FILE = "verdicts.sqlite"
+CACHE_ERRORS = (sqlite3.Error, OSError, ValueError)
+"""What reading and writing may raise; a ``ValueError`` for a row that is no verdict."""
 EVICTED_AT_ONCE = 64
-BUSY_TIMEOUT_S = 5
+OPENING_S = 5.0
+"""Longest wait for others who open the file at the same time."""
+BUSY_MS = 50
+"""Longest wait for others who use it later: a verdict is graded again in less."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS verdicts (key BLOB PRIMARY KEY, verdict TEXT NOT NULL, used INTEGER);
 CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
@@ -71,7 +71,7 @@ def _make_private(path: Path) -> None:
 class VerdictCache:
     """Verdicts by key in one SQLite file of bounded size; the least recently used go first.
 
-    Used from one thread at a time. Several services may share a folder.
+    One thread may read while another writes. Several services may share a folder.
 
     Args:
         folder: Made if it is not there.
@@ -86,41 +86,49 @@ class VerdictCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _make_private(folder / FILE)
-            self._database = sqlite3.connect(
-                folder / FILE,
-                check_same_thread=False,
-                isolation_level=None,
-                timeout=BUSY_TIMEOUT_S,
-            )
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.execute("PRAGMA journal_size_limit = 1000000")
-            self._database.executescript(SCHEMA)
-            (last,) = self._database.execute(
-                "SELECT COALESCE(MAX(used), 0) FROM verdicts"
-            ).fetchone()
+            self._writer = _connect(folder / FILE)
+            self._writer.execute("PRAGMA journal_mode = WAL")
+            self._writer.execute("PRAGMA synchronous = NORMAL")
+            self._writer.execute("PRAGMA journal_size_limit = 1000000")
+            self._writer.executescript(SCHEMA)
+            (last,) = self._writer.execute("SELECT COALESCE(MAX(used), 0) FROM verdicts").fetchone()
             self._uses = itertools.count(last + 1)
+            self._reader = _connect(folder / FILE)
+            for connection in (self._writer, self._reader):
+                connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         except (OSError, sqlite3.Error) as error:
             raise CustosError(f"cache {folder}: cannot be opened: {error}") from None
 
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """Return the verdicts that are there for some keys; none if the disk fails."""
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, Verdict]:
+        """Return the verdicts that are there for some keys. Nobody who writes delays this.
+
+        Raises:
+            CACHE_ERRORS: If the file cannot be read.
+        """
         verdicts = {}
-        with self._transaction() as database:
-            for key in keys:
-                row = database.execute(
-                    "SELECT verdict FROM verdicts WHERE key = ?", (key,)
-                ).fetchone()
-                if row:
-                    verdicts[key] = Verdict.model_validate_json(row[0])
-                    database.execute(
-                        "UPDATE verdicts SET used = ? WHERE key = ?", (next(self._uses), key)
-                    )
+        for key in keys:
+            row = self._reader.execute(
+                "SELECT verdict FROM verdicts WHERE key = ?", (key,)
+            ).fetchone()
+            if row:
+                verdicts[key] = Verdict.model_validate_json(row[0])
         return verdicts
 
-    def put(self, verdicts: Mapping[bytes, Verdict]) -> None:
-        """Keep verdicts, and remove old ones while there are too many."""
+    def put(self, verdicts: Mapping[bytes, Verdict], used: Iterable[bytes] = ()) -> None:
+        """Keep verdicts, all or none, and remove old ones while there are too many.
+
+        Args:
+            verdicts: New ones.
+            used: Keys of verdicts that were asked for again.
+
+        Raises:
+            CACHE_ERRORS: If the file cannot be written, or another process is writing.
+        """
         with self._transaction() as database:
+            for key in used:
+                database.execute(
+                    "UPDATE verdicts SET used = ? WHERE key = ?", (next(self._uses), key)
+                )
             for key, verdict in verdicts.items():
                 text = verdict.model_copy(update={"id": ""}).model_dump_json(exclude_unset=True)
                 database.execute(
@@ -140,26 +148,29 @@ class VerdictCache:
     def num_bytes(self) -> int:
         """Return the size of the pages in use; free pages are filled before the file grows."""
         pages, free, size = (
-            self._database.execute(f"PRAGMA {name}").fetchone()[0]
+            self._writer.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
         )
         return int((pages - free) * size)
 
     def close(self) -> None:
         """Close the file."""
-        self._database.close()
+        self._reader.close()
+        self._writer.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Do all that is done with the database, or nothing; if the disk fails, log a warning.
-
-        A request is answered even without a cache, so no error is raised.
-        """
+        """Do all that is done with the database, or nothing."""
+        self._writer.execute("BEGIN IMMEDIATE")
         try:
-            self._database.execute("BEGIN IMMEDIATE")
-            yield self._database
-            self._database.execute("COMMIT")
-        except (sqlite3.Error, ValidationError):
-            logger.exception("the cache failed; going on without")
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
+            yield self._writer
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    """Open a file; statements outside of a transaction stand for themselves."""
+    return sqlite3.connect(file, check_same_thread=False, isolation_level=None, timeout=OPENING_S)

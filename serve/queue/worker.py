@@ -14,6 +14,7 @@ from judging import CustosError, Judge, JudgeRequest
 from judging.types import Pass
 from serve.errors import ApiError
 from serve.queue.lanes import Job, Lanes, Pace
+from serve.queue.watchdog import Watchdog
 
 logger = logging.getLogger("custos.serve")
 
@@ -72,6 +73,7 @@ class Worker:
         judges: By name.
         lanes: Empty.
         on_window: Called on the event loop after each window: judge, number of jobs, seconds.
+        watchdog: Hears of every step of the model.
     """
 
     def __init__(
@@ -79,9 +81,11 @@ class Worker:
         judges: Mapping[str, Judge],
         lanes: Lanes[ModelJob],
         on_window: Callable[[str, int, float], None],
+        watchdog: Watchdog,
     ) -> None:
         self.judges = judges
         self.on_window = on_window
+        self.watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self._changed = threading.Condition()
         """Held to read or change the lanes, what is running, and whether the worker is closed."""
@@ -191,9 +195,11 @@ class Worker:
         start = time.monotonic()
         for job in window:
             job.started_at = start
+        self.watchdog.beat()
         try:
             self._settle_all(window)
         finally:
+            self.watchdog.rest()
             with self._changed:
                 self._running = [job for job in self._running if job not in window]
         ended = [job for job in window if job.ended_at]
@@ -244,9 +250,14 @@ class Worker:
             return [write(lambda piece: self._pass_on(window[0], window, piece))]
         requests = [job.request for job in window if job.request]
         judge = self.judges[window[0].judge]
-        if window[0].kind == "score":
-            return list(judge.grade(requests))
         jobs = {id(job.request): job for job in window}
+
+        def is_wanted(request: JudgeRequest) -> bool:
+            self.watchdog.beat()
+            return not jobs[id(request)].is_dropped
+
+        if window[0].kind == "score":
+            return list(judge.grade(requests, is_wanted=is_wanted))
         num_written = dict.fromkeys(jobs, 0)
 
         def on_text(request: JudgeRequest, presentation: Pass, piece: str) -> None:
@@ -265,6 +276,7 @@ class Worker:
         Raises:
             Abandoned: If nobody waits for any text of the window.
         """
+        self.watchdog.beat()
         if self._closed or all(job.is_dropped for job in window):
             raise Abandoned
         if piece and job.on_text and not job.is_dropped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,21 +16,42 @@ from serve.requests.images import num_pixels
 from serve.requests.remote_images import RemoteImages
 
 
-def parse_request(row: Any, prefix: str) -> JudgeRequest:
+def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
     """Validate one decoded request object.
 
     Args:
         row: What the client sent.
         prefix: Path of the request in the body, to stand before a field's name: ``requests.3.``.
+        limits: Limits on it.
 
     Raises:
         ApiError: 422 naming the field.
     """
+    if isinstance(row, dict):
+        check_items(row, prefix, limits)
     try:
         return JudgeRequest.model_validate(row)
     except ValidationError as error:
         wrong = FieldError.from_validation(error, names=field_names(JudgeRequest))
         raise ApiError(422, wrong.message, _path(wrong.field, row, prefix)) from None
+
+
+def check_items(fields: Mapping[str, Any], prefix: str, limits: Limits) -> None:
+    """Check that an object has few fields, and every list in them few items.
+
+    Args:
+        fields: The object, before anything else looks at it.
+        prefix: As for :func:`parse_request`.
+        limits: Limits on the request.
+
+    Raises:
+        ApiError: 422 naming the field.
+    """
+    if len(fields) > limits.items:
+        raise ApiError(422, f"more than {limits.items} fields", prefix.rstrip(".") or "body")
+    for name, value in fields.items():
+        if isinstance(value, list | tuple) and len(value) > limits.items:
+            raise ApiError(422, f"more than {limits.items} items", f"{prefix}{name}")
 
 
 def refusal(error: CustosError, prefix: str = "") -> ApiError:
@@ -68,6 +89,7 @@ def checked_requests(
         ApiError: 422 naming the field.
     """
     for request, prefix in zip(requests, prefixes, strict=True):
+        check_items(dict(request), prefix, limits)  # those of a chat prompt were in one text
         _check_texts(request, prefix, limits)
         if not 0 <= request.seed <= MAX_SEED:
             raise ApiError(422, f"expected 0 to {MAX_SEED}", f"{prefix}seed")

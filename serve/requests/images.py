@@ -8,9 +8,10 @@ import re
 
 from serve.errors import ApiError
 from serve.limits import Limits
+from serve.pictures.decode import FORMATS
 
 DATA_URL = re.compile(r"data:image/(?:jpeg|png|webp);base64,")
-FORMATS = ("JPEG", "PNG", "WEBP")
+JPEG_SCAN = b"\xff\xda"
 
 
 def num_pixels(source: str, field: str, limits: Limits) -> int:
@@ -36,13 +37,18 @@ def num_pixels(source: str, field: str, limits: Limits) -> int:
             field,
         )
     try:
-        content = io.BytesIO(base64.b64decode(source[prefix.end() :], validate=True))
-        with Image.open(content, formats=FORMATS) as picture:  # reads no more than the header
+        content = base64.b64decode(source[prefix.end() :], validate=True)
+        # Reads no more than the header.
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             pixels = picture.width * picture.height
+            is_jpeg = picture.format == "JPEG"
     except (OSError, ValueError, SyntaxError):
         raise ApiError(422, "not a readable JPEG, PNG or WebP picture", field) from None
     except Image.DecompressionBombError:
-        pixels = limits.image_pixels + 1
+        pixels, is_jpeg = limits.image_pixels + 1, False
+    # Every scan goes over all pixels again. Inside the data of a scan its marker cannot occur.
+    if is_jpeg and content.count(JPEG_SCAN) > limits.picture_scans:
+        raise ApiError(422, f"the picture has more than {limits.picture_scans} scans", field)
     if pixels > limits.image_pixels:
         raise ApiError(422, f"the picture has more than {limits.image_pixels:,} pixels", field)
     return pixels

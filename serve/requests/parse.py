@@ -117,7 +117,7 @@ def _parse_rows(
             message = f"'{name}' is named here and '{judge}' beside 'requests'; name one of them"
             raise ApiError(422, message, f"{prefix}judge")
     resolved = [
-        _with_judge(parse_request(row, prefix), name or judge, service, prefix)
+        _with_judge(parse_request(row, prefix, service.limits), name or judge, service, prefix)
         for row, name, prefix in zip(rows, names, prefixes, strict=True)
     ]
     requests = checked_requests(

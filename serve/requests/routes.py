@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import BaseModel
@@ -61,13 +61,14 @@ def routes(
         The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
         """
         service.require_ready()
+        deadline = deadline_of(request, service.limits)
         body = await request.body()
-        deadline = deadline_of(request)
-        call = (
-            parse_call(body, service)
-            if len(body) <= INLINE_BYTES and remote_images is None
-            else await run_in_threadpool(parse_call, body, service, remote_images)
-        )
+        async with deadline.within():
+            call = (
+                parse_call(body, service)
+                if len(body) <= INLINE_BYTES and remote_images is None
+                else await asyncio.to_thread(parse_call, body, service, remote_images)
+            )
         timing = Timing()
         verdicts = await unless_gone(
             request,
@@ -87,11 +88,12 @@ def routes(
     async def judge_stream(request: Request) -> Response:
         """Grade one request; events `critique` with pieces of text, then one `verdict`."""
         service.require_ready()
+        deadline = deadline_of(request, service.limits)
         body = await request.body()
-        deadline = deadline_of(request)
-        judge_request, judge_name = await run_in_threadpool(
-            parse_single, body, service, remote_images
-        )
+        async with deadline.within():
+            judge_request, judge_name = await asyncio.to_thread(
+                parse_single, body, service, remote_images
+            )
         parts = service.stream(judge_request, judge_name, deadline=deadline)
         first = await unless_gone(request, anext(parts))  # a refusal still has its status
         return EventSourceResponse(_events(first, parts, body if log_contents else None))

@@ -11,24 +11,26 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from serve.errors import ApiError
+from serve.limits import Limits
+from serve.queue.deadline import Deadline
 
 DEADLINE_HEADER = "X-Deadline-Ms"
 
 T = TypeVar("T")
 
 
-def deadline_of(request: Request) -> float | None:
-    """Return the seconds that a client will wait; ``None`` if it does not say.
+def deadline_of(request: Request, limits: Limits) -> Deadline:
+    """Return the time by which a call that has just arrived must be answered.
 
     Raises:
         ApiError: 422 if ``X-Deadline-Ms`` is not a positive whole number.
     """
     text = request.headers.get(DEADLINE_HEADER)
     if text is None:
-        return None
+        return Deadline(limits)
     if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
         raise ApiError(422, "expected a positive whole number of milliseconds", DEADLINE_HEADER)
-    return int(text) / 1000
+    return Deadline(limits, int(text) / 1000)
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:

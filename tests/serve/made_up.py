@@ -33,7 +33,10 @@ class FakeJudge(Judge):
     folder: Path | None = None
     engine: Any = SimpleNamespace(posterior="exact")
     backbone: Any = SimpleNamespace(
-        num_picture_tokens=lambda size: size.pixels // 1024, has_random_weights=False
+        num_picture_tokens=lambda size: size.pixels // 1024,
+        scaled_size=lambda size: None,
+        has_random_weights=False,
+        context=1_000_000,
     )
     CRITIQUE = "Both say little. The first says less."
 
@@ -76,6 +79,7 @@ class FakeJudge(Judge):
         calibrated: bool = True,
         sampling: Any = None,
         on_text: Any = None,
+        is_wanted: Any = None,
     ) -> Iterator[Verdict]:
         batch = list(requests)
         self.batches.append([request.id for request in batch])

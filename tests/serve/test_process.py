@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -34,18 +35,21 @@ app()
 
 
 @contextmanager
-def serve(judge: str, log: Path, before: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serve(
+    judge: str, log: Path, before: str = "", options: Sequence[str] = ()
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start ``custos serve`` and wait until it is ready; yield the process and its address.
 
     Args:
         judge: Value of ``--judge``.
         log: File for its standard error.
         before: Python to run before the command.
+        options: More options of the command.
     """
     script = SERVE.format(repository=REPOSITORY, before=before)
     with log.open("w") as log_file:
         process = subprocess.Popen(
-            [sys.executable, "-c", script, "serve", "--judge", judge, "--port", "0"],
+            [sys.executable, "-c", script, "serve", "--judge", judge, "--port", "0", *options],
             stdout=subprocess.PIPE,
             stderr=log_file,
             text=True,
@@ -134,3 +138,37 @@ def test_a_second_signal_ends_the_wait(tmp_path: Path) -> None:
             httpx.post(f"{address}/judge", json={"requests": [row()] * 60}, timeout=30)
         assert process.wait(20) == -signal.SIGTERM
         assert 0.7 < time.monotonic() - start < 20
+
+
+HANGING_JUDGE = """
+import time
+from judging import Judge
+from tests.serve.made_up import FakeJudge
+class Hanging(FakeJudge):
+    def verdict_on(self, request, confidence):
+        if "hang" in request.response:
+            time.sleep(60)
+        return super().verdict_on(request, confidence)
+Judge.load = Hanging
+"""
+
+
+def test_a_model_that_hangs_ends_the_process(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with serve("a=a", log, HANGING_JUDGE, ["--watchdog", "4"]) as (process, address):
+        assert httpx.post(f"{address}/judge", json=row()).status_code == 200
+        with httpx.Client(base_url=address, timeout=30) as client:
+            call = threading.Thread(target=_post_in_vain, args=(client, row("hang")))
+            call.start()
+            wait_until(lambda: not is_ready(address))
+            assert httpx.get(f"{address}/health/ready").json() == {"status": "stalled"}
+            assert httpx.post(f"{address}/judge", json=row()).status_code == 503
+            assert process.wait(20) == 1
+            call.join()
+    assert "Timeout (0:00:04)!" in log.read_text()
+    assert "verdict_on" in log.read_text()
+
+
+def _post_in_vain(client: httpx.Client, body: Any) -> None:
+    with pytest.raises(httpx.TransportError):
+        client.post("/judge", json=body)

@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration
 
+from judging.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
 from train.loop.experiment_log import check_trackers
 from train.setup.engines import check_distributed_type
@@ -30,7 +31,7 @@ def make_accelerator(run: RunSection) -> Accelerator:
     check_trackers(run.trackers)
     on_cpu = not torch.cuda.is_available()
     if on_cpu and launcher_set_threads():
-        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        torch.set_num_threads(num_cores())
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
     accelerator = Accelerator(
         mixed_precision="bf16" if autocast else "no",
@@ -72,6 +73,6 @@ def thread_hint(accelerator: Accelerator) -> str | None:
     """Return advice where training runs on one CPU thread and there are cores to spare."""
     if accelerator.device.type != "cpu" or torch.get_num_threads() > 1:
         return None
-    if (os.cpu_count() or 1) <= accelerator.num_processes:
+    if num_cores() <= accelerator.num_processes:
         return None
     return "training on one CPU thread; set OMP_NUM_THREADS to the number of cores to use them all"

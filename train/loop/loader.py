@@ -15,6 +15,7 @@ from itertools import islice
 
 import torch
 
+from judging.cpu_cores import num_cores
 from judging.errors import CustosError
 from train.rows.rows import Batch, Rows
 
@@ -35,8 +36,7 @@ def default_workers(device: torch.device, processes: int) -> int:
     """
     if device.type == "cpu":
         return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(MOST_WORKERS, (cores or 1) // processes - 1))
+    return max(1, min(MOST_WORKERS, num_cores() // processes - 1))
 
 
 class Loader:

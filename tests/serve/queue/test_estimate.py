@@ -38,6 +38,12 @@ def test_texts_count() -> None:
     assert text_tokens(["é" * 10, "\ud800"]) == 5
 
 
+def test_what_stands_between_the_items_of_a_list_counts() -> None:
+    judge = FakeJudge()
+    texts = [_tokens(judge, references=[""] * number) for number in (1, 100)]
+    assert texts[1] - texts[0] >= 100 // 4
+
+
 def test_a_picture_counts_as_the_judge_sees_it(hub_folders: HubFolders, tmp_path: Path) -> None:
     """A large picture is scaled down to the judge's limit, a small one up to it."""
     backbone = load_backbone(hub_folders("Qwen3-VL-4B-Instruct"), weights=False)

@@ -135,7 +135,7 @@ def test_the_file_stays_within_its_bound_and_keeps_what_is_used(tmp_path: Path) 
     cache = VerdictCache(tmp_path, bound)
     cache.put({key(0): verdict(0)})
     for start in range(1, 2001, 50):
-        cache.put({key(i): verdict(i) for i in range(start, start + 50)})
+        cache.put({key(i): verdict(i) for i in range(start, start + 50)}, used=[key(0)])
         assert cache.get([key(0)]) == {key(0): verdict(0)}
         assert cache.num_bytes <= bound
     assert cache.get([key(2000)])

@@ -12,6 +12,7 @@ from judging.types import Pass
 from serve.limits import Limits
 from serve.queue.lanes import Lanes
 from serve.queue.service import Service
+from serve.queue.watchdog import Watchdog
 from serve.queue.worker import ModelJob, Worker
 from tests.serve.made_up import FakeJudge, row
 
@@ -240,6 +241,7 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
             {"a": judge},
             Lanes(["a"], **limits),
             lambda name, count, seconds: windows.append((name, count)),
+            Watchdog(0),
         )
 
         async def run_and_drop(names: str, dropped: str) -> None:

@@ -1,0 +1,109 @@
+"""The processes that decode pictures, and how long each picture may take."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
+
+from judging.cpu_cores import num_cores
+from judging.errors import FieldError
+from judging.files.pictures import PictureSize
+from serve.pictures import decode
+
+ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH")
+"""Variables that the processes get; access keys are not among them."""
+
+
+class Decoders:
+    """A few processes that decode pictures, each one picture at a time.
+
+    A picture may break or delay its decoder. So no picture of a client is decoded in the process of
+    the model, and a process that takes too long is killed. A new one takes its place.
+
+    Used on one event loop.
+
+    Args:
+        seconds: Longest time for one picture.
+        num_processes: Most processes; default half of the cores.
+    """
+
+    def __init__(self, seconds: float, num_processes: int | None = None) -> None:
+        self.seconds = seconds
+        self._slots = asyncio.Semaphore(num_processes or max(1, num_cores() // 2))
+        self._idle: list[Process] = []
+        self._processes: set[Process] = set()
+
+    async def decode(self, source: str, size: PictureSize | None) -> str:
+        """Return a picture as a data URL of a PNG.
+
+        Args:
+            source: A data URL.
+            size: Size to scale it to; ``None`` leaves it as large as it is.
+
+        Raises:
+            FieldError: If it cannot be read, or not in time.
+        """
+        async with self._slots:
+            is_new = not self._idle
+            process = await self._start() if is_new else self._idle.pop()
+            try:
+                if is_new:  # no picture is to blame for the time that the start takes
+                    await _ready(process)
+                async with asyncio.timeout(self.seconds):
+                    answer = await _ask(process, source, size)
+            except TimeoutError:
+                message = f"a picture takes longer than {self.seconds:g} s to decode"
+                raise FieldError("images", message) from None
+            except (OSError, asyncio.IncompleteReadError):  # the process has ended
+                answer = ""
+            else:
+                self._idle.append(process)
+            finally:
+                if process not in self._idle:
+                    _kill(process)
+        if not answer:
+            raise FieldError("images", "data URL is not a readable picture")
+        return answer
+
+    async def close(self) -> None:
+        """End the processes."""
+        self._idle.clear()
+        for process in list(self._processes):
+            _kill(process)
+            await process.wait()
+
+    async def _start(self) -> Process:
+        """Start a process."""
+        self._processes = {each for each in self._processes if each.returncode is None}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", decode.__file__),
+            stdin=PIPE,
+            stdout=PIPE,
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+        )
+        self._processes.add(process)
+        return process
+
+
+async def _ready(process: Process) -> None:
+    assert process.stdout
+    await process.stdout.readexactly(len(decode.READY))
+
+
+async def _ask(process: Process, source: str, size: PictureSize | None) -> str:
+    assert process.stdin
+    assert process.stdout
+    url = source.encode()
+    process.stdin.write(decode.QUESTION.pack(len(url), *(size or (0, 0))))
+    process.stdin.write(url)
+    await process.stdin.drain()
+    (num_bytes,) = decode.ANSWER.unpack(await process.stdout.readexactly(decode.ANSWER.size))
+    return (await process.stdout.readexactly(num_bytes)).decode()
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError):  # it has ended by itself
+        process.kill()

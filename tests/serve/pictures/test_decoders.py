@@ -1,0 +1,126 @@
+"""Pictures that other processes decode, and what the model sees of them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from judging import JudgeRequest
+from judging.errors import FieldError
+from judging.files.pictures import PictureSize, picture_size, read_image
+from judging.models.backbones import Backbone
+from judging.scoring.prompts import Encoder
+from judging.tasks import get_task
+from serve.pictures import decode
+from serve.pictures.decoders import Decoders
+from tests.serve.made_up import picture, row
+
+
+def drawing(width: int, height: int, kind: str, mode: str = "RGB") -> str:
+    """A picture of noise, in which every pixel counts."""
+    draws = np.random.default_rng(width).integers(0, 256, (height, width, 4), dtype=np.uint8)
+    file = io.BytesIO()
+    image = Image.fromarray(draws).convert(mode)
+    image.save(file, kind, **({"lossless": True} if kind == "webp" else {}))
+    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def decode_all(
+    sources: list[str], sizes: list[PictureSize | None], seconds: float = 30
+) -> list[str]:
+    async def main() -> list[str]:
+        decoders = Decoders(seconds, num_processes=2)
+        try:
+            return await asyncio.gather(*map(decoders.decode, sources, sizes))
+        finally:
+            await decoders.close()
+
+    return asyncio.run(main())
+
+
+def test_the_model_sees_what_it_saw_without_other_processes(tiny: Backbone) -> None:
+    """Pictures above the limit, below it, of other modes and formats, and one too narrow."""
+    backbone = tiny.with_pixels(max_pixels=200_000)
+    sources = [
+        drawing(900, 700, "png"),
+        drawing(800, 611, "jpeg"),
+        drawing(1000, 300, "webp", "RGBA"),
+        drawing(300, 200, "png", "P"),
+        drawing(90, 60, "png", "LA"),
+        drawing(401, 490, "png", "L"),
+        drawing(9000, 56, "png"),
+    ]
+    sizes = [backbone.scaled_size(picture_size(source)) for source in sources]
+    assert [size is not None for size in sizes] == [True, True, True, False, False, False, True]
+    smaller = decode_all(sources, sizes)
+    encoder, task = Encoder(backbone), get_task("hieval-qs")
+    for before, after, size in zip(sources, smaller, sizes, strict=True):
+        assert picture_size(after).pixels <= 200_000
+        given, prepared = encoder.encode(
+            [(task, JudgeRequest.model_validate(row(images=[url]))) for url in (before, after)]
+        )
+        assert given.suffix_ids == prepared.suffix_ids
+        assert given.scaled_pictures == prepared.scaled_pictures == (size is not None)
+        torch.testing.assert_close(
+            given.vision["pixel_values"], prepared.vision["pixel_values"], rtol=0, atol=0
+        )
+
+
+def test_what_cannot_be_decoded_stops_nothing() -> None:
+    async def main() -> None:
+        decoders = Decoders(30, num_processes=1)
+        broken = picture().replace("A", "B", 9)
+        gif = picture(kind="gif")
+        for bad in (broken, gif, "data:image/png;base64,?"):
+            with pytest.raises(FieldError, match="not a readable picture"):
+                await decoders.decode(bad, None)
+        large = await decoders.decode(picture((30, 20), color="red"), None)
+        assert read_image(large).getpixel((29, 19)) == (255, 0, 0)
+        await decoders.close()
+
+    asyncio.run(main())
+
+
+def test_memory_is_limited() -> None:
+    """A picture of 8 GB, which the service refuses by its header, is no picture here."""
+    file = io.BytesIO()
+    Image.new("1", (50_000, 50_000)).save(file, "PNG")
+    bomb = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    with pytest.raises(FieldError, match="not a readable picture"):
+        decode_all([bomb], [None])
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of a process")
+def test_the_processes_get_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUSTOS_API_KEYS", "a-key-of-many-characters")
+
+    async def main() -> list[bytes]:
+        decoders = Decoders(30)
+        await decoders.decode(picture(), None)
+        environments = []
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdecimal() and _is_decoder(folder, os.getpid()):
+                environments.append((folder / "environ").read_bytes())
+        await decoders.close()
+        return environments
+
+    [environment] = asyncio.run(main())
+    assert b"CUSTOS_API_KEYS" not in environment
+
+
+def _is_decoder(process: Path, parent: int) -> bool:
+    try:
+        command = (process / "cmdline").read_text()
+        status = (process / "status").read_text()
+    except OSError:
+        return False
+    return decode.__file__ in command and re.search(rf"PPid:\s*{parent}\b", status) is not None

@@ -1,0 +1,256 @@
+"""Calls that would cost the service much more than their caller, over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import io
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+from judging import Judge, Verdict
+from judging.models.backbones import Backbone
+from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_engine import TreeEngine
+from serve.limits import Limits
+from serve.queue.service import Service
+from serve.queue.verdict_cache import FILE, VerdictCache
+from tests.conftest import Folders
+from tests.serve.chat.made_up import KnowingJudge, qa, user
+from tests.serve.made_up import FakeJudge, picture, row
+from tests.serve.sockets import serving, wait_until
+
+
+@pytest.fixture(scope="module")
+def tiny_judge(tiny_folders: Folders) -> Judge:
+    return Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def service(tiny_judge: Judge) -> Service:
+    return Service({"tiny": tiny_judge})
+
+
+@pytest.fixture(scope="module")
+def http(service: Service) -> Iterator[httpx.Client]:
+    with serving(service) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def chat() -> Iterator[httpx.Client]:
+    with serving(Service({"knowing": KnowingJudge()})) as client:
+        yield client
+
+
+def error_of(answer: httpx.Response) -> tuple[int, str | None, str]:
+    """Status, field and message of an error of either form."""
+    error = answer.json()["error"]
+    return answer.status_code, error.get("field", error.get("param")), error["message"]
+
+
+@pytest.mark.parametrize("field", ["references", "choices", "criteria", "images"])
+def test_a_list_of_a_million_items_is_refused_at_once(http: httpx.Client, field: str) -> None:
+    start = time.monotonic()
+    answer = http.post("/judge", json=row(**{field: [""] * 1_000_000}))
+    assert error_of(answer)[:2] == (422, field)
+    assert time.monotonic() - start < 3
+
+
+def test_other_long_lists_are_refused(http: httpx.Client, chat: httpx.Client) -> None:
+    unknown = row(**{f"x{number}": 1 for number in range(101)})
+    assert error_of(http.post("/judge", json=unknown))[::2] == (422, "more than 100 fields")
+    metadata = row(metadata={"notes": [0] * 101})
+    assert http.post("/judge", json=metadata).status_code == 200  # no judge sees it
+    many = {"model": "custos/qa", "messages": user("x") * 101}
+    assert error_of(chat.post("/v1/chat/completions", json=many))[:2] == (422, "messages")
+    parts = user([{"type": "text", "text": ""}] * 101)
+    answer = chat.post("/v1/chat/completions", json={"model": "custos/qa", "messages": parts})
+    assert error_of(answer)[:2] == (422, "messages.0.content")
+
+
+def test_names_that_come_back_in_an_error_are_cut(http: httpx.Client, chat: httpx.Client) -> None:
+    long = "hieval-q" * 20_000
+    bodies = [row(task=long), row(variant=long), row(**{long: 1}), row(judge=long), {long: 1}]
+    for body in bodies:
+        start = time.monotonic()
+        answer = http.post("/judge", json=body)
+        assert answer.status_code in (404, 422)
+        assert len(answer.content) < 2_000
+        assert time.monotonic() - start < 2
+    answer = chat.post("/v1/chat/completions", json={**qa("x"), "model": f"custos/{long}"})
+    assert answer.status_code == 404
+    assert len(answer.content) < 2_000
+
+
+def test_a_prompt_that_is_too_long_never_enters_the_queue(
+    http: httpx.Client, service: Service
+) -> None:
+    accepted = service.queue().counters["accepted"]
+    rows = [row(), row(question="?! " * 60_000), row()]
+    verdicts = http.post("/judge", json=rows).json()["verdicts"]
+    assert [verdict["status"] for verdict in verdicts] == ["scored", "invalid", "scored"]
+    assert "the prompt has" in verdicts[1]["message"]
+    assert service.queue().counters["accepted"] == accepted + 2
+
+
+def progressive(size: int, num_scans: int, color: str = "gray") -> str:
+    """A progressive JPEG whose last scan is repeated."""
+    file = io.BytesIO()
+    Image.new("RGB", (size, size), color).save(file, "JPEG", progressive=True)
+    content = file.getvalue()
+    last = content.rindex(b"\xff\xda")
+    scans = content.count(b"\xff\xda")
+    repeated = content[:-2] + content[last:-2] * (num_scans - scans) + content[-2:]
+    return f"data:image/jpeg;base64,{base64.b64encode(repeated).decode()}"
+
+
+def test_a_jpeg_of_thousands_of_scans_is_refused(http: httpx.Client) -> None:
+    body = row(images=[progressive(4000, 3000)])
+    start = time.monotonic()
+    answer = http.post("/judge", json=body)
+    assert error_of(answer) == (422, "images", "the picture has more than 100 scans")
+    assert time.monotonic() - start < 3
+
+
+def test_a_picture_that_decodes_for_long_stops_nobody_else(tiny_judge: Judge) -> None:
+    slow = row(images=[progressive(4000, 90)])
+    with (
+        serving(Service({"tiny": tiny_judge}, Limits(picture_seconds=1))) as client,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        calls = [pool.submit(client.post, "/judge", json=slow) for _ in range(3)]
+        start = time.monotonic()
+        while not all(call.done() for call in calls):
+            assert client.post("/judge", json=row()).json()["status"] == "scored"
+            assert time.monotonic() - start < 30
+        for call in calls:
+            verdict = call.result().json()
+            assert (verdict["status"], verdict["label"]) == ("invalid", None)
+            assert "takes longer than 1 s to decode" in verdict["message"]
+        fine = client.post("/judge", json=row(images=[picture((300, 200), color="red")]))
+        assert fine.json()["status"] == "scored"
+
+
+class SlowModel:
+    """A model that sleeps before every forward pass, and counts them."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.num_passes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.num_passes += 1
+        time.sleep(0.2)
+        return self.model(*arguments)
+
+
+def test_a_window_costs_nothing_more_once_its_callers_are_gone(tiny_judge: Judge) -> None:
+    backbone = tiny_judge.backbone
+    model: Any = SlowModel(TreeModel(backbone.model))
+    engine = TreeEngine(model, backbone.tokenizer.pad_token_id, token_budget=100)
+    service = Service({"slow": Judge("slow", backbone, engine)})
+    rows = [row(question=f"{number} " * 20) for number in range(60)]
+    with serving(service) as client:
+        answer = client.post("/judge", json=rows, headers={"X-Deadline-Ms": "1000"})
+        assert answer.status_code == 504
+        wait_until(lambda: service.is_idle)
+        assert model.num_passes <= 7  # five in a second, and one that was running
+        assert client.post("/judge", json=row()).json()["status"] == "scored"
+
+
+class SlowCache(VerdictCache):
+    """Waits at its gate."""
+
+    gate: threading.Event
+
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, Verdict]:
+        self.gate.wait(10)
+        return super().get(keys)
+
+    def put(self, verdicts: Mapping[bytes, Verdict], used: Iterable[bytes] = ()) -> None:
+        self.gate.wait(10)
+        super().put(verdicts, used)
+
+
+def test_a_locked_cache_costs_no_call_its_deadline(tmp_path: Path) -> None:
+    service = Service({"a": FakeJudge()}, cache=VerdictCache(tmp_path, 1_000_000))
+    a_second = {"X-Deadline-Ms": "1000"}
+    with serving(service) as client:
+        assert client.post("/judge", json=row()).status_code == 200
+        other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+        wait_until(lambda: other.execute("SELECT * FROM verdicts").fetchall() != [])
+        other.execute("BEGIN IMMEDIATE")
+        for response in ["Paris", *map(str, range(20))]:
+            answer = client.post("/judge", json=row(response), headers=a_second)
+            assert answer.status_code == 200, answer.text
+        other.execute("ROLLBACK")
+        other.close()
+        assert service.queue().counters["cached"] == 1
+        wait_until(lambda: 'fault_total{operation="write"}' in client.get("/metrics").text)
+
+
+def test_a_cache_that_hangs_costs_no_call_its_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serve.queue.cache_access.MOST_WAITING", 3)
+    cache = SlowCache(tmp_path, 1_000_000)
+    cache.gate = threading.Event()
+    with serving(Service({"a": FakeJudge()}, cache=cache)) as client:
+        for number in range(6):
+            start = time.monotonic()
+            answer = client.post("/judge", json=row(str(number)), headers={"X-Deadline-Ms": "2000"})
+            assert answer.status_code == 200, answer.text
+            assert time.monotonic() - start < 2
+        metrics = client.get("/metrics").text
+        assert 'judge_cache_fault_total{operation="read"} 6.0' in metrics
+        assert 'judge_cache_fault_total{operation="full"}' in metrics
+        cache.gate.set()
+
+
+def test_the_deadline_counts_from_the_arrival_of_the_call(tmp_path: Path) -> None:
+    """Half of it goes by before the queue, in which the call then waits for the other half."""
+    cache, judge = SlowCache(tmp_path, 1_000_000), FakeJudge()
+    cache.gate = threading.Event()
+    judge.gate.clear()
+    with serving(Service({"a": judge}, cache=cache)) as client:
+        start = time.monotonic()
+        answer = client.post("/judge", json=row(), headers={"X-Deadline-Ms": "900"})
+        assert answer.status_code == 504
+        assert time.monotonic() - start < 1.3
+        cache.gate.set()
+        judge.gate.set()
+
+
+@pytest.mark.slow
+def test_health_answers_while_long_prompts_are_read(embedded: Backbone) -> None:
+    """Twelve prompts of .9 MB at once; every one is read, counted and answered."""
+    engine = TreeEngine(TreeModel(embedded.model), embedded.tokenizer.pad_token_id)
+    body = qa("It is Paris. " * 15_000, question="Which is the capital of France?")
+    body["messages"].insert(0, {"role": "system", "content": "As said before: " * 43_000})
+    service = Service({"embedded": Judge("embedded", embedded, engine)})
+    with serving(service) as client, ThreadPoolExecutor(12) as pool:
+        seconds: list[float] = []
+        calls = [
+            pool.submit(client.post, "/v1/chat/completions", json=body, timeout=120)
+            for _ in range(12)
+        ]
+        while not all(call.done() for call in calls):
+            start = time.monotonic()
+            assert client.get("/health/ready").status_code == 200
+            seconds.append(time.monotonic() - start)
+            time.sleep(0.005)
+        assert [call.result().status_code for call in calls] == [200] * 12
+        assert calls[0].result().json()["usage"]["prompt_tokens"] > 100_000
+    assert max(seconds) < 0.1
