@@ -140,6 +140,17 @@ def picture(
     return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
+def progressive(size: int, num_scans: int, color: str = "gray") -> str:
+    """A progressive JPEG whose last scan is repeated."""
+    file = io.BytesIO()
+    Image.new("RGB", (size, size), color).save(file, "JPEG", progressive=True)
+    content = file.getvalue()
+    last = content.rindex(b"\xff\xda")
+    scans = content.count(b"\xff\xda")
+    repeated = content[:-2] + content[last:-2] * (num_scans - scans) + content[-2:]
+    return f"data:image/jpeg;base64,{base64.b64encode(repeated).decode()}"
+
+
 def refused(client: TestClient, body: Any, status: int = 422) -> tuple[str | None, str]:
     """Field and message of an error, whose body must have the one shape."""
     sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}

@@ -23,7 +23,7 @@ from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from tests.conftest import Folders
 from tests.serve.chat.made_up import qa, user
-from tests.serve.made_up import row
+from tests.serve.made_up import progressive, row
 from tests.serve.sockets import serving
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bad-inputs.md"
@@ -139,6 +139,11 @@ CASES = [
         chat({"model": "tiny", "messages": picture_message(data_url(half_a_jpeg(), "jpeg"))}),
         *(422, "images: data URL is not a readable picture"),
     ),
+    Case(
+        "a JPEG of 101 scans",
+        with_picture(progressive(16, 101)),
+        *(422, "the picture has more than 100 scans"),
+    ),
     Case("nine pictures", judge(row(images=["x"] * 9)), 422, "more than 8 pictures"),
     Case("a picture's path", with_picture("/etc/passwd"), 422, ONLY_DATA),
     Case("`file:` address", with_picture("file:///etc/passwd"), 422, ONLY_DATA),
@@ -186,6 +191,26 @@ CASES = [
         "a response of 200,001 characters",
         judge(row("x" * 200_001)),
         *(422, "String should have at most 200000 characters"),
+    ),
+    Case(
+        "a million references",
+        judge(row(references=[""] * 1_000_000)),
+        *(422, "more than 100 items"),
+    ),
+    Case(
+        "101 fields that no request has",
+        judge(row(**{f"x{number}": 1 for number in range(98)})),
+        *(422, "more than 100 fields"),
+    ),
+    Case(
+        "a task whose name has 100,000 characters",
+        judge(row(task="hieval" + "x" * 100_000)),
+        *(422, "judge 'tiny'"),
+    ),
+    Case(
+        "101 messages in a chat",
+        chat({"model": "custos/qa", "messages": user("x") * 101}),
+        *(422, "more than 100 items"),
     ),
     Case(
         "257 requests in a call",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import sqlite3
 import threading
 import time
@@ -14,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from PIL import Image
 
 from judging import Judge, Verdict
 from judging.models.backbones import Backbone
@@ -25,7 +22,7 @@ from serve.queue.service import Service
 from serve.queue.verdict_cache import FILE, VerdictCache
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa, user
-from tests.serve.made_up import FakeJudge, picture, row
+from tests.serve.made_up import FakeJudge, picture, progressive, row
 from tests.serve.sockets import serving, wait_until
 
 
@@ -100,17 +97,6 @@ def test_a_prompt_that_is_too_long_never_enters_the_queue(
     assert [verdict["status"] for verdict in verdicts] == ["scored", "invalid", "scored"]
     assert "the prompt has" in verdicts[1]["message"]
     assert service.queue().counters["accepted"] == accepted + 2
-
-
-def progressive(size: int, num_scans: int, color: str = "gray") -> str:
-    """A progressive JPEG whose last scan is repeated."""
-    file = io.BytesIO()
-    Image.new("RGB", (size, size), color).save(file, "JPEG", progressive=True)
-    content = file.getvalue()
-    last = content.rindex(b"\xff\xda")
-    scans = content.count(b"\xff\xda")
-    repeated = content[:-2] + content[last:-2] * (num_scans - scans) + content[-2:]
-    return f"data:image/jpeg;base64,{base64.b64encode(repeated).decode()}"
 
 
 def test_a_jpeg_of_thousands_of_scans_is_refused(http: httpx.Client) -> None:
