@@ -145,7 +145,10 @@ class Backbone:
             return None
         limits = (images.patch_size * images.merge_size, *self.pixels)
         height, width = smart_resize(size.height, size.width, *limits)
-        is_final = smart_resize(height, width, *limits) == (height, width)
+        try:
+            is_final = smart_resize(height, width, *limits) == (height, width)
+        except ValueError:  # rounding has made it too narrow
+            is_final = False
         return PictureSize(width, height) if is_final else None
 
     @property

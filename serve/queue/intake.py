@@ -14,7 +14,7 @@ from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens
 from serve.queue.worker import ModelJob
 
-INLINE_CHARS = 10_000
+INLINE_CHARS = 20_000
 """Texts up to this length are estimated on the event loop, which takes less time than to change
 threads."""
 

@@ -253,7 +253,7 @@ def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: tr
 def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: trustme.CA) -> None:
     judge = FakeJudge()
     judge.gate.clear()
-    limits = Limits(held_bytes=100_000)  # a picture takes 58,000 as base64
+    limits = Limits(held_bytes=150_000)  # a picture takes 58,000 twice: as it came, and decoded
     service = Service({"a": judge}, limits)
     body = row(images=[f"https://{HOST}:{web.server_port}/large"])
     images = fetcher(web, authority)
