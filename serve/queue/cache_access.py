@@ -40,6 +40,7 @@ class CacheAccess:
         """Held to read or change what waits to be written."""
         self._verdicts: dict[bytes, Verdict] = {}
         self._used: set[bytes] = set()
+        self._is_closed = False
 
     async def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
         """Return the verdicts that are there for some keys; none if the cache fails."""
@@ -59,6 +60,8 @@ class CacheAccess:
             used: Keys of verdicts that the cache had.
         """
         with self._lock:
+            if self._is_closed:  # the last answers of a service that ends
+                return
             is_written_soon = bool(self._verdicts or self._used)
             if len(self._verdicts) + len(verdicts) > MOST_WAITING:
                 logger.warning("the cache is too slow: %d verdicts are not kept", len(verdicts))
@@ -68,11 +71,13 @@ class CacheAccess:
             if len(self._used) < MOST_WAITING:
                 self._used.update(used)
             is_new = bool(self._verdicts or self._used)
-        if is_new and not is_written_soon:
-            self._writer.submit(self._write)
+            if is_new and not is_written_soon:
+                self._writer.submit(self._write)
 
     def close(self) -> None:
         """Write what waits, and close the cache."""
+        with self._lock:
+            self._is_closed = True
         self._reader.shutdown(cancel_futures=True)
         self._writer.shutdown()
         self._cache.close()
