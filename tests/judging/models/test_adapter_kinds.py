@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "merger": {"merger": True},
     "all": {"rslora": True, "dora": True, "merger": True},
 }
-TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+TOLERANCE = 1e-5
 
 
 def save_moved_adapter(checkpoint: str, folder: Path, **kind: Any) -> None:
@@ -65,7 +65,7 @@ def assert_close(model: Any, expected: Any) -> None:
     actual, wanted = dict(model.named_parameters()), dict(expected.named_parameters())
     assert actual.keys() == wanted.keys()
     for name, tensor in actual.items():
-        torch.testing.assert_close(tensor, wanted[name], **TOLERANCE, msg=name)
+        torch.testing.assert_close(tensor, wanted[name], rtol=TOLERANCE, atol=TOLERANCE, msg=name)
 
 
 def test_merged_weights_are_those_of_peft(checkpoint: str, kind: str, adapter: Path) -> None:
@@ -98,7 +98,9 @@ def test_rslora_counts_by_the_root_of_the_rank(small: str, tmp_path: Path) -> No
     )
     after = load_backbone(small, dtype="float32", device="cpu", adapter=tmp_path).model
     expected = before + 7 / 3**0.5 * (second @ first)
-    torch.testing.assert_close(after.get_parameter(f"{layer}.weight"), expected, **TOLERANCE)
+    torch.testing.assert_close(
+        after.get_parameter(f"{layer}.weight"), expected, rtol=TOLERANCE, atol=TOLERANCE
+    )
 
 
 def test_dora_sets_the_norm_of_every_row(small: str, tmp_path: Path) -> None:
