@@ -279,7 +279,7 @@ def test_a_local_backbone_answers_as_the_library_does(
 def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> None:
     items, out = charthal(tmp_path, 1), tmp_path / "out.json"
     command = ("charthal", "--items", items, "--base-url", fake.url, "--out", out, "--model")
-    refusals = []
+    refusals: list[Any] = []
 
     def answer(seen: Seen) -> Say:
         if not refusals:  # while the first run waits for its answer, another asks another model
