@@ -1,8 +1,14 @@
 # docker build -t custos .                                        CPU, embedded backbone inside
 # docker build -t custos:cuda --build-arg TORCH=cu126 .           CUDA; run with --gpus all
 # docker build -t custos:thin --build-arg BAKE_BACKBONE=no .      backbone fetched at first start
-# docker run -p 8000:8000 -e CUSTOS_API_KEYS=$(openssl rand -hex 32) custos
-FROM python:3.11-slim-bookworm AS build
+# docker run -p 8000:8000 --stop-timeout 150 -e CUSTOS_API_KEYS=$(openssl rand -hex 32) custos
+#
+# A tag may come to mean another image. To build on the same one always, name it by its digest:
+#
+#   docker buildx imagetools inspect python:3.11-slim-bookworm      shows the digest
+#   docker build --build-arg BASE=python:3.11-slim-bookworm@sha256:... -t custos .
+ARG BASE=python:3.11-slim-bookworm
+FROM $BASE AS build
 ARG TORCH=cpu
 ARG BAKE_BACKBONE=yes
 ENV CUSTOS_CACHE=/opt/custos/cache PIP_NO_CACHE_DIR=1
@@ -15,7 +21,7 @@ RUN mkdir -p "$CUSTOS_CACHE" && \
     if [ "$BAKE_BACKBONE" = yes ]; then docker/steps.sh bake /opt/custos/venv; fi
 
 # The installed wheel holds everything that runs, so the sources stay behind.
-FROM python:3.11-slim-bookworm
+FROM $BASE
 RUN useradd --uid 10001 --create-home custos
 COPY --from=build --chown=custos:custos /opt/custos /opt/custos
 ENV CUSTOS_CACHE=/opt/custos/cache PATH=/opt/custos/venv/bin:$PATH

@@ -124,6 +124,14 @@ def serve(
             "progress for this many seconds; 0: never.",
         ),
     ] = 600.0,
+    connections_per_address: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Let at most this many connections come from one address; answer others with an "
+            "error (503). A proxy in front needs as many as all its clients.",
+        ),
+    ] = 512,
     aliases: Aliases = None,
     log_contents: Annotated[
         bool, typer.Option("--log-contents", help="Log the contents of requests and answers.")
@@ -166,6 +174,7 @@ def serve(
             key_queue_share=key_share,
             deadline_s=deadline,
             stall_s=watchdog,
+            address_connections=connections_per_address,
         )
         kept = VerdictCache(cache, cache_mb * 1_000_000) if cache else None
         service = Service(limits=limits, cache=kept, share_cache=share_cache)
@@ -209,10 +218,14 @@ def _loader(
 
 
 def _start_log() -> None:
+    from serve.throttle import Throttle
+
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("httpx").setLevel(logging.WARNING)  # Its lines show whole addresses.
+    for name in ("asyncio", "uvicorn.error"):  # They tell of every broken or refused connection.
+        logging.getLogger(name).addFilter(Throttle())
 
 
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:

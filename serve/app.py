@@ -16,12 +16,14 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from serve import chat, pages, requests
 from serve.errors import add_error_handling
 from serve.keys import KnownKeys
-from serve.middleware.access_keys import AccessKeys, ask_for_key
+from serve.middleware.access_keys import AccessKeys
+from serve.middleware.body_length import RequireOneLength
 from serve.middleware.body_limits import BodyLimits
 from serve.middleware.envelope import Envelope
 from serve.middleware.json_bodies import RequireJson
 from serve.middleware.other_sites import RefuseOtherSites
 from serve.middleware.ready import RequireJudges
+from serve.middleware.wrong_keys import WrongKeys
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.schemas import describe_task, openapi, served_tasks
@@ -56,6 +58,7 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        service.stop()
         await service.intake.close()
         await run_in_threadpool(service.close)
 
@@ -72,9 +75,12 @@ def create_app(
     app.add_middleware(RequireJson)
     app.add_middleware(RequireJudges, service=service)
     if keys:
-        app.add_middleware(AuthenticationMiddleware, backend=AccessKeys(keys), on_error=ask_for_key)
+        app.add_middleware(
+            AuthenticationMiddleware, backend=AccessKeys(keys), on_error=WrongKeys().answer
+        )
     else:
         app.add_middleware(RefuseOtherSites, only_local=only_local)
+    app.add_middleware(RequireOneLength)
     app.add_middleware(Envelope, metrics=service.metrics)
 
     app.include_router(

@@ -70,7 +70,7 @@ class ApiError(Exception):
     def headers(self) -> dict[str, str]:
         """Return the headers of the answer."""
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
-        if self.status in (408, 413):  # the rest of the body will not be read
+        if self.status in (400, 408, 413):  # the rest of the body will not be read
             headers["Connection"] = "close"
         return headers
 

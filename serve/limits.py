@@ -44,6 +44,8 @@ class Limits:
     """Requests that one access key may have judged in a minute (429)."""
     key_queue_share: float = 0.5
     """Share of the queue that the requests of one access key may take (429)."""
+    address_connections: int = 512
+    """Connections of one address (503)."""
     deadline_s: float = 120.0
     """Seconds from the arrival of a call to its answer (504). A client may ask for fewer with
     ``X-Deadline-Ms``."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
+import os
 import socket
 import ssl
 import sys
@@ -10,25 +11,29 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from judging import CustosError, Judge
+from serve.connections import (
+    BACKLOG,
+    HEADERS_S,
+    LimitedConnection,
+    OpenConnections,
+    raise_file_limit,
+)
 from serve.keys import warn_of_mode
 from serve.middleware.other_sites import is_loopback
 from serve.queue.service import Service
 
-DRAIN_S = 60.0
-"""Longest time to answer what was accepted before a signal."""
+DRAIN_SPARE_S = 1.0
+"""How much longer than the longest deadline a drain may last."""
 LAST_ANSWERS_S = 5
 """Longest time to send the last answers."""
-HEADERS_S = 30
-"""Longest time to send the headers of a call."""
-MAX_CONNECTIONS = 2000
 MAX_HEADER_BYTES = 32_768
 SWITCH_S = 0.0005
 """Longest time that the event loop may keep Python's interpreter from the model thread. A forward
@@ -104,21 +109,23 @@ class DrainingServer(uvicorn.Server):
 
     It goes on listening meanwhile, so that new calls are told when to come again, and
     ``/health/ready`` is 503. uvicorn's own ``timeout_graceful_shutdown`` stops listening at once.
-    The wait ends after ``DRAIN_S`` seconds, or with a second signal.
+    The wait ends when the longest deadline is over, or with a second signal. What is left then is
+    answered 503.
     """
 
     def __init__(self, app: FastAPI, service: Service, tls: TlsFiles | None = None) -> None:
+        open_connections = OpenConnections(raise_file_limit(), service.limits.address_connections)
         super().__init__(
             uvicorn.Config(
                 app,
-                http=TimedConnection,
+                http=partial(LimitedConnection, open_connections),  # type: ignore[arg-type]  # called as a class
                 ws="none",
                 access_log=False,
                 log_config=None,
                 server_header=False,
                 proxy_headers=False,
                 h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-                limit_concurrency=MAX_CONNECTIONS,
+                backlog=BACKLOG,
                 timeout_keep_alive=HEADERS_S,
                 timeout_graceful_shutdown=LAST_ANSWERS_S,
                 ssl_certfile=tls.cert if tls else None,
@@ -133,59 +140,24 @@ class DrainingServer(uvicorn.Server):
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal, end at the second."""
-        super().handle_exit(sig, frame)
-        if self._drain_end is None:
-            self.should_exit = False
-            self._drain_end = time.monotonic() + DRAIN_S
-            self.service.drain()
-        else:
-            self.force_exit = True
+        """Drain at the first signal, end the drain at the second.
+
+        uvicorn's own would raise the signal again after the end, so that the process fails.
+        """
+        is_first = self._drain_end is None
+        longest = self.service.limits.deadline_s + DRAIN_SPARE_S if is_first else 0.0
+        self._drain_end = time.monotonic() + longest
+        self.service.drain()
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop listening."""
         should_stop = await super().on_tick(counter)
         if self._drain_end is None:
             return should_stop
-        return should_stop or self.service.is_idle or time.monotonic() > self._drain_end
-
-
-class TimedConnection(H11Protocol):
-    """Connection that is closed if the headers of a call take longer than ``HEADERS_S``.
-
-    uvicorn has no option for this: its ``timeout_keep_alive`` begins after an answer, and ends with
-    the first byte of the next call. Without it, connections that send their headers slowly or not
-    at all could use up ``MAX_CONNECTIONS`` and shut everybody else out.
-    """
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(
-        self,
-        transport: asyncio.Transport,  # type: ignore[override]  # uvicorn narrows it too
-    ) -> None:
-        """Begin to wait for headers."""
-        super().connection_made(transport)
-        self._set_timer()
-
-    def handle_events(self) -> None:
-        """Read what has come."""
-        super().handle_events()
-        self._set_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        super().connection_lost(exc)
-        if self._timer:
-            self._timer.cancel()
-
-    def _set_timer(self) -> None:
-        is_waiting = self.cycle is None or self.cycle.response_complete
-        if is_waiting and self._timer is None:
-            self._timer = self.loop.call_later(HEADERS_S, self.transport.close)
-        elif not is_waiting and self._timer:
-            self._timer.cancel()
-            self._timer = None
+        if time.monotonic() >= self._drain_end:
+            self.service.stop()
+            return True
+        return should_stop or self.service.is_idle
 
 
 def run(
@@ -223,7 +195,13 @@ def run(
             server.stop()
 
     # A daemon, so that a signal ends the process even while judges are being loaded.
-    threading.Thread(target=open_service, name="loading", daemon=True).start()
+    loading = threading.Thread(target=open_service, name="loading", daemon=True)
+    loading.start()
     server.run(sockets=[listener])
     if failures:
         raise failures[0]
+    if loading.is_alive() or not service.is_stopped:
+        # Python ends such threads as it exits, which aborts the process if they are in torch.
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)

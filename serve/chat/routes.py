@@ -19,7 +19,7 @@ from serve.chat.wire import Reply, ReplyFrame, as_events, as_object, with_first_
 from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
-from serve.requests.waiting import deadline_of, unless_gone
+from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
 
 BODY = {
     "required": True,
@@ -89,9 +89,9 @@ def routes(
         frame = ReplyFrame(model.name, fingerprint, num_top)
         if not chat.stream:
             return JSONResponse(await unless_gone(request, as_object(frame, reply)))
-        reply = await unless_gone(request, with_first_part(reply))
+        parts = await unless_gone(request, with_first_part(with_heartbeat(reply)))
         with_usage = bool(chat.stream_options and chat.stream_options.include_usage)
-        return EventSourceResponse(as_events(frame, reply, with_usage=with_usage))
+        return EventSourceResponse(as_events(frame, parts, with_usage=with_usage))
 
     return router
 

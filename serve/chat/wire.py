@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
 
-from fastapi.sse import format_sse_event
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from serve.chat.errors import error_body
 from serve.errors import ApiError
@@ -45,6 +45,8 @@ class Ending:
 
 
 Reply = AsyncGenerator[Piece | Ending]
+PacedReply = AsyncGenerator[Piece | Ending | None]
+"""A reply with ``None`` where nothing has come for a while."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
     return frame.body("chat.completion", [choice], usage=ending.usage())
 
 
-async def with_first_part(reply: Reply) -> Reply:
+async def with_first_part(reply: PacedReply) -> PacedReply:
     """Wait for the first part of a reply, so that an error before it still has its status.
 
     Returns:
@@ -110,7 +112,7 @@ async def with_first_part(reply: Reply) -> Reply:
     """
     first = await anext(reply)
 
-    async def parts() -> Reply:
+    async def parts() -> PacedReply:
         async with aclosing(reply):
             yield first
             async for part in reply:
@@ -119,8 +121,12 @@ async def with_first_part(reply: Reply) -> Reply:
     return parts()
 
 
-async def as_events(frame: ReplyFrame, reply: Reply, *, with_usage: bool) -> AsyncGenerator[bytes]:
+async def as_events(
+    frame: ReplyFrame, reply: PacedReply, *, with_usage: bool
+) -> AsyncGenerator[bytes]:
     """Yield a reply as server-sent events; an error becomes the last of them.
+
+    Where there is nothing to say yet, a comment keeps the connection open.
 
     Args:
         frame: Put around each chunk.
@@ -139,6 +145,9 @@ async def as_events(frame: ReplyFrame, reply: Reply, *, with_usage: bool) -> Asy
     async with aclosing(reply):
         try:
             async for part in reply:
+                if part is None:
+                    yield KEEPALIVE_COMMENT
+                    continue
                 if isinstance(part, Ending):
                     yield event([choice({}, finish_reason=part.finish_reason)], **no_usage)
                     if with_usage:

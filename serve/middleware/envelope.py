@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -12,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.call_context import caller_name, request_id
-from serve.errors import ApiError
+from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.metrics import Metrics
 
 logger = logging.getLogger("custos.serve")
@@ -36,7 +37,7 @@ class Envelope:
     """Middleware that adds ``X-Request-ID`` and security headers, and counts and logs every answer.
 
     The client's own id is used if it is short and plain. An exception becomes a 500 that names the
-    id; its traceback goes to the log.
+    id; its traceback goes to the log. A call that is cancelled is answered 503.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -68,6 +69,12 @@ class Envelope:
             await self.app(scope, receive, send_with_headers)
         except ClientDisconnect:
             status = CLIENT_CLOSED
+        except asyncio.CancelledError:
+            # uvicorn cancels what is left when the service ends, such as slow bodies.
+            if status:
+                raise
+            error = ApiError(503, "the service has stopped", retry_after=RETRY_AFTER_S)
+            await error.response()(scope, receive, send_with_headers)
         except Exception:
             logger.exception("request %s failed", call_id)
             if status:

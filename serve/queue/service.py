@@ -220,13 +220,24 @@ class Service:
         """Return whether the model works and has made no progress for long."""
         return self._watchdog.is_stalled
 
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether nothing runs in the model's code any more."""
+        return self._started_worker is None or not self._started_worker.is_alive
+
     def drain(self) -> None:
         """Accept nothing more; what is in the queue is still graded."""
         self.state = "draining"
 
+    def stop(self) -> None:
+        """Answer 503 to everything that has no verdict yet."""
+        self.drain()
+        if self._started_worker:
+            self._started_worker.stop()
+
     def close(self) -> None:
-        """Drop what waits, let a running window end, and close the cache."""
-        self.state = "draining"
+        """Stop, wait for the model thread, and close the cache."""
+        self.stop()
         if self._started_worker:
             self._started_worker.close()
         if self._cache:

@@ -12,7 +12,7 @@ from typing import Any
 
 from judging import CustosError, Judge, JudgeRequest
 from judging.types import Pass
-from serve.errors import ApiError
+from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.lanes import Job, Lanes, Pace
 from serve.queue.watchdog import Watchdog
 
@@ -145,13 +145,17 @@ class Worker:
         with self._changed:
             return not (self._lanes.num_jobs or self._running)
 
-    def close(self) -> None:
-        """Refuse what waits, stop texts, and let a running window of scores end."""
+    def stop(self) -> None:
+        """Refuse all that waits or runs, and let the thread end after its window."""
         with self._changed:
             self._closed = True
-            for job in self._lanes.clear():
-                _settle(job, ApiError(503, "the service has stopped", retry_after=1))
+            jobs = [*self._lanes.clear(), *self._running]
             self._changed.notify()
+        for job in jobs:
+            _settle(job, ApiError(503, "the service has stopped", retry_after=RETRY_AFTER_S))
+
+    def close(self) -> None:
+        """Wait until the thread has ended, but not longer than ``CLOSE_S``."""
         self._thread.join(CLOSE_S)
 
     def _require_room(self, caller: str, num_jobs: int, tokens: int) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ipaddress
 import socket
 import ssl
-import time
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
@@ -20,10 +23,16 @@ from serve.errors import ApiError
 SECONDS = 10.0
 """Longest silence of a host."""
 CALL_SECONDS = 30.0
-"""Longest time for all pictures of a call."""
+"""Longest time for all pictures of a call, from the first look-up to the last byte."""
+CALLS_AT_ONCE = 16
+"""Calls whose pictures are fetched at the same time (429). Each holds one of the threads in which
+bodies are read, of which slow hosts must not take all."""
 MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp")
-IPV4_IN_IPV6 = [ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
-"""IPv6 networks whose addresses hold an IPv4 address, which may be one of an inner network."""
+OPEN_IPV6 = ipaddress.IPv6Network("2000::/3")
+"""The only IPv6 addresses that are given out to the open internet. Among the others are site-local
+ones, and those that hold an IPv4 address, which may be one of an inner network (RFC 6052)."""
+RESERVED_IPV4 = [ipaddress.IPv4Network(net) for net in ("192.0.0.0/24", "192.88.99.0/24")]
+"""Ranges for protocols, of which Python's ``is_global`` knows only parts."""
 
 Resolve = Callable[[str, int], Sequence[str]]
 
@@ -37,11 +46,11 @@ def resolve(host: str, port: int) -> list[str]:
 def is_public(address: str) -> bool:
     """Return whether an address is one of the open internet, and does not hide another."""
     ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address) and (
-        ip.ipv4_mapped or ip.sixtofour or ip.teredo or any(ip in net for net in IPV4_IN_IPV6)
-    ):
-        return False
-    return ip.is_global and not ip.is_multicast
+    if isinstance(ip, ipaddress.IPv6Address):
+        is_open = ip in OPEN_IPV6 and not (ip.sixtofour or ip.teredo)
+    else:
+        is_open = not any(ip in net for net in RESERVED_IPV4)
+    return is_open and ip.is_global and not (ip.is_multicast or ip.is_reserved)
 
 
 @dataclass
@@ -49,8 +58,6 @@ class _Budget:
     """What the pictures of a call may still take."""
 
     num_bytes: int
-    end: float
-    """In seconds of the monotonic clock."""
 
     def spend(self, num_bytes: int, field: str) -> None:
         """Take from the budget.
@@ -59,8 +66,8 @@ class _Budget:
             ApiError: 422 if it is used up.
         """
         self.num_bytes -= num_bytes
-        if self.num_bytes < 0 or time.monotonic() > self.end:
-            raise ApiError(422, "the call's pictures are too large, or too slow to come", field)
+        if self.num_bytes < 0:
+            raise ApiError(422, "the call's pictures are too large", field)
 
 
 class RemoteImages:
@@ -93,14 +100,10 @@ class RemoteImages:
         self.max_bytes = max_bytes
         self._resolve = resolve
         self._is_allowed = is_allowed
-        self._client = httpx.Client(
-            verify=trust or ssl.create_default_context(),
-            timeout=SECONDS,
-            # Hosts may share an address: a connection belongs to one host and is not used again.
-            limits=httpx.Limits(max_keepalive_connections=0),
-            follow_redirects=False,
-            trust_env=False,
-        )
+        self._trust = trust or ssl.create_default_context()
+        self._calls = threading.BoundedSemaphore(CALLS_AT_ONCE)
+        # Threads of its own, as a look-up cannot be ended and may take longer than a call.
+        self._resolvers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="resolver")
 
     def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
         """Replace https addresses by data URLs; none is resolved unless all are allowed.
@@ -109,52 +112,84 @@ class RemoteImages:
             groups: The pictures of each request or message of a call, and their path in the body.
 
         Raises:
-            ApiError: 422 naming the path.
+            ApiError: 422 naming the path, 429 if too many calls fetch pictures now.
         """
+        if not any(map(_is_remote, chain.from_iterable(images for images, _ in groups))):
+            return [tuple(images) for images, _ in groups]
         for images, field in groups:
             for source in images:
                 if _is_remote(source) and _split(source)[1] not in self.endpoints:
                     raise ApiError(422, "pictures are not fetched from this address", field)
-        budget = _Budget(self.max_bytes, time.monotonic() + CALL_SECONDS)
-        return [
-            tuple(
-                self._fetch(source, field, budget) if _is_remote(source) else source
-                for source in images
-            )
-            for images, field in groups
-        ]
+        if not self._calls.acquire(blocking=False):
+            raise ApiError(429, "too many pictures are being fetched; try again", retry_after=5)
+        try:
+            return asyncio.run(self._fetch_all(groups))
+        finally:
+            self._calls.release()
 
-    def _fetch(self, url: str, field: str, budget: _Budget) -> str:
+    async def _fetch_all(
+        self, groups: Sequence[tuple[Sequence[str], str]]
+    ) -> list[tuple[str, ...]]:
+        budget = _Budget(self.max_bytes)
+        fetched: list[tuple[str, ...]] = []
+        field = ""
+        try:
+            async with asyncio.timeout(CALL_SECONDS), self._client() as client:
+                for images, field in groups:
+                    sources = [
+                        await self._fetch(client, source, field, budget)
+                        if _is_remote(source)
+                        else source
+                        for source in images
+                    ]
+                    fetched.append(tuple(sources))
+        except TimeoutError:
+            raise ApiError(422, "the call's pictures are too slow to come", field) from None
+        return fetched
+
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            verify=self._trust,
+            timeout=SECONDS,
+            # Hosts may share an address: a connection belongs to one host and is not used again.
+            limits=httpx.Limits(max_keepalive_connections=0),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def _fetch(self, client: httpx.AsyncClient, url: str, field: str, budget: _Budget) -> str:
         parts, endpoint = _split(url)
         assert endpoint
         host, port = endpoint
-        budget.spend(0, field)
         failure = ApiError(422, "the picture could not be fetched", field)
         try:
-            addresses = self._resolve(host, port)
+            addresses = await asyncio.get_running_loop().run_in_executor(
+                self._resolvers, self._resolve, host, port
+            )
             if not addresses or not all(map(self._is_allowed, addresses)):
                 raise failure
             address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
             target = parts._replace(netloc=f"{address}:{port}", fragment="")
-            with self._client.stream(
+            async with client.stream(
                 "GET",
                 target.geturl(),
-                headers={"Host": parts.netloc},
+                headers={"Host": parts.netloc, "Accept-Encoding": "identity"},
                 extensions={"sni_hostname": host},
             ) as response:
-                return self._data_url(response, field, budget)
+                return await self._data_url(response, field, budget)
         except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError):
             raise failure from None
 
-    def _data_url(self, response: httpx.Response, field: str, budget: _Budget) -> str:
+    async def _data_url(self, response: httpx.Response, field: str, budget: _Budget) -> str:
         if response.is_redirect:
             raise ApiError(422, "the picture has moved; redirects are not followed", field)
         media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if response.status_code != 200 or media_type not in MEDIA_TYPES:
+        is_encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+        if response.status_code != 200 or media_type not in MEDIA_TYPES or is_encoded:
             raise ApiError(422, "there is no JPEG, PNG or WebP picture at this address", field)
         content = bytearray()
         num_held = call_bytes.get()
-        for chunk in response.iter_bytes():
+        async for chunk in response.aiter_raw():
             content += chunk
             budget.spend(len(chunk), field)
             if num_held:

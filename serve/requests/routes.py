@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
-from fastapi.sse import EventSourceResponse, format_sse_event
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 
 from judging import Verdict
@@ -18,7 +18,7 @@ from serve.errors import ApiError
 from serve.queue.service import Service, Timing
 from serve.requests.parse import parse_call, parse_single
 from serve.requests.remote_images import RemoteImages
-from serve.requests.waiting import deadline_of, unless_gone
+from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
 
 logger = logging.getLogger("custos.serve")
 
@@ -94,8 +94,8 @@ def routes(
             judge_request, judge_name = await asyncio.to_thread(
                 parse_single, body, service, remote_images
             )
-        parts = service.stream(judge_request, judge_name, deadline=deadline)
-        first = await unless_gone(request, anext(parts))  # a refusal still has its status
+        parts = with_heartbeat(service.stream(judge_request, judge_name, deadline=deadline))
+        first = await unless_gone(request, anext(parts))  # an early refusal still has its status
         return EventSourceResponse(_events(first, parts, body if log_contents else None))
 
     return router
@@ -110,9 +110,14 @@ def timing_headers(timing: Timing) -> dict[str, str]:
 
 
 async def _events(
-    first: str | Verdict, others: AsyncGenerator[str | Verdict], body_to_log: bytes | None
+    first: str | Verdict | None,
+    others: AsyncGenerator[str | Verdict | None],
+    body_to_log: bytes | None,
 ) -> AsyncIterator[bytes]:
-    """Yield events ``critique`` and ``verdict``, or ``error`` with the body of an error."""
+    """Yield events ``critique`` and ``verdict``, or ``error`` with the body of an error.
+
+    Where there is nothing to say yet, a comment keeps the connection open.
+    """
     try:
         yield _event(first)
         async for part in others:
@@ -125,7 +130,9 @@ async def _events(
         await others.aclose()
 
 
-def _event(part: str | Verdict) -> bytes:
+def _event(part: str | Verdict | None) -> bytes:
+    if part is None:
+        return KEEPALIVE_COMMENT
     if isinstance(part, Verdict):
         return format_sse_event(event="verdict", data_str=part.model_dump_json())
     return format_sse_event(event="critique", data_str=json.dumps({"text": part}))

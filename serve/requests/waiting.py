@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
 from typing import Any, TypeVar
 
+from anyio import CancelScope
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
@@ -15,6 +17,8 @@ from serve.limits import Limits
 from serve.queue.deadline import Deadline
 
 DEADLINE_HEADER = "X-Deadline-Ms"
+HEARTBEAT_S = 10.0
+"""Longest silence in a streamed answer. Proxies take a longer one for a broken connection."""
 
 T = TypeVar("T")
 
@@ -54,6 +58,25 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
         disconnect.cancel()
         if task.cancel():
             await asyncio.wait({task})
+
+
+async def with_heartbeat(parts: AsyncGenerator[T]) -> AsyncGenerator[T | None]:
+    """Yield the parts of an answer, and ``None`` whenever ``HEARTBEAT_S`` have passed without."""
+    async with aclosing(parts):
+        while True:
+            coming = asyncio.ensure_future(anext(parts))
+            try:
+                while not (await asyncio.wait({coming}, timeout=HEARTBEAT_S))[0]:
+                    yield None
+                part = coming.result()
+            except StopAsyncIteration:
+                return
+            finally:
+                if coming.cancel():
+                    # Where a client hangs up, anyio would cancel this wait too.
+                    with CancelScope(shield=True):
+                        await asyncio.wait({coming})
+            yield part
 
 
 async def _disconnected(request: Request) -> None:

@@ -286,6 +286,12 @@ CASES = [
         *(415, "send the header 'Content-Type: application/json'"),
     ),
     Case(
+        "`Content-Length` and `Transfer-Encoding`",
+        raw(POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
+        400,
+        "expected one length of the body",
+    ),
+    Case(
         "two `Content-Length` headers",
         raw(POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
         *(400, "Invalid HTTP request received."),

@@ -1,12 +1,14 @@
 """Pictures by address: only from allowed hosts, only at public addresses, never onwards."""
 
+import gzip
 import io
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from random import Random
 
 import pytest
@@ -20,6 +22,7 @@ from serve.chat.verdict_reply import read_prompt
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service
+from serve.requests import remote_images
 from serve.requests.images import num_pixels
 from serve.requests.parse import parse_call
 from serve.requests.remote_images import RemoteImages, is_public
@@ -32,6 +35,9 @@ HOST = "images.test"
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.calls.append((self.headers["Host"], self.path))  # type: ignore[attr-defined]
+        self.server.encodings.append(self.headers["Accept-Encoding"])  # type: ignore[attr-defined]
+        if self.path.startswith("/slow"):
+            return self.send_slowly()
         if self.path == "/moved":
             self.send_response(302)
             self.send_header("Location", "http://169.254.169.254/latest/meta-data")
@@ -41,9 +47,23 @@ class Handler(BaseHTTPRequestHandler):
         content = {"/huge": b"x" * 300_000, "/large": png(noisy=True)}.get(self.path, png())
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Type", kind)
+        if self.path == "/packed":
+            content = gzip.compress(content)
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def send_slowly(self) -> None:
+        """Send a header or a body that has no end, and is never silent for long."""
+        start = b"X: " if self.path == "/slow-header" else b"Content-Type: image/png\r\n\r\n"
+        try:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n" + start)
+            for _ in range(100):
+                self.wfile.write(b"x")
+                time.sleep(0.1)
+        except OSError:  # the service has hung up
+            self.close_connection = True
 
     def log_message(self, *_: object) -> None:
         pass
@@ -67,8 +87,9 @@ def web(authority: trustme.CA) -> Iterator[HTTPServer]:
     """An https server for HOST on loopback."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(HOST).configure_cert(context)
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.calls = []  # type: ignore[attr-defined]
+        server.encodings = []  # type: ignore[attr-defined]
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -109,6 +130,7 @@ def test_fetches_by_the_checked_address_under_the_hosts_own_name(
     source = fetch(images, f"https://{HOST}:{web.server_port}/a.png?b=c")
     assert num_pixels(source, "images", Limits()) == 63
     assert web.calls == [(f"{HOST}:{web.server_port}", "/a.png?b=c")]  # type: ignore[attr-defined]
+    assert web.encodings == ["identity"]  # type: ignore[attr-defined]
 
 
 def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: trustme.CA) -> None:
@@ -141,6 +163,7 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
         ("/page", "no JPEG"),
         ("/missing", "no JPEG"),
         ("/huge", "too large"),
+        ("/packed", "no JPEG"),
     ],
 )
 def test_what_is_no_picture_is_refused(
@@ -202,6 +225,14 @@ def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
         ["::1"],
         ["fe80::1"],
         ["fd00::1"],
+        ["fec0::1"],
+        ["4000::1"],
+        ["5f00::1"],
+        ["240.0.0.1"],
+        ["255.255.255.255"],
+        ["192.0.0.9"],
+        ["192.88.99.1"],
+        ["198.18.0.1"],
         ["::ffff:169.254.169.254"],
         ["64:ff9b::7f00:1"],
         ["64:ff9b:1::7f00:1"],
@@ -266,8 +297,54 @@ def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: 
         assert client.post("/judge", json=body).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/slow-header", "/slow-body"])
+def test_all_pictures_of_a_call_have_one_time_limit(
+    web: HTTPServer, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(remote_images, "CALL_SECONDS", 0.5)
+    start = time.monotonic()
+    says = refusal(fetcher(web, authority), f"https://{HOST}:{web.server_port}{path}")
+    assert says == "the call's pictures are too slow to come"
+    assert time.monotonic() - start < 5
+
+
+def test_a_look_up_that_hangs_has_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_images, "CALL_SECONDS", 0.3)
+    gate = threading.Event()
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        gate.wait(20)
+        return []
+
+    start = time.monotonic()
+    assert "too slow" in refusal(RemoteImages([HOST], 1000, resolve=resolve), f"https://{HOST}/a")
+    assert time.monotonic() - start < 5
+    gate.set()
+
+
+def test_slow_hosts_leave_threads_for_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+
+    def resolve(host: str, port: int) -> Sequence[str]:
+        gate.wait(20)
+        return []
+
+    images = RemoteImages([HOST], 1000, resolve=resolve)
+    slow = row(images=[f"https://{HOST}/a.png"])
+    service = Service({"a": FakeJudge()})
+    with serving(service, remote_images=images) as client, ThreadPoolExecutor(60) as pool:
+        calls = [pool.submit(client.post, "/judge", json=slow) for _ in range(60)]
+        wait_until(lambda: sum(call.done() for call in calls) == 60 - remote_images.CALLS_AT_ONCE)
+        assert client.post("/judge", json=row()).status_code == 200
+        gate.set()
+        answers = [call.result() for call in calls]
+    assert sorted({answer.status_code for answer in answers}) == [422, 429]
+    assert {answer.headers.get("Retry-After") for answer in answers} == {None, "5"}
+
+
 def test_public_addresses() -> None:
     assert is_public("93.184.216.34")
+    assert is_public("2001:4860:4860::8888")
     assert is_public("2606:2800:220:1:248:1893:25c8:1946")
 
 

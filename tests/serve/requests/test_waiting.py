@@ -6,6 +6,8 @@ import httpx
 import pytest
 
 from serve.queue.service import Service
+from serve.requests import waiting
+from tests.serve.chat.made_up import qa
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import POST, send_raw, serving, wait_until
 
@@ -60,3 +62,55 @@ def test_a_client_that_hangs_up_on_a_text_ends_it() -> None:
             assert next(answer.iter_lines()) == "event: critique"
         wait_until(lambda: service.is_idle)
         assert service.queue().counters["abandoned"] == 1
+
+
+def test_a_stream_that_waits_stays_open_by_comments(
+    closed: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.1, raising=False)
+    service = Service({"a": closed})
+    chat = qa("The capital of France is Paris.", stream=True)
+    with serving(service) as client:
+        for path, body, beginning, contents in (
+            ("/judge/stream", row(), "event: verdict", '"label":"Correct"'),
+            ("/v1/chat/completions", chat, "data: {", "data: [DONE]"),
+        ):
+            closed.gate.clear()
+            with client.stream("POST", path, json=body, timeout=5) as answer:
+                assert answer.status_code == 200
+                lines = answer.iter_lines()
+                assert [next(lines) for _ in range(4)] == [": ping", ""] * 2
+                closed.gate.set()
+                rest = [line for line in lines if line not in (": ping", "")]
+            assert rest[0].startswith(beginning)
+            assert any(contents in line for line in rest)
+
+
+def test_a_deadline_that_ends_an_open_stream_is_its_last_event(
+    closed: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.1, raising=False)
+    service = Service({"a": closed})
+    with serving(service) as client:
+        late = client.post("/judge/stream", json=row(), headers={"X-Deadline-Ms": "500"})
+        assert (late.status_code, late.text[:8]) == (200, ": ping\n\n")
+        assert '"type":"deadline_exceeded"' in late.text.partition("event: error\n")[2]
+        early = client.post("/judge/stream", json=row(), headers={"X-Deadline-Ms": "50"})
+        assert early.status_code == 504
+
+
+def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
+    closed: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.1, raising=False)
+    service = Service({"a": closed})
+    with serving(service) as client, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(client.post, "/judge", json=row(id="kept"))
+        wait_until(lambda: closed.batches != [])
+        with client.stream("POST", "/judge/stream", json=row()) as answer:
+            assert next(answer.iter_lines()) == ": ping"
+            wait_until(lambda: service.queue().queued["a"] == 1)
+        wait_until(lambda: service.queue().queued["a"] == 0)
+        closed.gate.set()
+        assert running.result().status_code == 200
+    assert closed.batches == [["kept"]]

@@ -1,0 +1,187 @@
+"""Connections: how many there may be, how long each may last, and the answer to what is no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import resource
+from collections import Counter
+from typing import Any
+
+import h11
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from serve.errors import RETRY_AFTER_S, ApiError
+
+logger = logging.getLogger("custos.serve")
+
+HEADERS_S = 30
+"""Longest time to send the headers of a call."""
+WRITE_S = 30
+"""Time in which a client must read ``WRITE_BYTES`` of an answer that waits for it, or the rest."""
+WRITE_BYTES = 32_768
+MAX_CONNECTIONS = 2000
+MAX_REFUSED = 64
+"""Connections beyond a limit that are told so; those beyond these are closed at once."""
+REFUSAL_S = 2
+"""Longest time to send the headers of a call that is refused."""
+BACKLOG = 256
+"""Connections that may wait to be accepted, and are accepted together."""
+OTHER_FILES = 256
+"""Open files that are no connections: models, cache, libraries, pictures that are fetched."""
+
+
+def raise_file_limit() -> int:
+    """Let the process open as many files as it may need; return how many connections fit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    others = MAX_REFUSED + BACKLOG + OTHER_FILES
+    needed = MAX_CONNECTIONS + others
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < needed:
+            logger.warning("only %d files may be open: fewer connections are taken", soft)
+            return max(1, soft - others)
+    return MAX_CONNECTIONS
+
+
+def address_group(host: str) -> str:
+    """Return what counts as one address: an IPv4 address, or the network /64 of an IPv6 one."""
+    try:
+        ip = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(ip, ipaddress.IPv4Address):
+        return host
+    return str(ip.ipv4_mapped or ipaddress.ip_network((ip, 64), strict=False))
+
+
+class OpenConnections:
+    """Number of open connections, in all and by address.
+
+    Args:
+        limit: Most connections that are served.
+        address_limit: Most of one address.
+    """
+
+    def __init__(self, limit: int, address_limit: int) -> None:
+        self.limit = limit
+        self.address_limit = address_limit
+        self._num_by_address = Counter[str]()
+        self._num = 0
+
+    def add(self, address: str) -> int:
+        """Count a connection; return by how many a limit is then exceeded."""
+        self._num += 1
+        self._num_by_address[address] += 1
+        return max(0, self._num - self.limit, self._num_by_address[address] - self.address_limit)
+
+    def remove(self, address: str) -> None:
+        """Count a connection no more."""
+        self._num -= 1
+        self._num_by_address[address] -= 1
+        if not self._num_by_address[address]:
+            del self._num_by_address[address]
+
+
+class LimitedConnection(H11Protocol):
+    """Connection that nobody can hold for ever.
+
+    It is closed if the headers of a call take longer than ``HEADERS_S``, or if the client does not
+    read its answers (``WRITE_S``). uvicorn has no options for these: its ``timeout_keep_alive``
+    begins after an answer, and ends with the first byte of the next call. uvicorn's own limit
+    knows no addresses, and its own answers have another form than all other errors.
+    """
+
+    def __init__(
+        self,
+        open_connections: OpenConnections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._open_connections = open_connections
+        self._address = ""
+        self._headers_s: float = HEADERS_S
+        self._headers_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(
+        self,
+        transport: asyncio.Transport,  # type: ignore[override]  # uvicorn narrows it too
+    ) -> None:
+        """Begin to wait for headers; beyond a limit, only to refuse the call."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=1)  # any byte that the client leaves is known here
+        self._address = address_group(self.client[0] if self.client else "")
+        num_excess = self._open_connections.add(self._address)
+        if num_excess:
+            self.logger.warning("too many connections, in all or from one address")
+        if num_excess > MAX_REFUSED:
+            transport.abort()
+        elif num_excess:
+            message = "too many connections are open, in all or from this address; try again"
+            refusal = ApiError(503, message, retry_after=RETRY_AFTER_S).response()
+            refusal.headers["Connection"] = "close"
+            self.app = refusal
+            self._headers_s = REFUSAL_S
+        self._set_headers_timer()
+
+    def handle_events(self) -> None:
+        """Read what has come."""
+        super().handle_events()
+        self._set_headers_timer()
+
+    def pause_writing(self) -> None:
+        """Wait until the client reads, but not for ever."""
+        super().pause_writing()
+        self._set_write_timer()
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        super().resume_writing()
+        if self._write_timer:
+            self._write_timer.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        super().connection_lost(exc)
+        self._open_connections.remove(self._address)
+        for timer in (self._headers_timer, self._write_timer):
+            if timer:
+                timer.cancel()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, in the form of all other errors."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            response = ApiError(400, msg).response()
+            for event in (
+                h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
+                h11.Data(data=bytes(response.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _set_headers_timer(self) -> None:
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        if is_waiting and self._headers_timer is None:
+            self._headers_timer = self.loop.call_later(self._headers_s, self.transport.close)
+        elif not is_waiting and self._headers_timer:
+            self._headers_timer.cancel()
+            self._headers_timer = None
+
+    def _set_write_timer(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._write_timer = self.loop.call_later(WRITE_S, self._check_reader, unread)
+
+    def _check_reader(self, unread: int) -> None:
+        if self.transport.get_write_buffer_size() > unread - WRITE_BYTES:
+            self.transport.abort()
+        else:
+            self._set_write_timer()
