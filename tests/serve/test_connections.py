@@ -84,15 +84,18 @@ def test_a_body_of_two_lengths_cannot_smuggle_a_call(judge: FakeJudge) -> None:
 def wordy(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
     """A judge whose answers are larger than what a connection holds; little time to read them."""
     monkeypatch.setattr(connections, "WRITE_S", 0.5, raising=False)
-    monkeypatch.setattr(FakeJudge, "CRITIQUE", "w" * 8_000_000)
+    monkeypatch.setattr(FakeJudge, "CRITIQUE", "w" * 200_000)
     return FakeJudge(tasks=("truthful-pair",))
 
 
 PAIR = {"task": "truthful-pair", "mode": "critique", "question": "q", "responses": ["a", "b"]}
 
+NUM_TEXTS = 40
+"""8 MB together."""
 
-def call_for_text(*headers: bytes) -> bytes:
-    body = json.dumps(PAIR).encode()
+
+def call_for_texts(*headers: bytes) -> bytes:
+    body = json.dumps([PAIR] * NUM_TEXTS).encode()
     lines = (b"POST /judge HTTP/1.1", b"Host: localhost", b"Content-Type: application/json")
     return b"\r\n".join((*lines, b"Content-Length: %d" % len(body), *headers, b"", body))
 
@@ -101,7 +104,7 @@ def call_for_text(*headers: bytes) -> bytes:
 def test_clients_that_never_read_are_cut_off(wordy: FakeJudge, headers: tuple[bytes, ...]) -> None:
     with serving(Service({"a": wordy})) as client:
         idle = num_sockets()
-        held = [send_raw(client, 5 * call_for_text(*headers)) for _ in range(4)]
+        held = [send_raw(client, 2 * call_for_texts(*headers)) for _ in range(4)]
         wait_until(lambda: all(map(is_cut_off, held)), 40)
         wait_until(lambda: num_sockets() == idle + len(held))
         assert client.get("/health/ready").status_code == 200
@@ -111,7 +114,7 @@ def test_clients_that_never_read_are_cut_off(wordy: FakeJudge, headers: tuple[by
 
 def test_a_slow_reader_gets_its_whole_answer(wordy: FakeJudge) -> None:
     with serving(Service({"a": wordy})) as client:
-        connection = send_raw(client, call_for_text(b"Connection: close"))
+        connection = send_raw(client, call_for_texts(b"Connection: close"))
         connection.settimeout(30)
         received = bytearray()
         while part := connection.recv(1_000_000):
@@ -119,7 +122,8 @@ def test_a_slow_reader_gets_its_whole_answer(wordy: FakeJudge) -> None:
             time.sleep(0.1)
     head, _, content = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 ")
-    assert json.loads(content)["critique"] == wordy.CRITIQUE
+    critiques = [verdict["critique"] for verdict in json.loads(content)["verdicts"]]
+    assert [len(critique) for critique in critiques] == [200_000] * NUM_TEXTS
 
 
 def test_an_address_has_only_so_many_connections(

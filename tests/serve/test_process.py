@@ -204,9 +204,10 @@ def test_a_call_whose_body_is_still_to_come_is_told_to_come_again(tmp_path: Path
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(
                 b"POST /judge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
-                b"Content-Type: application/json\r\n\r\n{"
+                b"Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n"
             )
-            time.sleep(0.3)
+            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(b"{")
             process.send_signal(signal.SIGTERM)
             answer = connection.makefile("rb").read().decode()
         assert process.wait(20) == 0

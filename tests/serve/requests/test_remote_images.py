@@ -243,6 +243,7 @@ def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
     ],
 )
 def test_a_name_that_points_inwards_is_not_connected_to(addresses: list[str]) -> None:
+    assert not (addresses and all(map(is_public, addresses)))
     images = RemoteImages([HOST], 1000, resolve=lambda host, port: addresses)
     assert "could not be fetched" in refusal(images, f"https://{HOST}/a.png")
 
