@@ -6,6 +6,8 @@ import asyncio
 import ipaddress
 import logging
 import resource
+import socket
+import struct
 from collections import Counter
 from typing import Any
 
@@ -23,6 +25,8 @@ HEADERS_S = 30
 WRITE_S = 30
 """Time in which a client must read ``WRITE_BYTES`` of an answer that waits for it, or the rest."""
 WRITE_BYTES = 32_768
+NO_LINGER = struct.pack("ii", 1, 0)
+"""Value of ``SO_LINGER`` with which a connection ends at once, whatever is unread."""
 MAX_CONNECTIONS = 2000
 MAX_REFUSED = 64
 """Connections beyond a limit that are told so; those beyond these are closed at once."""
@@ -182,6 +186,10 @@ class LimitedConnection(H11Protocol):
 
     def _check_reader(self, unread: int) -> None:
         if self.transport.get_write_buffer_size() > unread - WRITE_BYTES:
+            # Otherwise the kernel would go on offering what it holds.
+            self.transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER
+            )
             self.transport.abort()
         else:
             self._set_write_timer()

@@ -223,5 +223,5 @@ def answer_to(connection: socket.socket) -> httpx.Response:
     """The answer on a connection that the service then closes."""
     head, _, content = read_all(connection).partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
-    headers = [tuple(line.split(": ", 1)) for line in lines]
+    headers = [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
     return httpx.Response(int(status.split()[1]), headers=headers, content=content)

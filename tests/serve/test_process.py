@@ -225,7 +225,7 @@ def test_a_signal_while_judges_are_loaded_ends_the_process(tmp_path: Path) -> No
         )
         try:
             loading = re.compile(r"loading a; (http://\S+) answers 503")
-            wait_until(lambda: bool(loading.search((tmp_path / "log").read_text())), seconds=120)
+            wait_until(lambda: bool(loading.search((tmp_path / "log").read_text())), seconds=300)
             match = loading.search((tmp_path / "log").read_text())
             assert match
             wait_until(lambda: httpx.get(f"{match[1]}/health/live").status_code == 200)

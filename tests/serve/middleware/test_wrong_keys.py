@@ -4,6 +4,7 @@ import socket
 
 import httpx
 import pytest
+from starlette.requests import HTTPConnection
 
 from serve.middleware import wrong_keys
 from serve.queue.service import Service
@@ -39,12 +40,12 @@ def test_many_wrong_keys_are_refused_and_known_ones_are_not(judge: FakeJudge) ->
 @pytest.mark.usefixtures("few_tries")
 def test_tries_come_back(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(wrong_keys.time, "monotonic", lambda: now)
+    monkeypatch.setattr("serve.middleware.wrong_keys.time.monotonic", lambda: now)
     answers = wrong_keys.WrongKeys()
     monkeypatch.setattr(wrong_keys, "MAX_ADDRESSES", 3)
 
     def statuses(host: str, number: int) -> list[int]:
-        conn = wrong_keys.HTTPConnection({"type": "http", "client": (host, 1), "headers": []})
+        conn = HTTPConnection({"type": "http", "client": (host, 1), "headers": []})
         return [answers.answer(conn, Exception("x")).status_code for _ in range(number)]
 
     assert statuses("192.0.2.1", 7) == [401] * 5 + [429] * 2
