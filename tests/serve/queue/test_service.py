@@ -48,7 +48,7 @@ def test_a_server_that_is_down_is_asked_once(caplog: pytest.LogCaptureFixture) -
     assert "secret" in caplog.text
 
 
-def test_closing_refuses_what_waits() -> None:
+def test_stopping_refuses_what_waits_and_what_runs() -> None:
     judge = FakeJudge()
     judge.gate.clear()
 
@@ -59,12 +59,14 @@ def test_closing_refuses_what_waits() -> None:
         second = asyncio.create_task(service.grade(requests(1), ["a"]))
         await asyncio.sleep(0.05)
         threading.Timer(0.1, judge.gate.set).start()
+        service.stop()
+        answers = await asyncio.gather(first, second, return_exceptions=True)
         await asyncio.to_thread(service.close)
-        return await asyncio.gather(first, second, return_exceptions=True)
+        assert service.is_stopped
+        return answers
 
-    first, second = asyncio.run(main())
-    assert first[0].status == "scored"
-    assert second.status == 503
+    answers = asyncio.run(main())
+    assert [(error.status, error.retry_after) for error in answers] == [(503, 5), (503, 5)]
 
 
 def test_places_of_cancelled_calls_are_free() -> None:
