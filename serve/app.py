@@ -117,8 +117,9 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
     @app.get("/health/ready", response_model=Health, responses={503: {"model": Health}})
     async def ready() -> Response:
         """Say whether new requests are accepted."""
-        status = service.state if service.is_alive else "stopped"
-        status = "stalled" if service.is_stalled else status
+        status: str = service.state if service.is_alive else "stopped"
+        if service.is_stalled:
+            status = "stalled"
         return JSONResponse({"status": status}, status_code=200 if status == "ready" else 503)
 
     @app.get(

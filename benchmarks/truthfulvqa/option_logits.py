@@ -79,7 +79,7 @@ def _score(
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """Score items with the same letters; return their results, and problems by row number."""
     opening = encoder.text(BEFORE_THE_LETTER)
-    prompts, cases, problems = [], [], {}
+    prompts, asked, problems, results = [], [], {}, []
     for question, case in items:
         [message] = question.chat.messages
         try:
@@ -88,12 +88,15 @@ def _score(
             problems[question.row + 1] = str(error)
             continue
         prompts.append(prompt.extended(opening))
-        cases.append(case)
+        asked.append((question.row, case))
     scores = engine.score(prompts, encoder.tree(letters, end="")) if prompts else []
-    return [
-        {"case": case, "result": {"option_logits": dict(zip(letters, row, strict=True))}}
-        for case, row in zip(cases, scores, strict=True)
-    ], problems
+    for (row, case), score in zip(asked, scores, strict=True):
+        if isinstance(score, CustosError):
+            problems[row + 1] = str(score)
+        else:
+            logits = dict(zip(letters, score, strict=True))
+            results.append({"case": case, "result": {"option_logits": logits}})
+    return results, problems
 
 
 def _case(benchmark: Benchmark, row: Row) -> tuple[Case, int]:

@@ -10,7 +10,8 @@ from evaluation.attacks.report import AttackReport
 from evaluation.attacks.rows import AttackRow
 from evaluation.report.markdown import markdown_templates, number
 from evaluation.report.page import page_templates
-from judging.files.records import atomic_write, write_json, write_records
+from judging.files.atomic import atomic_write
+from judging.files.records import write_json, write_records
 from judging.types import Verdict
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -13,7 +13,8 @@ from evaluation.evaluate import evaluate_judge, resolve_examples
 from evaluation.report.markdown import TEMPLATES, markdown_templates
 from evaluation.report.report import versions
 from judging.errors import CustosError, FieldError
-from judging.files.records import atomic_write, write_json
+from judging.files.atomic import atomic_write
+from judging.files.records import write_json
 from judging.judge import Judge
 from judging.tasks import get_task
 from judging.types import LabelledExample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -28,7 +28,7 @@ def requests(count: int) -> list[JudgeRequest]:
     ]
 
 
-def service(server: FakeServer, seconds: float = FAST, card: dict[str, object] = CARD) -> str:
+def service(server: FakeServer, seconds: float = FAST, card: Mapping[str, object] = CARD) -> str:
     """Have a server answer as a service does; its verdicts name it."""
 
     def answer(seen: Seen) -> Say:

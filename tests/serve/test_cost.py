@@ -57,13 +57,13 @@ def error_of(answer: httpx.Response) -> tuple[int, str | None, str]:
 @pytest.mark.parametrize("field", ["references", "choices", "criteria", "images"])
 def test_a_list_of_a_million_items_is_refused_at_once(http: httpx.Client, field: str) -> None:
     start = time.monotonic()
-    answer = http.post("/judge", json=row(**{field: [""] * 1_000_000}))
+    answer = http.post("/judge", json=row() | {field: [""] * 1_000_000})
     assert error_of(answer)[:2] == (422, field)
     assert time.monotonic() - start < 3
 
 
 def test_other_long_lists_are_refused(http: httpx.Client, chat: httpx.Client) -> None:
-    unknown = row(**{f"x{number}": 1 for number in range(101)})
+    unknown = row() | {f"x{number}": 1 for number in range(101)}
     assert error_of(http.post("/judge", json=unknown))[::2] == (422, "more than 100 fields")
     metadata = row(metadata={"notes": [0] * 101})
     assert http.post("/judge", json=metadata).status_code == 200  # no judge sees it
@@ -76,7 +76,7 @@ def test_other_long_lists_are_refused(http: httpx.Client, chat: httpx.Client) ->
 
 def test_names_that_come_back_in_an_error_are_cut(http: httpx.Client, chat: httpx.Client) -> None:
     long = "hieval-q" * 20_000
-    bodies = [row(task=long), row(variant=long), row(**{long: 1}), row(judge=long), {long: 1}]
+    bodies = [row(task=long), row(variant=long), row() | {long: 1}, row(judge=long), {long: 1}]
     for body in bodies:
         start = time.monotonic()
         answer = http.post("/judge", json=body)

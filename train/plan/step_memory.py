@@ -345,4 +345,5 @@ def _merger_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) 
         with live, torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
             outputs = [merger(hidden) for merger in mergers]
             kept = live.bytes
-    return kept - sum(output.untyped_storage().nbytes() for output in outputs)
+    freed: int = sum(output.untyped_storage().nbytes() for output in outputs)
+    return kept - freed
