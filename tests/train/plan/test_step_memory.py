@@ -100,7 +100,8 @@ def test_weights_of_4_bits_and_moments_of_8_take_less() -> None:
     )
     saved = 36 * layer * (2 - (4 + 8 / 64 + 32 / (64 * 256)) / 8)
     assert before.weights - after.weights == pytest.approx(saved, rel=1e-6)
-    assert after.optimizer == pytest.approx(before.optimizer / 4, rel=0.02)
+    # A quarter, scales of blocks, and tensors too small for 8 bits.
+    assert 1 < after.optimizer / (before.optimizer / 4) < 1.06
     assert after.trained == before.trained and after.parameters == before.parameters
 
 
