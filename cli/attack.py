@@ -114,7 +114,7 @@ def attack(
         plan = AttackPlan.of(examples, options)
     except CustosError as error:
         raise CustosError(f"{data}: {error}") from None
-    judge = load_grader(run, engine, base_url, key_env, concurrency, deadline)
+    judge = load_grader([run], engine, base_url, key_env, concurrency, deadline)
     _check_judge(judge, plan.requests)
     with locked(out / "attacks"):
         rows, alone = partial_file(out / "rows.jsonl"), partial_file(out / "alone.jsonl")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse
@@ -120,13 +121,14 @@ async def _reply(
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        turns = await asyncio.to_thread(read_conversation, chat, service.limits, remote_images)
+        turns = await run_sync(
+            read_conversation, chat, service.limits, remote_images, abandon_on_cancel=True
+        )
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
-    prompt = await asyncio.to_thread(
-        read_prompt, chat, model.contract, service, model.judge, remote_images
-    )
+    arguments = (chat, model.contract, service, model.judge, remote_images)
+    prompt = await run_sync(read_prompt, *arguments, abandon_on_cancel=True)
     reply = verdict_reply(
         prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
     )

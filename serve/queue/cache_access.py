@@ -39,18 +39,27 @@ class CacheAccess:
         self._lock = threading.Lock()
         """Held to read or change what waits to be written."""
         self._verdicts: dict[bytes, Verdict] = {}
+        self._being_written: dict[bytes, Verdict] = {}
         self._used: set[bytes] = set()
         self._is_closed = False
 
     async def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """Return the verdicts that are there for some keys; none if the cache fails."""
-        if not keys:
-            return {}
+        """Return the verdicts that are there for some keys.
+
+        Those that wait to be written count; of the others there are none if the cache fails.
+        """
+        with self._lock:
+            unwritten = {**self._being_written, **self._verdicts}
+        waiting = {key: unwritten[key] for key in keys if key in unwritten}
+        written = [key for key in keys if key not in waiting]
+        if not written:
+            return waiting
         loop = asyncio.get_running_loop()
         with self._faults_counted("read"):
             async with asyncio.timeout(LOOK_UP_S):
-                return await loop.run_in_executor(self._reader, self._cache.get, keys)
-        return {}
+                look_up = loop.run_in_executor(self._reader, self._cache.get, written)
+                return waiting | await look_up
+        return waiting
 
     def keep(self, verdicts: Mapping[bytes, Verdict], used: Iterable[bytes]) -> None:
         """Have verdicts written soon, unless too many wait already.
@@ -84,10 +93,12 @@ class CacheAccess:
 
     def _write(self) -> None:
         with self._lock:
-            verdicts, used = self._verdicts, self._used
+            self._being_written, used = self._verdicts, self._used
             self._verdicts, self._used = {}, set()
         with self._faults_counted("write"):
-            self._cache.put(verdicts, used)
+            self._cache.put(self._being_written, used)
+        with self._lock:
+            self._being_written = {}
 
     @contextmanager
     def _faults_counted(self, operation: str) -> Iterator[None]:

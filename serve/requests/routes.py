@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
@@ -67,7 +67,9 @@ def routes(
             call = (
                 parse_call(body, service)
                 if len(body) <= INLINE_BYTES and remote_images is None
-                else await asyncio.to_thread(parse_call, body, service, remote_images)
+                else await run_sync(
+                    parse_call, body, service, remote_images, abandon_on_cancel=True
+                )
             )
         timing = Timing()
         verdicts = await unless_gone(
@@ -91,8 +93,8 @@ def routes(
         deadline = deadline_of(request, service.limits)
         body = await request.body()
         async with deadline.within():
-            judge_request, judge_name = await asyncio.to_thread(
-                parse_single, body, service, remote_images
+            judge_request, judge_name = await run_sync(
+                parse_single, body, service, remote_images, abandon_on_cancel=True
             )
         parts = with_heartbeat(service.stream(judge_request, judge_name, deadline=deadline))
         first = await unless_gone(request, anext(parts))  # an early refusal still has its status

@@ -55,7 +55,10 @@ def test_what_is_not_served_is_said_and_a_wanted_one_fails() -> None:
         assert result.exit_code == 0
         assert row(result, "custos/truthful-pair")[2] == "ok"
         assert row(result, "custos/qa")[2] == "not served"
-        assert examine(address, "--key", "k3y", "--model", "custos/qa").exit_code == 1
+        assert (
+            examine(address, "--key", "k3y-of-sixteen-characters", "--model", "custos/qa").exit_code
+            == 1
+        )
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def test_serves_until_interrupted() -> None:
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == 0
     assert "Traceback" not in errors
 
 
@@ -82,7 +82,7 @@ def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=20)
-    assert process.returncode == 130
+    assert process.returncode == 0
     assert output == ""  # it says "serving" only when it answers
     assert f"INFO loading qs; http://127.0.0.1:{port} answers 503 until then" in errors
     assert "Traceback" not in errors
@@ -131,7 +131,7 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
         return FakeJudge()
 
     monkeypatch.setattr("cli.serve.load_judge", load_judge)
-    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, announce: load())
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
     result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])
     assert result.exit_code == 0, result.output

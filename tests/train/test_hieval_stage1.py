@@ -148,4 +148,4 @@ def test_bad_rows_are_named_before_anything_is_trained(
 def test_a_mistyped_key(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = write_recipe(tmp_path, small)
     line = _fails(capsys, recipe, "optim.learning_rate=1e-3")
-    assert "field 'optim.learning_rate': no such key; known are optim.lr, " in line
+    assert "field 'optim.learning_rate': no such key; known are optim.optimizer, optim.lr, " in line

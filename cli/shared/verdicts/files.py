@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -66,7 +67,9 @@ def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None
     except OSError as error:
         if error.filename is not None:
             raise
-        raise OSError(error.errno, error.strerror, str(out)) from None  # such as a full disk
+        # Such as a full disk; Arrow has words of its own for it.
+        reason = os.strerror(error.errno) if error.errno else error.strerror
+        raise OSError(error.errno, reason, str(out)) from None
 
 
 def _graded_rows(source: Path, kept: KeptFile[KeptVerdict]) -> Callable[[], Iterable[GradedRow]]:

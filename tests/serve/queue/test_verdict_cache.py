@@ -114,6 +114,8 @@ def test_what_was_graded_beside_a_server_that_is_down_is_kept(tmp_path: Path) ->
         service = Service(judges, cache=VerdictCache(tmp_path, 1_000_000))
         with pytest.raises(ApiError, match="the model's server fails"):
             await service.grade([request(), request()], ["a", "b"])
+        service.close()  # writes what waits
+        service = Service(judges, cache=VerdictCache(tmp_path, 1_000_000))
         await service.grade([request()], ["a"])
         service.close()
         return service.queue().counters["cached"]

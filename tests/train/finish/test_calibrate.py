@@ -34,9 +34,9 @@ def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
     sizes: list[int] = []
     score = judge.engine.score
 
-    def count(prompts: Any, tree: Any) -> Any:
+    def count(prompts: Any, tree: Any, **options: Any) -> Any:
         sizes.append(len(prompts))
-        return score(prompts, tree)
+        return score(prompts, tree, **options)
 
     monkeypatch.setattr(judge.engine, "score", count)
     monkeypatch.setattr(judging.judge, "WINDOW", 3)

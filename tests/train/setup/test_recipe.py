@@ -74,7 +74,7 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
     [
         (
             "optim.learning_rate=1",
-            r"field 'optim\.learning_rate': no such key; known are optim\.lr, ",
+            r"field 'optim\.learning_rate': no such key; known are optim\.optimizer, optim\.lr, ",
         ),
         ("optim.lrr=1", r"field 'optim\.lrr': no such key; the nearest is 'optim\.lr'"),
         (

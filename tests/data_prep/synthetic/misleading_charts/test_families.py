@@ -81,7 +81,10 @@ def test_rules_accept_the_answer_and_no_other_strategy(family: Family) -> None:
             if answer is None:
                 continue
             text = " > ".join(answer) if isinstance(answer, tuple) else str(answer)
-            graded = CHARTOM.graded_row({**row, "fact_response": f"The answer is {text}"}, [])
+            answered = {**row, "fact_response": f"The answer is {text}"}
+            if answer == chart.skimming and CHARTOM.requests(answered):
+                continue  # A plainly wrong answer may be left to a judge.
+            graded = CHARTOM.graded_row(answered, [])
             assert graded["fact_correct"] is is_right, (chart, text)
 
 
