@@ -129,8 +129,8 @@ def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
     share = draw.uniform(0.1, 0.3)
     if is_tolerant or not (is_year or (value <= 20 and not decimals)):
         step = max(value * share, 10.0**-decimals)
-    elif value <= step:
-        sign = 1
+    if value <= step:
+        sign = 1  # no number below 0
     changed = round(value + sign * step, decimals)
     return f"{changed:,.{decimals}f}" if "," in number else f"{changed:.{decimals}f}"
 
