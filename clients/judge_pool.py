@@ -46,7 +46,7 @@ class _Batch:
 
 
 class _Window:
-    """The requests that are graded at once, cut into batches.
+    """Requests that are graded at once, cut into batches.
 
     Args:
         requests: Requests in order.
@@ -98,7 +98,7 @@ class _Window:
 
 @dataclass
 class _Service:
-    """What is known of a service."""
+    """State of a service: its health and the calls it has."""
 
     url: str
     retry_at: float = 0.0

@@ -208,7 +208,7 @@ def equation_result(text: str) -> str:
 
 
 class KeyUnit(NamedTuple):
-    """What the text of a key's unit, such as ``million bags``, means."""
+    """Meaning of the text of a key's unit, such as ``million bags``."""
 
     magnitude: float
     unit: Unit | None

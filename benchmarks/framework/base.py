@@ -71,7 +71,7 @@ class Benchmark(ABC):
     styles: ClassVar[tuple[str, ...]] = ("standard",)
     """Ways of asking a model, the paper's main one first."""
     decodings: ClassVar[Mapping[str, Decoding]] = {}
-    """The paper's ways of sampling answers, by name."""
+    """Settings with which the paper sampled answers, by name."""
     facets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that divide the items in a report (``a.b`` for a nested one), each with the values
     that come first. The first two are the rows and columns of the report's map of scores."""

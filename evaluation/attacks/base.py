@@ -28,16 +28,16 @@ class AttackFamily:
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What the responses do, in a line."""
+    """One line on how the responses try to deceive."""
     wordings: ClassVar[Mapping[str, str]]
     """Names of the wordings to the wordings."""
     is_control: ClassVar[bool] = False
-    """Whether its responses are right. A response of any other family is not Correct."""
+    """True if its responses are right. A response of any other family is not Correct."""
     mentions_reference: ClassVar[bool] = False
-    """Whether a response may hold a reference. In families that do not mention one, a response
+    """True if a response may hold a reference. In families that do not mention one, a response
     that happens to hold one is left out: it may be right."""
     needs_short_reference: ClassVar[bool] = False
-    """Whether it takes only references that can stand within a sentence."""
+    """True if it takes only references that can stand within a sentence."""
 
     def responses(
         self, item: AttackItem, seed: int, num_wordings: int
