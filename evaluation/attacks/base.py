@@ -28,7 +28,7 @@ class AttackFamily:
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """One line on how the responses try to deceive."""
+    """Description of the responses in one line."""
     wordings: ClassVar[Mapping[str, str]]
     """Names of the wordings to the wordings."""
     is_control: ClassVar[bool] = False
