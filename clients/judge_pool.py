@@ -98,7 +98,7 @@ class _Window:
 
 @dataclass
 class _Service:
-    """State of a service: its health and the calls it has."""
+    """State of a service: its last error and how long its calls take."""
 
     url: str
     retry_at: float = 0.0
