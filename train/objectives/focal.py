@@ -39,14 +39,17 @@ class FocalObjective(Objective):
     """
 
     loss: FocalLoss
-    classes: dict[str, int]
-    """Label to its index in the loss's class weights."""
+    classes: dict[tuple[tuple[str, ...], str], int]
+    """A set of labels and one of them, to its index in the loss's class weights."""
 
     @classmethod
     def for_examples(
         cls, examples: Sequence[LabelledExample], gamma: float, t_max: float, weighting: str
     ) -> FocalObjective:
         """Make the objective with class weights from the training split's own counts.
+
+        Rows are counted apart for every set of labels: two rubrics of one task may declare
+        different labels, and Partial is not rare because most rows cannot have it.
 
         Args:
             examples: Training rows.
@@ -57,23 +60,25 @@ class FocalObjective(Objective):
         Raises:
             CustosError: If a declared label has no training example; the message names it.
         """
-        rubrics: dict[tuple[str, str], None] = {}
-        counts: Counter[str] = Counter()
+        counts: dict[tuple[str, ...], Counter[str]] = {}
         for example in examples:
             task = get_task(example.task)
-            rubrics.setdefault((task.name, task.rubric(example)))
-            counts[task.target(example)] += 1
-        declared = dict.fromkeys(
-            label for task_name, rubric in rubrics for label in get_task(task_name).labels(rubric)
-        )
+            labels = task.labels(task.rubric(example))
+            counts.setdefault(labels, Counter())[task.target(example)] += 1
+        pairs = [(labels, label) for labels in counts for label in labels]
+        classes = {pair: index for index, pair in enumerate(pairs)}
         if weighting == "none":
-            alpha = torch.ones(len(declared))
-        else:
-            try:
-                alpha = class_weights({label: counts[label] for label in declared}, t_max)
-            except ValueError as error:
-                raise CustosError(f"training split: {error}") from None
-        return cls(FocalLoss(alpha, gamma), {label: i for i, label in enumerate(declared)})
+            return cls(FocalLoss(torch.ones(len(classes)), gamma), classes)
+        try:
+            alpha = torch.cat(
+                [
+                    class_weights({label: n[label] for label in labels}, t_max)
+                    for labels, n in counts.items()
+                ]
+            )
+        except ValueError as error:
+            raise CustosError(f"training split: {error}") from None
+        return cls(FocalLoss(alpha, gamma), classes)
 
     def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
         """Return the weighted number of scoring tokens."""
@@ -83,8 +88,9 @@ class FocalObjective(Objective):
         """Return the weighted sum over scoring tokens; the step does not matter."""
         logits = outputs
         tokens = [
-            (i, slot, token, self.classes[row.tree.labels[row.target]], row.example.weight)
+            (i, slot, token, self.classes[row.tree.labels, label], row.example.weight)
             for i, row in enumerate(rows)
+            for label in [row.tree.labels[row.target]]
             for slot, token in row.tree.paths[row.target]
         ]
         index = torch.tensor([entry[:4] for entry in tokens]).to(logits.device, non_blocking=True)

@@ -36,7 +36,8 @@ def test_weights_come_from_the_training_rows(rows: Rows) -> None:
     # Labels seen: numbers 0 and 3 right, 1, 2, 4, 5 wrong. w = sqrt(6/2), sqrt(6/4).
     correct, wrong = math.sqrt(3), math.sqrt(1.5)
     mean = (correct + wrong) / 2
-    assert objective.classes == {"Correct": 0, "Wrong": 1}
+    two = ("Correct", "Wrong")
+    assert objective.classes == {(two, "Correct"): 0, (two, "Wrong"): 1}
     assert objective.loss.alpha.tolist() == pytest.approx([correct / mean, wrong / mean])
     clipped = FocalObjective.for_examples(
         [row.example for row in rows], gamma=1.0, t_max=1.1, weighting="sqrt"
@@ -46,6 +47,22 @@ def test_weights_come_from_the_training_rows(rows: Rows) -> None:
         [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="none"
     )
     assert plain.loss.alpha.tolist() == [1.0, 1.0]
+
+
+def test_rubrics_with_other_labels_are_counted_apart() -> None:
+    rows = [example(i) for i in range(6)]
+    graded = [
+        example(i).model_copy(update={"reference_mode": "all", "label": label})
+        for i, label in enumerate(["Correct", "Partial", "Partial", "Wrong"])
+    ]
+    together = FocalObjective.for_examples([*rows, *graded], gamma=1.0, t_max=5.0, weighting="sqrt")
+    for part in (rows, graded):
+        apart = FocalObjective.for_examples(part, gamma=1.0, t_max=5.0, weighting="sqrt")
+        for pair, index in apart.classes.items():
+            assert together.loss.alpha[together.classes[pair]] == apart.loss.alpha[index]
+    three = ("Correct", "Partial", "Wrong")
+    weights = {label: together.loss.alpha[together.classes[three, label]] for label in three}
+    assert weights["Partial"] < weights["Correct"] == weights["Wrong"]
 
 
 def test_a_declared_label_without_rows_is_named(backbone: Backbone) -> None:
@@ -67,7 +84,7 @@ def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows
     expected, tokens = 0.0, 0.0
     end = backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")
     for index, row in enumerate(rows):
-        alpha = objective.loss.alpha[objective.classes[row.example.label]].item()
+        alpha = objective.loss.alpha[objective.classes[row.tree.labels, row.example.label]].item()
         ids = [*backbone.tokenizer.encode(row.example.label, add_special_tokens=False), end]
         path = row.tree.paths[row.target]
         assert [token for _, token in path] == ids, "the end token is scored"
