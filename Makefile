@@ -25,8 +25,9 @@ demo:
 	@$(BIN)/custos demo $(if $(DATA),--data "$(DATA)")
 
 # Run the tests that take no more than seconds each, the files of tests divided over the CPU cores.
+# One that waits for something that never comes is ended with its stack.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile --timeout 600 \
 	    -m "not slow and not cuda and not vllm"
 
 # Check style and types.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import OrderedDict
+from time import monotonic
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -34,7 +34,7 @@ class WrongKeys:
     def answer(self, conn: HTTPConnection, error: Exception) -> Response:
         """Return the answer to one call."""
         address = address_group(conn.client.host if conn.client else "")
-        now = time.monotonic()
+        now = monotonic()
         cost = TRIES_S / MAX_TRIES
         full_at = max(now, self._full_at.pop(address, now))
         is_refused = full_at + cost > now + TRIES_S

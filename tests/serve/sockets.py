@@ -51,7 +51,8 @@ def serving(
                 yield client
         finally:
             server.stop()
-            thread.join()
+            thread.join(timeout=30)
+            assert not thread.is_alive(), "the service does not stop"
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from accelerate import Accelerator
@@ -91,7 +91,7 @@ class Tracker:
             self._experiment.start(step, config)
             if self._bar:
                 self._bar.start(step)
-            self._timed_from, self._started = step, time.monotonic()
+            self._timed_from, self._started = step, monotonic()
             self._step_began = self._started
             yield
         finally:
@@ -111,7 +111,7 @@ class Tracker:
 
     def advance(self, step: int) -> None:
         """Count a step that is done, and move the bar."""
-        now = time.monotonic()
+        now = monotonic()
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
         if self._bar:
@@ -120,21 +120,21 @@ class Tracker:
     @property
     def seconds(self) -> float:
         """Return the seconds of training since the last report of steps."""
-        return time.monotonic() - self._started
+        return monotonic() - self._started
 
     def log_steps(self, step: int, values: Mapping[str, float]) -> None:
         """Report figures of the steps since the last report, and the speed."""
         rate = (step - self._timed_from) * self.rows_per_step / max(self.seconds, 1e-9)
-        self._timed_from, self._started = step, time.monotonic()
+        self._timed_from, self._started = step, monotonic()
         values = {**values, f"{self.unit}_per_second": rate}
         figures = "  ".join(
             FORMATS[name].format(values[name]) for name in FORMATS if name in values
         )
         left = self._time_left(step)
-        is_due = step == self.total_steps or time.monotonic() > self._line_shown + LINE_SECONDS
+        is_due = step == self.total_steps or monotonic() > self._line_shown + LINE_SECONDS
         self._line(f"step {step:>6}/{self.total_steps}  {figures}  {left} left", shown=is_due)
         if is_due:
-            self._line_shown = time.monotonic()
+            self._line_shown = monotonic()
         if self._bar:
             loss = f"{values['train_loss']:.3f}"
             self._bar.update(step, loss=loss, rate=f"{rate:.1f}", left=left)
@@ -152,13 +152,13 @@ class Tracker:
     @contextmanager
     def validating(self) -> Iterator[None]:
         """Leave the time that the block takes out of the training speed; name it on the bar."""
-        began = time.monotonic()
+        began = monotonic()
         if self._bar:
             self._bar.describe("valid")
         yield
         if self._bar:
             self._bar.describe("train")
-        self._validation_seconds = time.monotonic() - began
+        self._validation_seconds = monotonic() - began
         self._started += self._validation_seconds
         self._step_began += self._validation_seconds
 

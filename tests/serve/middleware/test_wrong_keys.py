@@ -40,7 +40,7 @@ def test_many_wrong_keys_are_refused_and_known_ones_are_not(judge: FakeJudge) ->
 @pytest.mark.usefixtures("few_tries")
 def test_tries_come_back(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("serve.middleware.wrong_keys.time.monotonic", lambda: now)
+    monkeypatch.setattr(wrong_keys, "monotonic", lambda: now)
     answers = wrong_keys.WrongKeys()
     monkeypatch.setattr(wrong_keys, "MAX_ADDRESSES", 3)
 

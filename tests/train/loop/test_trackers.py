@@ -88,7 +88,7 @@ def test_time_left_counts_validations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr("train.loop.trackers.monotonic", lambda: now)
     tracker = Tracker(tmp_path, 25, 8, make_accelerator(recipe(tmp_path).run), eval_every=10)
     with tracker.running(0, {}):
         with tracker.validating():
