@@ -3,7 +3,8 @@
 python -m experiments training_speed --data data/evouna/train.jsonl --out runs/training_speed.json
 
 Both train LoRA matrices of rank 16 on the embedded backbone, with eight rows a step, bfloat16
-autocast and no activation checkpointing, towards the same label tokens. Each figure comes from a
+autocast (float32 on a CPU without its instructions) and no activation checkpointing, towards the
+same label tokens. Each figure comes from a
 process of its own, in interleaved rounds. ``others`` is the part of one core that other processes
 took meanwhile. ``--long`` then runs custos for 310 steps of 16 rows and prints its resident memory
 on the way. Without ``--data``, or CUSTOS_TEST_DATA with EVOUNA's file, rows are made.

@@ -24,6 +24,7 @@ from experiments.cost.processor_use import ProcessorUse
 from judging.files.records import read_records, write_records
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
+from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.prompts import END_TOKEN, Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -150,10 +151,13 @@ def custos_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
 
 def trl_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
     """Train the embedded backbone with TRL on the same tokens; the loss is that of the label."""
+    import torch
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
-    backbone = load_backbone("embedded", dtype="bfloat16")
+    # Emulated bfloat16 takes minutes a step; custos leaves it out on such processors, too.
+    has_bfloat16 = computes_bfloat16(torch.device("cpu"))
+    backbone = load_backbone("embedded", dtype="bfloat16" if has_bfloat16 else "float32")
     backbone.model.set_attn_implementation("sdpa")  # ours needs a mask of its own
     encoder = Encoder(backbone)
     tokens = []
@@ -174,7 +178,7 @@ def trl_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
             learning_rate=LEARNING_RATE,
             completion_only_loss=True,
             max_length=None,
-            bf16=True,
+            bf16=has_bfloat16,
             use_cpu=True,
             activation_checkpointing=False,
             save_strategy="no",
