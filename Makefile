@@ -3,7 +3,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
-.PHONY: setup demo test check docs vllm harness real-tokenizer clean
+.PHONY: setup demo test check docs vllm harness real-tokenizer sbom clean
 
 # Make the environment in .venv, with the command custos. Python compiles modules when they are first
 # imported: compiling all 20,000 files now (pip's default) would take half of the set-up's time.
@@ -70,6 +70,19 @@ real-tokenizer: .real-tokenizer/tokenizer.json
 	@echo "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4  $@" | \
 	    sha256sum --check --quiet || { rm -f $@; exit 1; }
 	@echo "pytest -m real_tokenizer tests it"
+
+# List what is installed, with versions and licences, as CycloneDX 1.6.
+# The tool has an environment of its own, so that it is not among what it lists.
+sbom: $(READY) .venv-sbom/.ready
+	@mkdir -p build
+	.venv-sbom/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml \
+	    --mc-type application --spec-version 1.6 --output-reproducible --output-file build/sbom.json
+	@echo "written: build/sbom.json"
+
+.venv-sbom/.ready:
+	python3 -m venv .venv-sbom
+	.venv-sbom/bin/pip install --quiet cyclonedx-bom==7.5.0
+	touch $@
 
 # Remove what tools left; .venv and runs stay.
 clean:
