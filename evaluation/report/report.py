@@ -14,9 +14,8 @@ import numpy as np
 from evaluation import metrics
 from evaluation.abstention import abstention, risk_coverage
 from evaluation.cautions import cautions
-from evaluation.comparisons import overlap_regression
+from evaluation.comparisons import overlap_regression, sentence_regression
 from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
-from evaluation.comparisons.overlap_regression import regression_verdicts
 from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
@@ -191,8 +190,11 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
     labels = {full_label(example) for example in examples}
     if labels <= {CORRECT, "Partial", WRONG[0]}:
         baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
-        if regressed := regression_verdicts(examples):
-            baselines[overlap_regression.NAME] = regressed
+        if by_overlap := overlap_regression.overlap_verdicts(examples):
+            baselines[overlap_regression.NAME] = by_overlap
+        embed = sentence_regression.minilm()
+        if embed and (by_sentence := sentence_regression.sentence_verdicts(examples, embed)):
+            baselines[sentence_regression.NAME] = by_sentence
     return baselines
 
 

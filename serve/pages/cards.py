@@ -12,7 +12,13 @@ from judging import Judge
 
 MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
 RELIABILITY_MEASURES = ("accuracy", "kappa", "macro_f1", "ece")
-BASELINES = ("logistic_overlap", "containment", "majority_label", "zero_shot")
+BASELINES = (
+    "logistic_overlap",
+    "sentence_embeddings",
+    "containment",
+    "majority_label",
+    "zero_shot",
+)
 
 
 def card(name: str, judge: Judge) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.comparisons.overlap_regression import overlap_features, regression_verdicts
+from evaluation.comparisons.overlap_regression import overlap_features, overlap_verdicts
 from evaluation.report.report import build_report
 from judging.types import LabelledExample
 from tests.evaluation.made_up import evaluation, example, scored
@@ -31,7 +31,7 @@ def answers(num_questions: int, is_learnable: bool, seed: int = 0) -> list[Label
 
 
 def accuracy(rows: list[LabelledExample]) -> float:
-    verdicts = regression_verdicts(rows)
+    verdicts = overlap_verdicts(rows)
     assert verdicts is not None
     assert [verdict.id for verdict in verdicts] == [row.id for row in rows]
     assert all(abs(sum(verdict.probabilities.values()) - 1) < 1e-9 for verdict in verdicts)
@@ -49,10 +49,10 @@ def test_a_question_does_not_help_itself() -> None:
         example("Correct", id="1", question="One?", responses=("42",)),
         example("Wrong", id="2", question="Two?", responses=("41",)),
     ]
-    verdicts = regression_verdicts(rows)
+    verdicts = overlap_verdicts(rows)
     assert verdicts is not None
     assert [verdict.label for verdict in verdicts] == ["Wrong", "Correct"]
-    assert regression_verdicts(rows[:1]) is None
+    assert overlap_verdicts(rows[:1]) is None
 
 
 def test_features_see_numbers_and_denials() -> None:
