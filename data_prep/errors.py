@@ -11,8 +11,10 @@ class UnusableText(CustosError):
     Args:
         reason: One of a few reasons, so that texts can be counted by it.
         detail: What exactly is wrong.
+        mendable: The form is wrong, not the content, so that asking once more may help.
     """
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: str, detail: str, *, mendable: bool = False) -> None:
         super().__init__(detail)
         self.reason = reason
+        self.mendable = mendable

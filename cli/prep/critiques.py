@@ -24,7 +24,7 @@ from cli.shared.options.server import (
     prices,
 )
 from cli.shared.output_folders import in_known_folder
-from cli.shared.progress import job_bar
+from cli.shared.progress import job_bar, show_spent
 from data_prep.sources.generic import load_generic
 from data_prep.sources.judgement_text import PAIR_TASK
 from data_prep.splits.manifest import describe_file
@@ -91,6 +91,7 @@ def critiques(
         manifest = write_critiques(pairs, writer)
     for line in _report(manifest):
         typer.echo(line)
+    show_spent(manifest)
     typer.echo(f"{out}")
 
 
@@ -120,8 +121,3 @@ def _report(manifest: Mapping[str, Any]) -> Iterator[str]:
         counts = manifest[name]
         listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
         yield f"{title}: {sum(counts.values())}{f' ({listed})' if counts else ''}"
-    usage, cost = manifest["usage"], manifest["cost"]
-    tokens = f"{usage['prompt_tokens']:,} prompt and {usage['completion_tokens']:,} completion"
-    yield f"tokens: {tokens}{'' if cost is None else f', cost {cost:.4f}'}"
-    if manifest["uncounted"]:
-        yield f"answers whose tokens the server did not count: {manifest['uncounted']}"

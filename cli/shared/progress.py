@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -68,3 +69,12 @@ def spent_text(usage: Usage, prices: Prices | None) -> str:
     """Return tokens and, with prices, their cost as a text."""
     tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
     return tokens if prices is None else f"{tokens}, cost {prices.cost(usage):.4f}"
+
+
+def show_spent(account: Mapping[str, Any]) -> None:
+    """Print the tokens and the cost of ``JobResult.account``."""
+    usage, cost = account["usage"], account["cost"]
+    tokens = f"{usage['prompt_tokens']:,} prompt and {usage['completion_tokens']:,} completion"
+    typer.echo(f"tokens: {tokens}{'' if cost is None else f', cost {cost:.4f}'}")
+    if account["uncounted"]:
+        typer.echo(f"answers whose tokens the server did not count: {account['uncounted']}")

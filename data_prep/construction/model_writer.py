@@ -1,15 +1,16 @@
 """Records that a model writes: ask for each of them, read the replies, write what can be used.
 
-A folder holds ``answers.jsonl`` (all replies, from which a later run continues), the files of a
-construction, ``rejects.jsonl`` (requests without a usable reply, with the reason) and, last,
-``manifest.json``.
+A reply in the wrong form can be asked for once more: the model then sees its reply and what is
+wrong with it. A folder holds ``answers.jsonl`` (all replies, from which a later run continues), the
+files of a construction, ``rejects.jsonl`` (requests without a usable reply, with the reason) and,
+last, ``manifest.json``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +24,7 @@ from data_prep.errors import UnusableText
 from data_prep.splits.manifest import write_with_manifest
 from judging.files.atomic import atomic_write
 from judging.fingerprint import file_sha256
+from judging.messages import Message
 
 ANSWERS, REJECTS = "answers.jsonl", "rejects.jsonl"
 
@@ -38,15 +40,23 @@ class Request(Generic[T]):
     """Raises ``UnusableText`` if no record can be made from a reply."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """The records that a model wrote, and the requests that brought none."""
+    """What came of requests."""
 
     job: JobResult
-    records: list[T] = field(default_factory=list)
-    """In the order of the requests."""
-    rejects: list[Reject] = field(default_factory=list)
-    """In the order of the requests."""
+    results: dict[str, T | Reject]
+    """Item id to its record or, if there is none, the reason; in the order of the requests."""
+
+    @property
+    def records(self) -> list[T]:
+        """Return the records that the model wrote, in the order of the requests."""
+        return [result for result in self.results.values() if not isinstance(result, Reject)]
+
+    @property
+    def rejects(self) -> list[Reject]:
+        """Return the requests that brought none, in their order."""
+        return [result for result in self.results.values() if isinstance(result, Reject)]
 
 
 @dataclass(frozen=True)
@@ -66,8 +76,12 @@ class ModelWriter:
     on_progress: OnProgress | None = None
     """Called as requests are done, to show a progress bar."""
 
-    def ask(self, requests: Sequence[Request[T]]) -> Outcome[T]:
+    def ask(self, requests: Sequence[Request[T]], *, mend: bool = False) -> Outcome[T]:
         """Send the requests that have no reply in the folder yet, and read all replies.
+
+        Args:
+            requests: What to ask for.
+            mend: Ask once more for a reply in the wrong form (``UnusableText.mendable``).
 
         Raises:
             CustosError: As ``run_job``.
@@ -80,19 +94,27 @@ class ModelWriter:
             rejects=self.out / REJECTS,
             on_progress=self.on_progress,
         )
-        outcome: Outcome[T] = Outcome(job)
-        failed = {reject.id: reject for reject in job.rejects}
+        results: dict[str, T | Reject] = {reject.id: reject for reject in job.rejects}
+        mended: dict[str, Request[T]] = {}
         for request in requests:
             name = request.item.id
-            if name in failed:
-                outcome.rejects.append(failed[name])
+            if name not in job.replies:
                 continue
             try:
-                outcome.records.append(request.read(job.replies[name]))
+                results[name] = request.read(job.replies[name])
             except UnusableText as error:
-                reject = Reject(id=name, reason=error.reason, detail=str(error))
-                outcome.rejects.append(reject)
-        return outcome
+                results[name] = Reject(id=name, reason=error.reason, detail=str(error))
+                if mend and error.mendable:
+                    mended[name] = _mended(request, job.replies[name], error)
+        if mended:
+            second = self.ask(list(mended.values()))
+            job = _joined(job, second.job)
+            for name, request in mended.items():
+                result = second.results[request.item.id]
+                if isinstance(result, Reject):
+                    result = result.model_copy(update={"id": name})
+                results[name] = result
+        return Outcome(job, {request.item.id: results[request.item.id] for request in requests})
 
     def write(
         self,
@@ -113,7 +135,7 @@ class ModelWriter:
         with write_with_manifest(self.out, source=self.source, command=self.command) as manifest:
             written = {**files, REJECTS: outcome.rejects}
             for name, rows in written.items():
-                _write_rows(self.out / name, rows)
+                write_lines(self.out / name, rows)
             rejected = Counter(reject.reason for reject in outcome.rejects)
             manifest.update(
                 model=self.server.model,
@@ -126,7 +148,32 @@ class ModelWriter:
         return manifest
 
 
-def _write_rows(path: Path, rows: Iterable[BaseModel | str]) -> None:
+def _mended(request: Request[T], reply: Reply, error: UnusableText) -> Request[T]:
+    """Return the request once more, with the reply and what is wrong with it."""
+    turns = (
+        Message(role="assistant", text=reply.text or "(an empty reply)"),
+        Message(
+            role="user",
+            text=f"This reply cannot be read: {error}. Reply once more, in the form that was asked "
+            "for and with nothing else.",
+        ),
+    )
+    item = request.item
+    again = ChatItem(id=f"{item.id} (again)", messages=(*item.messages, *turns))
+    return replace(request, item=again)
+
+
+def _joined(first: JobResult, second: JobResult) -> JobResult:
+    """Return two jobs as one, so that all replies are counted and paid for once."""
+    return JobResult(
+        {**first.replies, **second.replies},
+        [*first.rejects, *second.rejects],
+        first.num_reused + second.num_reused,
+    )
+
+
+def write_lines(path: Path, rows: Iterable[BaseModel | str]) -> None:
+    """Write a JSONL file of records and lines of JSON; it appears whole or not at all."""
     with atomic_write(path) as file:
         for row in rows:
             line = row if isinstance(row, str) else row.model_dump_json(exclude_unset=True)

@@ -1,0 +1,136 @@
+"""A step: a template in our own words, and the JSON that a model must reply with.
+
+A row goes in with a step's fields, the model replies with one JSON object, and rows with further
+fields come out. The schema of the object is part of what the model is told, and every reply is
+checked against it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from clients.chat import Reply
+from clients.messages import ChatItem
+from data_prep.errors import UnusableText
+from judging.errors import CustosError, FieldError
+from judging.files.records import decode_json
+from judging.messages import Message
+from judging.registry import Registry
+from judging.types import parse_record
+
+CUT_OFF, NOT_JSON, OTHER_SCHEMA = "cut off", "not JSON", "does not fit the schema"
+"""Reasons for which every step rejects replies."""
+
+Row = dict[str, Any]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_ENDING = """\
+
+Reply with one JSON object and nothing else: no code fence, no remark. It must fit this JSON schema:
+{schema}"""
+
+
+class StepRow(BaseModel):
+    """A line of the file that goes into a step; fields that the step does not know stay in it."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
+
+    id: str = Field(min_length=1)
+    images: tuple[str, ...] = ()
+
+    def with_fields(self, **fields: Any) -> Row:
+        """Return the row as it came, with further or other fields."""
+        return {**self.model_dump(mode="json", exclude_unset=True), **fields}
+
+
+class StepReply(BaseModel):
+    """A JSON object that a model replies with; further fields are not allowed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+RowT = TypeVar("RowT", bound=StepRow)
+ReplyT = TypeVar("ReplyT", bound=StepReply)
+
+
+class Step(ABC, Generic[RowT, ReplyT]):
+    """One request to a model about each row. A subclass says what is asked and what comes of it."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    """What the step does, in a few words for its help."""
+    row_type: type[RowT]
+    reply_type: type[ReplyT]
+    shows_images: ClassVar[bool] = True
+
+    @abstractmethod
+    def template(self, row: RowT) -> str:
+        """Return what the model is told, without the row's own texts and without the schema."""
+
+    @abstractmethod
+    def fields(self, row: RowT) -> Mapping[str, str]:
+        """Return the row's texts that the model sees, each under its heading."""
+
+    @abstractmethod
+    def rows(self, row: RowT, reply: ReplyT) -> Iterable[Row]:
+        """Return what becomes of a row: one row with further fields, or several.
+
+        Raises:
+            UnusableText: If nothing can be made of it; the row is rejected for the reason.
+        """
+
+    def item(self, row: RowT) -> ChatItem:
+        """Compose the request about a row."""
+        schema = json.dumps(self.reply_type.model_json_schema(), ensure_ascii=False)
+        texts = [f"{heading}: {text.strip()}" for heading, text in self.fields(row).items()]
+        user = "\n\n".join(texts) or "The picture is above."
+        messages = (
+            Message(role="system", text=self.template(row) + _ENDING.format(schema=schema)),
+            Message(role="user", text=user, images=row.images if self.shows_images else ()),
+        )
+        return ChatItem(id=row.id, messages=messages)
+
+    def read(self, row: RowT, reply: Reply) -> list[Row]:
+        """Make rows of a model's reply.
+
+        Raises:
+            UnusableText: If it is cut off, no JSON, of another schema, or the step rejects it.
+        """
+        return list(self.rows(row, read_reply(reply, self.reply_type)))
+
+
+StepT = TypeVar("StepT", bound=type[Step[Any, Any]])
+
+STEPS: Registry[Step[Any, Any]] = Registry("step", "data_prep.construction.steps")
+
+
+def construction_step(step: StepT) -> StepT:
+    """Register a step under its name; use as a decorator."""
+    return STEPS.declare(step)
+
+
+def read_reply(reply: Reply, reply_type: type[ReplyT]) -> ReplyT:
+    """Read the JSON object of a reply; thoughts before it and a code fence around it are let pass.
+
+    Raises:
+        UnusableText: If the reply is cut off, holds no JSON object, or one of another schema.
+    """
+    if reply.finish_reason == "length":
+        raise UnusableText(CUT_OFF, "the reply ends at the token limit")
+    text = reply.text.rpartition("</think>")[2]
+    match = _OBJECT.search(text)
+    if match is None:
+        raise UnusableText(NOT_JSON, "there is no JSON object", mendable=True)
+    try:
+        return parse_record(reply_type, decode_json(match[0]), "")
+    except FieldError as error:
+        raise UnusableText(OTHER_SCHEMA, str(error), mendable=True) from None
+    except CustosError as error:
+        raise UnusableText(NOT_JSON, str(error), mendable=True) from None

@@ -1,0 +1,15 @@
+"""A fake server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.fake_server import FakeServer
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeServer]:
+    with FakeServer().running() as server:
+        yield server
