@@ -89,7 +89,7 @@ class ChatJudge:
             else:
                 orders_by_index[index] = (request,)
         items = [
-            ChatItem(id=f"{index}.{order}", messages=_messages(ordered))
+            ChatItem(id=f"{index}.{order}", messages=judge_messages(ordered))
             for index, orders in orders_by_index.items()
             for order, ordered in enumerate(orders)
         ]
@@ -133,7 +133,8 @@ class ChatJudge:
         )
 
 
-def _messages(request: JudgeRequest) -> tuple[Message, ...]:
+def judge_messages(request: JudgeRequest) -> tuple[Message, ...]:
+    """Compose what a chat model is told and shown to judge a request."""
     task: JudgeTask = get_task(request.task)
     instruction = task.instruction(task.rubric(request))
     texts = [f"{field.heading}: {field.text.strip()}" for field in task.item(request)]

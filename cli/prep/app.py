@@ -8,6 +8,7 @@ from cli.prep import charthal_construct
 from cli.prep.chartom import chartom
 from cli.prep.charts import charts
 from cli.prep.claims import claims
+from cli.prep.construct.app import app as construct_app
 from cli.prep.critiques import critiques
 from cli.prep.error_types import error_types
 from cli.prep.evouna import evouna
@@ -31,4 +32,10 @@ app.add_typer(
     charthal_construct.app,
     name="charthal-construct",
     epilog="Example: custos prep charthal-construct sheet data/mine --out anna.csv",
+)
+app.add_typer(
+    construct_app,
+    name="construct",
+    epilog="Example: custos prep construct step simplevqa-check --in rows.jsonl "
+    "--base-url http://127.0.0.1:8000/v1 --model model-a --out data/checked",
 )

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from judging.errors import CustosError
+from judging.files.records import decode_json
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, score_of
 
@@ -94,6 +96,19 @@ def _verdict_scores(
                 f"example '{example.id}': verdict '{score}' is not one of {', '.join(SCORES)}"
             )
     return scores
+
+
+def read_verdicts(path: Path) -> dict[str, list[str | None]]:
+    """Read a file of verdicts: a JSON object from id to the labels of several judges.
+
+    Raises:
+        CustosError: If it cannot be read or is of another shape.
+    """
+    try:
+        decoded = decode_json(path.read_bytes())
+    except (OSError, CustosError) as error:
+        raise CustosError(f"{path}: cannot read the verdicts: {error}") from None
+    return parse_verdicts(decoded, str(path))
 
 
 def parse_verdicts(rows: object, location: str) -> dict[str, list[str | None]]:

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, parse_verdicts
-from judging.errors import CustosError
-from judging.files.records import decode_json
+from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, read_verdicts
 from judging.types import LabelledExample
 
 MinWords = Annotated[
@@ -49,9 +47,4 @@ def filter_examples(
     long_enough = list(drop_trivial(examples, min_words))
     if verdicts is None:
         return long_enough
-    try:
-        decoded = decode_json(verdicts.read_bytes())
-    except (OSError, CustosError) as error:
-        raise CustosError(f"{verdicts}: cannot read the verdicts: {error}") from None
-    labels = parse_verdicts(decoded, str(verdicts))
-    return list(keep_contested(long_enough, labels, disagreeing, models))
+    return list(keep_contested(long_enough, read_verdicts(verdicts), disagreeing, models))

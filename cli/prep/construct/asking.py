@@ -1,0 +1,87 @@
+"""What the verbs of ``custos prep construct`` that ask models share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.shared.command_line import command_line
+from cli.shared.options.server import api_key, prices
+from cli.shared.output_folders import in_known_folder
+
+if TYPE_CHECKING:
+    from clients.chat import Prices
+    from clients.jobs import OnProgress
+    from clients.messages import Decoding
+    from data_prep.construction.model_writer import ModelWriter
+
+Rows = Annotated[
+    Path, typer.Option("--in", help="Read this JSONL, JSON, Parquet, CSV or TSV file of rows.")
+]
+OutFolder = Annotated[
+    Path,
+    typer.Option(
+        callback=in_known_folder, help="Write rows, rejects and manifest.json to this folder."
+    ),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="Ask this model on the server. May be repeated. Default: none."),
+]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A server, and how models there are asked."""
+
+    base_url: str
+    key_env: str | None
+    concurrency: int
+    deadline: float
+    prompt_price: float
+    completion_price: float
+    decoding: Decoding
+    source: Mapping[str, Any]
+    """Description of the rows, for the manifest."""
+
+    @property
+    def prices(self) -> Prices | None:
+        """Return the prices of the models' tokens, if they are known."""
+        return prices(self.prompt_price, self.completion_price)
+
+    def writer(self, model: str, out: Path, on_progress: OnProgress) -> ModelWriter:
+        """Return a writer of what a model replies.
+
+        Raises:
+            CustosError: If the variable of the key is not set.
+        """
+        from clients.connection import ModelServer
+        from data_prep.construction.model_writer import ModelWriter
+
+        server = ModelServer(
+            self.base_url,
+            model,
+            api_key(self.key_env),
+            concurrency=self.concurrency,
+            deadline=self.deadline,
+        )
+        return ModelWriter(
+            server,
+            self.decoding,
+            self.prices,
+            out,
+            source=self.source,
+            command=command_line(),
+            on_progress=on_progress,
+        )
+
+
+def show_rejected(rejected: Mapping[str, int], out: Path) -> None:
+    """Print how many rows were rejected for which reason."""
+    if rejected:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in rejected.items())
+        typer.echo(f"rejected: {sum(rejected.values())} ({reasons}): {out / 'rejects.jsonl'}")

@@ -1,0 +1,154 @@
+"""``custos prep construct collect``: several people's sheets brought together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.prep.construct.asking import Rows
+from cli.prep.construct.sheet import FormName
+from cli.shared.command_line import command_line
+from cli.shared.output_folders import in_known_folder
+from cli.shared.tables import wide_console
+
+if TYPE_CHECKING:
+    from data_prep.construction.forms.base import Form, Value
+    from data_prep.construction.sheets.collect import Collected
+
+DISAGREEMENTS = "disagreements.jsonl"
+
+
+def collect(
+    name: FormName,
+    rows: Rows,
+    sheets: Annotated[
+        list[Path],
+        typer.Option("--sheet", help="Read this filled-in sheet. Repeat for every person."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write rows, disagreements, rejects and agreement to this folder.",
+        ),
+    ],
+    third: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sheet of the person who decides where others differ. Default: differences stay "
+            "open."
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="The file of gold items that were mixed in. Default: none were."),
+    ] = None,
+    per_row: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Count a row as settled if so many people filled it in and agree. Default: the "
+            "form's own number.",
+        ),
+    ] = None,
+) -> None:
+    """Bring people's sheets together: settled rows, disagreements, and how far people agree.
+
+    A row is settled if everybody who filled it in agrees, by the form's own rules. The others are
+    in OUT/disagreements.jsonl, from which custos prep construct sheet makes a sheet for a third
+    person. OUT/agreement.json has Cohen's kappa, over all labels and for each, and everybody's
+    share of right gold items.
+
+    Example: custos prep construct collect hieval-ea --in data/answers/rows.jsonl --sheet anna.csv
+    --sheet ben.csv --third carla.csv --out data/labels
+    """
+    from data_prep.construction.forms.base import FORMS
+    from data_prep.construction.model_writer import REJECTS, write_lines
+    from data_prep.construction.run_step import ROWS
+    from data_prep.construction.sheets.collect import collect as bring_together
+    from data_prep.construction.sheets.rows import read_gold_rows, read_sheet_rows
+    from data_prep.construction.sheets.table import read_table
+    from data_prep.splits.manifest import describe_file, write_with_manifest
+    from judging.files.records import write_json
+
+    form = FORMS.get(name)
+    collected = bring_together(
+        form,
+        read_sheet_rows(rows),
+        [read_table(path, form) for path in sheets],
+        read_table(third, form) if third else None,
+        read_gold_rows(gold, form) if gold else (),
+        per_row,
+    )
+    agreement = _agreement(form, collected)
+    files = [*sheets, *([third] if third else [])]
+    source = {**describe_file(rows), "sheets": [describe_file(path) for path in files]}
+    with write_with_manifest(out, source=source, command=command_line()) as manifest:
+        for file, lines in ((ROWS, collected.rows), (DISAGREEMENTS, collected.disagreements)):
+            write_lines(out / file, (json.dumps(row, ensure_ascii=False) for row in lines))
+        write_lines(out / REJECTS, collected.discarded)
+        write_json(out / "agreement.json", agreement)
+        manifest.update(form=form.name, counts=collected.counts)
+    _show(agreement)
+    for annotator, (right, num) in collected.gold.items():
+        if num:
+            typer.echo(f"{annotator}: {right} of {num} gold items right")
+    counts = ", ".join(f"{count} {end}" for end, count in collected.counts.items())
+    typer.echo(f"{counts}: {out}")
+
+
+def _agreement(form: Form, collected: Collected) -> dict[str, Any]:
+    """Return agreement by entry (by option, where several may be chosen), and gold accuracy."""
+    from evaluation.comparisons.annotators import label_agreement
+
+    measured: dict[str, Any] = {}
+    for entry in form.entries:
+        pairs = collected.pairs.get(entry.name, [])
+        if entry.kind == "choice":
+            asked = [(a, b) for a, b in pairs if isinstance(a, str) and isinstance(b, str)]
+            if asked:
+                measured[entry.name] = label_agreement(asked, list(entry.options))
+        elif entry.kind == "choices" and pairs:
+            for option in entry.options:
+                marked = [(_marks(a, option), _marks(b, option)) for a, b in pairs]
+                measured[f"{entry.name}: {option}"] = label_agreement(marked, ["yes", "no"])
+    gold = {name: {"right": right, "n": n} for name, (right, n) in collected.gold.items() if n}
+    return {"entries": measured, "gold": gold}
+
+
+def _marks(value: Value | None, option: str) -> str:
+    return "yes" if option in (value or ()) else "no"
+
+
+def _cells(kappa: dict[str, Any]) -> tuple[str, str]:
+    """Return a kappa and its interval as texts; a kappa that does not exist as a dash."""
+    value, low, high = (kappa[name] for name in ("value", "low", "high"))
+    if value is None:
+        return "-", ""
+    return f"{value:.4f}", "" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+
+
+def _show(agreement: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("", "label", "n", "agreement", "kappa", "95 % interval")
+    for entry, measured in agreement["entries"].items():
+        kappas = {"all": measured["kappa"], **measured["per_label"]}
+        if len(measured["per_label"]) > 2:
+            kappas["mean"] = measured["mean_per_label"]
+        else:
+            kappas = {"all": measured["kappa"]}
+        for label, kappa in kappas.items():
+            is_first = label == "all"
+            table.add_row(
+                entry if is_first else "",
+                label,
+                str(kappa["n"]) if is_first else "",
+                f"{measured['agreement']['value']:.3f}" if is_first else "",
+                *_cells(kappa),
+            )
+    if agreement["entries"]:
+        wide_console(markup=False).print(table)

@@ -1,0 +1,67 @@
+"""``custos prep construct screen``: drop the questions that all models answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.prep.construct.asking import Rows
+from cli.shared.output_folders import in_known_folder
+from cli.shared.request_rows import read_requests
+from judging import CustosError, JudgeRequest
+
+
+def screen(
+    rows: Rows,
+    responses: Annotated[
+        list[Path],
+        typer.Option(help="Read this file of custos prep construct respond. May be repeated."),
+    ],
+    verdicts: Annotated[
+        list[Path],
+        typer.Option(
+            help="Read this file of custos prep construct verdicts on them. May be repeated."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(callback=in_known_folder, help="Write the kept rows to this JSONL file."),
+    ],
+    models: Annotated[
+        int, typer.Option(min=1, help="Drop a row only if this many models have answered it.")
+    ] = 4,
+) -> None:
+    """Drop the questions that every model answers, as SimpleVQA does with four models.
+
+    A response is right if all judges give it the best label of its task. A question is kept if at
+    least one response is wrong; right_answers says which models answer it. Questions without a
+    wrong response, for which responses or labels are missing, are in neither and are counted.
+
+    Example: custos prep construct screen --in data/checked/rows.jsonl
+    --responses data/answers/rows.jsonl --verdicts data/judges/verdicts.json --out data/hard.jsonl
+    """
+    from data_prep.construction.model_writer import write_lines
+    from data_prep.construction.run_step import load_rows
+    from data_prep.construction.screening import screen as screen_rows
+    from data_prep.construction.steps.base import StepRow
+    from data_prep.splits.filters import read_verdicts
+
+    items = load_rows(rows, StepRow)
+    answered = [
+        request
+        for path in responses
+        for _, request in read_requests(path)
+        if isinstance(request, JudgeRequest)
+    ]
+    labels = {name: given for path in verdicts for name, given in read_verdicts(path).items()}
+    screened = screen_rows(items, answered, labels, models)
+    if not screened.kept:
+        raise CustosError(f"{rows}: no question is left that a model answers wrongly")
+    write_lines(out, (json.dumps(row, ensure_ascii=False) for row in screened.kept))
+    typer.echo(
+        f"{len(screened.kept)} kept, {len(screened.dropped)} answered by all, "
+        f"{len(screened.unscreened)} not screened: {out}"
+    )

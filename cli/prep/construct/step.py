@@ -1,0 +1,75 @@
+"""``custos prep construct step``: one request to a model about each row."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.prep.construct.asking import Asking, OutFolder, Rows, show_rejected
+from cli.shared.bad_rows import check_skipped
+from cli.shared.options.mapping import AllowDropped
+from cli.shared.options.server import (
+    CompletionPrice,
+    Concurrency,
+    Deadline,
+    KeyEnv,
+    MaxTokens,
+    PromptPrice,
+    ServerUrl,
+    Temperature,
+    Writer,
+)
+from cli.shared.progress import job_bar, show_spent
+
+
+def step(
+    name: Annotated[str, typer.Argument(help="Name of the step; see custos prep construct steps.")],
+    rows: Rows,
+    base_url: ServerUrl,
+    model: Writer,
+    out: OutFolder,
+    key_env: KeyEnv = None,
+    concurrency: Concurrency = 8,
+    deadline: Deadline = 300,
+    temperature: Temperature = None,
+    max_tokens: MaxTokens = 4096,
+    prompt_price: PromptPrice = 0,
+    completion_price: CompletionPrice = 0,
+    allow_dropped: AllowDropped = False,
+) -> None:
+    """Have a model do one step of a construction on every row; write the rows that come of it.
+
+    The rows are in OUT/rows.jsonl, for the next step. The model replies in JSON, and each reply is
+    checked against the step's schema; one that does not fit is asked for once more. Rows without a
+    usable reply are listed in OUT/rejects.jsonl. If the command is stopped, the same command
+    continues where it stopped and sends failed requests again.
+
+    Example: custos prep construct step simplevqa-rewrite --in seeds.jsonl
+    --base-url https://api.openai.com/v1 --model gpt-4o --key-env OPENAI_API_KEY --out data/new
+    """
+    from clients.messages import Decoding
+    from data_prep.construction.run_step import load_rows, run_step
+    from data_prep.construction.steps.base import STEPS
+    from data_prep.splits.manifest import describe_file
+
+    chosen = STEPS.get(name)
+    bad_rows: list[str] = []
+    loaded = load_rows(rows, chosen.row_type, bad_rows)
+    check_skipped(rows, bad_rows, allow_dropped=allow_dropped)
+    asking = Asking(
+        base_url,
+        key_env,
+        concurrency,
+        deadline,
+        prompt_price,
+        completion_price,
+        Decoding(temperature=temperature, max_tokens=max_tokens),
+        {**describe_file(rows), "bad_rows": len(bad_rows)},
+    )
+    with job_bar(asking.prices) as show:
+        manifest = run_step(chosen, loaded, asking.writer(model, out, show))
+    counts = manifest["counts"]
+    show_rejected(manifest["rejected"], out)
+    show_spent(manifest)
+    typer.echo(f"{counts['in']} rows in, {counts['out']} rows out: {out / 'rows.jsonl'}")

@@ -1,0 +1,1 @@
+"""Forms that people fill in about rows. Adding a form is adding a class here."""

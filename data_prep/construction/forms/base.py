@@ -1,0 +1,184 @@
+"""A form: what a person sees of a row, what is to be filled in, and what becomes of it.
+
+The same form makes a CSV sheet and an HTML page, checks what comes back, and says when two people
+disagree.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, ClassVar, Literal, TypeVar
+
+from data_prep.construction.steps.base import Row
+from data_prep.splits.filters import count_words
+from judging.errors import CustosError, FieldError
+from judging.registry import Registry
+
+SEPARATOR = ";"
+"""What stands between several choices in one cell."""
+YES, NO = "yes", "no"
+
+Value = str | tuple[str, ...]
+"""A text or a choice, or several choices."""
+Filled = Mapping[str, Value]
+"""Entry to value; entries that are not asked for or may be left out are missing."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something that a person fills in."""
+
+    name: str
+    """Column of the sheet."""
+    prompt: str
+    kind: Literal["choice", "choices", "text"] = "choice"
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What can be chosen, with its meaning (or an empty text)."""
+    asked_if: tuple[str, tuple[str, ...]] | None = None
+    """An entry before this one, and the values of it for which this one is asked."""
+    required: bool = True
+    min_words: int = 0
+    compared: bool = True
+    """Two people with different values disagree."""
+    margin: float = 0
+    """Numbers that differ by less are no disagreement."""
+
+    def is_asked(self, filled: Filled) -> bool:
+        """Return whether the earlier entries ask for this one."""
+        return self.asked_if is None or filled.get(self.asked_if[0]) in self.asked_if[1]
+
+    def read(self, cell: str) -> Value:
+        """Return the value of a cell.
+
+        Raises:
+            FieldError: If it is none of the options, or has too few words.
+        """
+        if self.kind == "text":
+            if count_words(cell) < self.min_words:
+                fault = f"has {count_words(cell)} words, expected at least {self.min_words}"
+                raise FieldError(self.name, fault)
+            return cell.strip()
+        spellings = {option.casefold(): option for option in self.options}
+        texts = cell.split(SEPARATOR) if self.kind == "choices" else [cell]
+        chosen = []
+        for text in filter(None, map(str.strip, texts)):
+            if text.casefold() not in spellings:
+                options = ", ".join(self.options)
+                raise FieldError(self.name, f"'{text}' is not one of {options}")
+            chosen.append(spellings[text.casefold()])
+        if self.kind == "choice":
+            return chosen[0]
+        return tuple(option for option in self.options if option in chosen)
+
+    def differs(self, first: Value | None, second: Value | None) -> bool:
+        """Return whether two people's values are a disagreement."""
+        if self.margin and isinstance(first, str) and isinstance(second, str):
+            return abs(float(first) - float(second)) >= self.margin
+        return _comparable(first) != _comparable(second)
+
+
+def _comparable(value: Value | None) -> Value:
+    """Return a value without what does not matter: case, space, and a full stop at the end."""
+    if isinstance(value, str):
+        return " ".join(value.split()).strip(" .。").casefold()
+    return value or ()
+
+
+class Form(ABC):
+    """A form. A subclass says what is shown, what is asked, and what becomes of a row."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    """What people decide, in a few words for its help."""
+    guide: ClassVar[str]
+    """What people are told before they begin."""
+    entries: ClassVar[tuple[Entry, ...]]
+    per_row: ClassVar[int] = 2
+    """People who fill in each row before it counts."""
+
+    @abstractmethod
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return the texts of a row that people see, each under its heading."""
+
+    @abstractmethod
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return a row with what people said.
+
+        Args:
+            row: The row that they saw.
+            fillings: Annotator to values that do not differ; or the one that decides, alone.
+
+        Raises:
+            UnusableText: If they say that it cannot be used.
+        """
+
+    def decides_alone(self, filled: Filled) -> bool:
+        """Return whether these values of one person settle a row, whatever others say."""
+        return False
+
+    def read(self, cells: Mapping[str, str]) -> Filled | None:
+        """Read what was filled in of a row; ``None`` if nothing was.
+
+        Raises:
+            CustosError: If an entry is missing, is not asked for, or does not fit.
+        """
+        if not any(cells.get(entry.name, "").strip() for entry in self.entries):
+            return None
+        filled: dict[str, Value] = {}
+        for entry in self.entries:
+            cell = cells.get(entry.name, "").strip()
+            if not entry.is_asked(filled):
+                if cell:
+                    raise CustosError(f"'{entry.name}' is not asked for here")
+            elif cell:
+                filled[entry.name] = entry.read(cell)
+            elif entry.required:
+                raise CustosError(f"'{entry.name}' is not filled in")
+        return filled
+
+    def differences(self, fillings: Sequence[Filled]) -> list[str]:
+        """Return the entries in which any two of several people disagree."""
+        return [
+            entry.name
+            for entry in self.entries
+            if entry.compared
+            and any(
+                entry.differs(first.get(entry.name), second.get(entry.name))
+                for first, second in combinations(fillings, 2)
+            )
+        ]
+
+
+FormT = TypeVar("FormT", bound=type[Form])
+
+FORMS: Registry[Form] = Registry("form", "data_prep.construction.forms")
+
+
+def form(declared: FormT) -> FormT:
+    """Register a form under its name; use as a decorator."""
+    return FORMS.declare(declared)
+
+
+def plain_options(*names: str) -> dict[str, str]:
+    """Return options that need no explanation."""
+    return dict.fromkeys(names, "")
+
+
+def shared(fillings: Mapping[str, Filled]) -> dict[str, Any]:
+    """Return the values of the first person: where several filled in a row, they agree."""
+    return dict(next(iter(fillings.values())))
+
+
+def texts_of(row: Row, **headings: str) -> dict[str, str]:
+    """Return the fields of a row that are there, as texts by heading."""
+    texts = {}
+    for name, heading in headings.items():
+        value = row.get(name)
+        if isinstance(value, list | tuple):
+            value = "\n".join(map(str, value))
+        if value not in (None, ""):
+            texts[heading] = str(value)
+    return texts

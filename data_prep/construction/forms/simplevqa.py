@@ -1,0 +1,90 @@
+"""SimpleVQA's expert check: is a question suitable, and what do sources say is the answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from data_prep.construction.forms.base import (
+    NO,
+    YES,
+    Entry,
+    Filled,
+    Form,
+    form,
+    shared,
+    texts_of,
+)
+from data_prep.construction.steps.base import Row
+from data_prep.errors import UnusableText
+
+UNSUITABLE, OTHER_ANSWER = "unsuitable", "people's answer differs"
+"""Reasons for discarding a row."""
+
+_SUITABLE = (
+    "The question asks for one fact about what the picture shows, precisely enough for one "
+    "undisputed answer that will not change. The picture is needed, real, and does not spell the "
+    "answer out."
+)
+
+
+@form
+class SimpleVQACheck(Form):
+    """Check of an item by two experts, and by a third where their answers differ (section 2.4)."""
+
+    name = "simplevqa"
+    summary = "is a question suitable, and is its answer what two sources say?"
+    guide = (
+        f"{_SUITABLE} Look the answer up in two independent sources before you give it. Correct "
+        "the atomic question's answer if it is wrong."
+    )
+    entries = (
+        Entry("suitable", "Is the question suitable?", options={YES: _SUITABLE, NO: ""}),
+        Entry("answer_found", "The answer, by your sources", "text", asked_if=("suitable", (YES,))),
+        Entry(
+            "source1", "First source (URL)", "text", asked_if=("suitable", (YES,)), compared=False
+        ),
+        Entry(
+            "source2", "Second source (URL)", "text", asked_if=("suitable", (YES,)), compared=False
+        ),
+        Entry(
+            "atomic_answer",
+            "The atomic question's answer, if the one shown is wrong",
+            "text",
+            asked_if=("suitable", (YES,)),
+            required=False,
+        ),
+        Entry("note", "Note", "text", required=False, compared=False),
+    )
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return both questions with their answers."""
+        return texts_of(
+            row,
+            question="Question",
+            answer="Answer",
+            atomic_question="Atomic question",
+            atomic_fact="Answer to the atomic question",
+        )
+
+    def decides_alone(self, filled: Filled) -> bool:
+        """Return whether a person calls it unsuitable: one is enough to discard it."""
+        return filled["suitable"] == NO
+
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return the item with its sources, if people's answer is the one that it has."""
+        values = shared(fillings)
+        if values["suitable"] == NO:
+            raise UnusableText(UNSUITABLE, str(values.get("note", "")))
+        answer = Entry("answer", "", "text")
+        if answer.differs(values["answer_found"], str(row["answer"])):
+            raise UnusableText(OTHER_ANSWER, f"'{values['answer_found']}', not '{row['answer']}'")
+        sources = [
+            str(filled[name]) for filled in fillings.values() for name in ("source1", "source2")
+        ]
+        corrected = values.get("atomic_answer")
+        return {
+            **row,
+            **({"atomic_fact": corrected} if corrected else {}),
+            "sources": list(dict.fromkeys(sources)),
+            "annotators": list(fillings),
+        }

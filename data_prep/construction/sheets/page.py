@@ -1,0 +1,91 @@
+"""Sheets as one HTML page, with its pictures in it, that is filled in with the keyboard alone.
+
+The page needs no server and no other file. It keeps what is filled in within the browser and saves
+it as CSV, which is read as the CSV sheet is. Its policy lets no script run but its own, because the
+texts come from models.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from data_prep.construction.forms.base import Entry, Form
+from data_prep.construction.sheets.rows import item_name
+from data_prep.construction.steps.base import Row
+from judging.errors import errors_at
+from judging.files.atomic import atomic_write
+from judging.files.pictures import read_image
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_PIXELS = 1280
+"""Longest side of a picture on the page."""
+QUALITY = 85
+
+
+def write_page(path: Path, form: Form, rows: Sequence[Row]) -> None:
+    """Write a sheet as an HTML page.
+
+    Raises:
+        CustosError: If a picture cannot be read; the message names the row.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    script = (TEMPLATES / "sheet.js").read_text(encoding="utf-8")
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
+    )
+    content = {
+        "form": form.name,
+        "entries": [_entry(entry) for entry in form.entries],
+        "items": [_item(form, row) for row in rows],
+    }
+    page = environment.get_template("sheet.html").render(
+        form=form,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        style=(TEMPLATES / "sheet.css").read_text(encoding="utf-8"),
+        content=_for_script(content),
+    )
+    with atomic_write(path) as file:
+        file.write(page)
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "prompt": entry.prompt,
+        "kind": entry.kind,
+        "options": list(entry.options.items()),
+        "askedIf": entry.asked_if,
+        "required": entry.required,
+        "minWords": entry.min_words,
+    }
+
+
+def _item(form: Form, row: Row) -> dict[str, Any]:
+    with errors_at(f"row '{row['id']}'"):
+        pictures = [_picture_url(source) for source in row.get("images", ())]
+    return {
+        "item": item_name(row["id"]),
+        "texts": list(form.shown(row).items()),
+        "pictures": pictures,
+    }
+
+
+def _picture_url(source: str) -> str:
+    picture = read_image(source)
+    picture.thumbnail((MOST_PIXELS, MOST_PIXELS))
+    content = io.BytesIO()
+    picture.save(content, "JPEG", quality=QUALITY)
+    return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
+
+
+def _for_script(content: Any) -> str:
+    """Return JSON that cannot end the element that it stands in."""
+    return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")

@@ -1,0 +1,85 @@
+"""Sheets as CSV: one line per row, with what is shown and empty cells to fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from data_prep.construction.forms.base import Filled, Form
+from data_prep.construction.sheets.rows import item_name
+from data_prep.construction.steps.base import Row
+from judging.errors import CustosError, errors_at
+from judging.files.csv_rows import csv_columns, csv_rows, row_location
+from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
+
+ITEM, PICTURES = "item", "pictures"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What one person filled in."""
+
+    annotator: str
+    """Name of the file, without its ending."""
+    filled: Mapping[str, Filled]
+    """Name of an item to its values; items that are not filled in are missing."""
+
+
+def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
+    """Write a CSV or TSV sheet; only files of pictures are named in it, the HTML page shows them.
+
+    Raises:
+        CustosError: If the file has another ending.
+    """
+    if path.suffix not in DELIMITER_BY_SUFFIX:
+        raise CustosError(f"{path}: expected a file ending in .csv, .tsv or .html")
+    shown = [form.shown(row) for row in rows]
+    headings = list(dict.fromkeys(heading for texts in shown for heading in texts))
+    columns = [ITEM, PICTURES, *headings, *(entry.name for entry in form.entries)]
+    empty = [None] * len(form.entries)
+    lines = (
+        [
+            item_name(row["id"]),
+            "; ".join(name for name in row.get("images", ()) if not name.startswith("data:")),
+            *(texts.get(heading) for heading in headings),
+            *empty,
+        ]
+        for row, texts in zip(rows, shown, strict=True)
+    )
+    write_spreadsheet(path, columns, lines)
+
+
+def read_table(path: Path, form: Form) -> Sheet:
+    """Read a filled-in sheet, from a spreadsheet program or from the page.
+
+    Raises:
+        CustosError: If it cannot be read, is no sheet of this form, names an item twice, or a row
+            is filled in only in part.
+    """
+    if path.suffix not in DELIMITER_BY_SUFFIX or not path.is_file():
+        raise CustosError(f"{path}: expected a filled-in sheet, a .csv or .tsv file")
+    if missing := {ITEM, *(entry.name for entry in form.entries)} - set(csv_columns(path)):
+        raise CustosError(
+            f"{path}: no sheet of form '{form.name}': column '{min(missing)}' is missing"
+        )
+    filled: dict[str, Filled] = {}
+    seen: set[str] = set()
+    for number, cells in csv_rows(path):
+        location = row_location(path, number)
+        if isinstance(cells, CustosError):
+            raise cells
+        name = cells.get(ITEM, "")
+        if name in seen:
+            raise CustosError(f"{location}: item '{name}' occurs twice")
+        seen.add(name)
+        with errors_at(location):
+            values = form.read({column: _text(cell) for column, cell in cells.items()})
+        if values is not None:
+            filled[name] = values
+    return Sheet(path.stem, filled)
+
+
+def _text(cell: str) -> str:
+    """Return a cell without the apostrophe that keeps a spreadsheet from running a text."""
+    return cell[1:] if cell.startswith(("'=", "'+", "'-", "'@")) else cell

@@ -1,0 +1,82 @@
+"""Agreement of two people who labelled the same items, over all labels and for each of them.
+
+HiEval's Table 7 has a kappa for each label, which sets that label against all others, and one over
+all labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.estimate import Draws, without_nan
+from evaluation.intervals import RESAMPLES, Floats
+from evaluation.metrics import cohen_kappa, ratio
+
+
+def label_agreement(
+    pairs: Sequence[tuple[str, str]],
+    labels: Sequence[str],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure how far two people agree on single labels.
+
+    Args:
+        pairs: Labels of the two on each item.
+        labels: All labels that there are.
+        resamples: Bootstrap resamples of items.
+        seed: Seed of the resamples.
+
+    Returns:
+        ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label``
+        (label to Cohen's kappa of it against all others) and ``mean_per_label``, each with
+        ``value``, ``low``, ``high`` and ``n``. ``None`` stands for what does not exist, such as a
+        kappa where both used one label throughout.
+
+    Raises:
+        ValueError: If a label is not among ``labels``.
+    """
+    size = len(labels)
+    cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
+    items = np.zeros((len(pairs), size * size))
+    items[np.arange(len(pairs)), cells] = 1
+    draws = Draws(items, resamples, seed)
+
+    def estimate(value: Callable[[Floats], Floats], is_rate: bool = False) -> dict[str, Any]:
+        return draws.estimate(
+            lambda sums: value(sums.reshape(*sums.shape[:-1], size, size)), len(pairs), is_rate
+        )
+
+    measured = {
+        "agreement": estimate(_share_of_equal, is_rate=True),
+        "kappa": estimate(cohen_kappa),
+        "per_label": {
+            label: estimate(lambda sums, number=number: _label_kappas(sums)[..., number])
+            for number, label in enumerate(labels)
+        },
+        "mean_per_label": estimate(lambda sums: np.asarray(_label_kappas(sums).mean(axis=-1))),
+    }
+    return dict(without_nan(measured))
+
+
+def _share_of_equal(confusion: Floats) -> Floats:
+    return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
+
+
+def _label_kappas(confusion: Floats) -> Floats:
+    """Return the kappa of each label against all others.
+
+    Args:
+        confusion: Shape ``[..., K, K]``.
+
+    Returns:
+        Shape ``[..., K]``.
+    """
+    both = np.diagonal(confusion, axis1=-2, axis2=-1)
+    first, second = confusion.sum(axis=-1) - both, confusion.sum(axis=-2) - both
+    neither = confusion.sum(axis=(-2, -1))[..., None] - both - first - second
+    rows = [np.stack(row, axis=-1) for row in ((both, first), (second, neither))]
+    return cohen_kappa(np.stack(rows, axis=-2))

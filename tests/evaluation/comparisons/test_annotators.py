@@ -1,0 +1,45 @@
+"""Agreement of two people by label, against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, cohen_kappa_score
+
+from evaluation.comparisons.annotators import label_agreement
+
+LABELS = ("Correct", "Partial", "Wrong")
+
+
+def labelled(count: int = 150) -> list[tuple[str, str]]:
+    rng = np.random.default_rng(7)
+    first = rng.choice(LABELS, count, p=[0.5, 0.1, 0.4])
+    second = np.where(rng.random(count) < 0.8, first, rng.choice(LABELS, count))
+    return list(zip(map(str, first), map(str, second), strict=True))
+
+
+def test_figures_are_those_of_scikit_learn() -> None:
+    pairs = labelled()
+    first, second = (list(column) for column in zip(*pairs, strict=True))
+    measured = label_agreement(pairs, LABELS, resamples=200)
+    assert measured["kappa"]["n"] == len(pairs)
+    assert measured["agreement"]["value"] == pytest.approx(accuracy_score(first, second))
+    assert measured["kappa"]["value"] == pytest.approx(cohen_kappa_score(first, second))
+    kappas = []
+    for label in LABELS:
+        one_against_others = [[text == label for text in side] for side in (first, second)]
+        kappas.append(cohen_kappa_score(*one_against_others))
+        estimate = measured["per_label"][label]
+        assert estimate["value"] == pytest.approx(kappas[-1])
+        assert estimate["low"] < estimate["value"] < estimate["high"]
+    assert measured["mean_per_label"]["value"] == pytest.approx(np.mean(kappas))
+
+
+def test_full_agreement_and_a_single_label() -> None:
+    measured = label_agreement([("Correct", "Correct"), ("Wrong", "Wrong")] * 4, LABELS)
+    assert measured["kappa"]["value"] == 1
+    assert measured["per_label"]["Partial"]["value"] is None
+    assert label_agreement([("Wrong", "Wrong")] * 3, LABELS)["kappa"]["value"] is None
+
+
+def test_labels_that_there_are_not() -> None:
+    with pytest.raises(ValueError, match="not in"):
+        label_agreement([("Odd", "Wrong")], LABELS)
