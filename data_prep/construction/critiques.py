@@ -7,12 +7,13 @@ confidence is the one that the model would have stated without knowing the label
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from clients.chat import Reply
 from clients.messages import ChatItem
+from data_prep.construction.forms.truthful import SCORES
 from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import to_conversation
@@ -47,7 +48,8 @@ gets wrong and how. If both are right or both are wrong, let the rest decide.
 - Clarity and completeness: who is clearer, covers what was asked, and is not longer than needed?
 - Correctness: who agrees better with the reference answer?
 - Name strengths and weaknesses of both responses, and quote what decides.
-- Build on the faults that people marked. They mark: {tags}.
+- Build on the faults that people marked in each response. They mark: {tags}.
+- Weigh the responses as people's scores do, from 0 to 10. The scores mean: {scores}.
 - Bear in mind how an image and a question can deceive: hidden information (blurred, distorted or \
 covered features); forged features (altered or look-alike objects); a restricted perspective \
 (cropping, odd angles, bent shapes); a biased context (a background or mood that suggests); forged \
@@ -95,12 +97,13 @@ def critique_item(example: LabelledExample) -> ChatItem:
     """Compose the request for one pair: all that the judge sees, then what people said."""
     task = get_task(PAIR_TASK)
     tags = "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())
-    brief = _BRIEF.format(instruction=task.instruction(task.rubric(example)), tags=tags)
+    scores = "; ".join(f"{score}, {meaning}" for score, meaning in SCORES.items())
+    instruction = task.instruction(task.rubric(example))
+    brief = _BRIEF.format(instruction=instruction, tags=tags, scores=scores)
     parts = [f"{field.heading}: {field.text.strip()}" for field in task.item(example)]
     meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
     parts.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")
-    if example.tags:
-        parts.append(f"Faults people marked: {'; '.join(example.tags)}")
+    parts += _about_responses(example)
     if rationale := example.metadata.get("rationale"):
         parts.append(f"Reasons people gave: {rationale}")
     messages = (
@@ -108,6 +111,22 @@ def critique_item(example: LabelledExample) -> ChatItem:
         Message(role="user", text="\n\n".join(parts), images=example.images),
     )
     return ChatItem(id=example.id, messages=messages)
+
+
+def _about_responses(example: LabelledExample) -> Iterator[str]:
+    """Yield what people said of each response, and the tags that name none of the two."""
+    scores = example.metadata.get("scores") or {}
+    rest = list(example.tags)
+    for letter in (A, B):
+        prefix = f"{letter}: "
+        tags = [tag.removeprefix(prefix) for tag in example.tags if tag.startswith(prefix)]
+        rest = [tag for tag in rest if not tag.startswith(prefix)]
+        if tags:
+            yield f"Faults people marked in response {letter}: {'; '.join(tags)}"
+        if letter in scores:
+            yield f"Score people gave response {letter}: {scores[letter]:g} of 10"
+    if rest:
+        yield f"Faults people marked: {'; '.join(rest)}"
 
 
 def _read_critique(example: LabelledExample, reply: Reply) -> LabelledExample:

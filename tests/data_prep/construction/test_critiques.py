@@ -13,6 +13,7 @@ from clients.chat import Prices
 from clients.connection import ModelServer
 from clients.messages import Decoding
 from data_prep.construction.critiques import critique_item, write_critiques
+from data_prep.construction.forms.truthful import SCORES
 from data_prep.construction.model_writer import ModelWriter
 from data_prep.sources.conversations import load_conversations
 from data_prep.truthfulness_tags import MEANINGS
@@ -119,9 +120,13 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
         "right",
         references=("Two boats",),
         label="A",
-        tags=("B: visual misinterpretation",),
+        tags=("B: visual misinterpretation", "B: distracting additions", "rude"),
         images=(str(picture),),
-        metadata={"rationale": "The third is a rock.", "answerer": "model-x"},
+        metadata={
+            "rationale": "The third is a rock.",
+            "answerer": "model-x",
+            "scores": {"A": 9.0, "B": 2.5},
+        },
         criteria=("Prefer words to digits.",),
     )
     write(fake, tmp_path / "out", [example])
@@ -136,12 +141,16 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
         "Response A: Two.",
         "Response B: Three.",
         "Label people gave: A (response A is better)",
-        "Faults people marked: B: visual misinterpretation",
+        "Score people gave response A: 9 of 10",
+        "Faults people marked in response B: visual misinterpretation; distracting additions",
+        "Score people gave response B: 2.5 of 10",
+        "Faults people marked: rude",
         "Reasons people gave: The third is a rock.",
     ]
     assert get_task("truthful-pair").instruction("reference") in system["content"]
     assert all(tag in system["content"] for tag in MEANINGS)
     assert "if you did not know the label" in system["content"]
+    assert all(f"{score}, {meaning}" in system["content"] for score, meaning in SCORES.items())
     assert seen.body["temperature"] == 0.5
 
 

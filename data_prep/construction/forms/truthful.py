@@ -1,0 +1,124 @@
+"""TruthfulJudge's screens: faults, scores and a rationale for each response, then the better one.
+
+The paper has one screen for pairs and one for scores (appendix D.2); here both are filled in at
+once, as its protocol has every rater do both (section 5.1). A response may have several faults, as
+in Figure 7; the text of section 5.1 says one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import mean
+
+from data_prep.construction.forms.base import Entry, Filled, Form, form, texts_of
+from data_prep.construction.steps.base import Row
+from data_prep.sources.judgement_text import PAIR_TASK
+from data_prep.truthfulness_tags import MEANINGS
+from judging.tasks.truthful import TIE, A, B
+
+SCORES: Mapping[str, str] = {
+    "10": "right in every respect, clear and complete",
+    "9": "right and concise; a trifle could be better",
+    "8": "right; a little too long, or a small point is missing",
+    "7": "right in what matters; indirect or redundant",
+    "6": "sensible, but beside the point, or with small errors",
+    "5": "vague or half right",
+    "4": "clearly faulty, with something sensible in it",
+    "3": "obviously wrong, or much is invented, though well formed",
+    "2": "mostly wrong or confused; little can be used",
+    "1": "has nothing to do with picture and question",
+    "0": "entirely wrong, contradicts itself, or is no answer",
+}
+"""Eleven anchors (Figure 8 and Table 3, which name them differently; the words are ours)."""
+SCORE_MARGIN = 4
+"""Scores that differ by so much go to a third person."""
+MIN_RATIONALE_WORDS = 60
+KEEP_FROM, BORDERLINE_FROM = 7, 5
+
+
+def quality_of(score: float) -> str:
+    """Return what a response of this score is good for: ``keep``, ``borderline``, ``exclude``."""
+    if score >= KEEP_FROM:
+        return "keep"
+    return "borderline" if score >= BORDERLINE_FROM else "exclude"
+
+
+def _about(response: str) -> tuple[Entry, ...]:
+    letter = response.lower()
+    return (
+        Entry(
+            f"faults_{letter}",
+            f"Which faults does response {response} have?",
+            "choices",
+            options=MEANINGS,
+            required=False,
+        ),
+        Entry(
+            f"score_{letter}",
+            f"How good is response {response}?",
+            options=SCORES,
+            margin=SCORE_MARGIN,
+        ),
+    )
+
+
+@form
+class TruthfulPair(Form):
+    """Comparison of two responses by two people, and by a third where they differ."""
+
+    name = PAIR_TASK
+    summary = "which of two responses is better, with faults and scores of each"
+    guide = (
+        "If exactly one response is right, it is the better one. Only if both are right or both "
+        "are wrong do the rest decide: how exactly the picture is read, whether what is said is "
+        "true, whether the question is answered without digression, how clear and complete it is. "
+        "Say why in at least 60 words, with strengths and weaknesses of both."
+    )
+    entries = (
+        *_about("A"),
+        *_about("B"),
+        Entry(
+            "better",
+            "Which response is better?",
+            options={A: "", B: "", TIE: "no preference: almost the same quality"},
+        ),
+        Entry(
+            "rationale",
+            "Why?",
+            "text",
+            min_words=MIN_RATIONALE_WORDS,
+            compared=False,
+        ),
+    )
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return question, reference and both responses; their models stay hidden."""
+        responses = row.get("responses") or (row.get("response_a"), row.get("response_b"))
+        named = dict(zip(("Response A", "Response B"), map(str, responses), strict=True))
+        return {**texts_of(row, question="Question", references="Reference answer"), **named}
+
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return the pair as a labelled example, with faults, scores and reasons by response."""
+        values = next(iter(fillings.values()))
+        faults = {letter: list(values.get(f"faults_{letter.lower()}", ())) for letter in (A, B)}
+        scores = {
+            letter: mean(
+                float(str(filled[f"score_{letter.lower()}"])) for filled in fillings.values()
+            )
+            for letter in (A, B)
+        }
+        metadata = {
+            **row.get("metadata", {}),
+            "rationale": "\n".join(str(filled["rationale"]) for filled in fillings.values()),
+            "faults": faults,
+            "scores": scores,
+            "quality": {letter: quality_of(score) for letter, score in scores.items()},
+        }
+        return {
+            **row,
+            "task": PAIR_TASK,
+            "label": values["better"],
+            "tags": [f"{letter}: {fault}" for letter in (A, B) for fault in faults[letter]],
+            "annotators": list(fillings),
+            "metadata": metadata,
+        }
