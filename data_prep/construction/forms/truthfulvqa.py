@@ -1,0 +1,141 @@
+"""TruthfulVQA's checks by people (section 3.2): pictures, then inspection, then acceptance.
+
+Pictures count once five people confirm them. Inspection returns what is wrong to the annotators,
+and acceptance lets through what meets every standard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import ascii_uppercase
+from typing import ClassVar
+
+from data_prep.construction.forms.base import (
+    NO,
+    YES,
+    Entry,
+    Filled,
+    Form,
+    form,
+    plain_options,
+    shared,
+    texts_of,
+)
+from data_prep.construction.steps.base import Row
+from data_prep.construction.steps.truthfulvqa import LEVELS
+from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF, TAXONOMY
+from data_prep.errors import UnusableText
+
+NOT_CONFIRMED, RETURNED, NOT_ACCEPTED = "picture not confirmed", "returned", "not accepted"
+"""Reasons for discarding a row."""
+
+_NOTE = Entry("note", "Note", "text", required=False, compared=False)
+
+
+@form
+class PictureStage(Form):
+    """First stage: does a picture mislead, and how? Five people work alone."""
+
+    name = "truthfulvqa-picture"
+    summary = "does the picture mislead, and in which of 21 ways?"
+    guide = (
+        "Say whether the picture misleads somebody who looks at it, and in which way. The one "
+        "who chose it sees it as shown; disagree where you do."
+    )
+    entries = (
+        Entry("misleads", "Does the picture mislead?", options=plain_options(YES, NO)),
+        Entry(
+            "subcategory",
+            "In which way?",
+            options={name: TAXONOMY[category][name] for name, category in CATEGORY_OF.items()},
+            asked_if=("misleads", (YES,)),
+        ),
+        _NOTE,
+    )
+    per_row = 5
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return what is said to mislead."""
+        return texts_of(row, what_misleads="What is said to mislead")
+
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return the row with the way that people agree on."""
+        values = shared(fillings)
+        if values["misleads"] == NO:
+            raise UnusableText(NOT_CONFIRMED, str(values.get("note", "")))
+        subcategory = values["subcategory"]
+        category = CATEGORY_OF[subcategory]
+        placed = {"category": category, "subcategory": subcategory}
+        return {**row, **placed, "annotators": list(fillings)}
+
+
+class QuestionStage(Form):
+    """A stage at which people look at a question with its answer."""
+
+    reason: ClassVar[str]
+    field: ClassVar[str]
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return the level and what it asks for, the question, its options and its answer."""
+        options = "\n".join(
+            f"({letter}) {option}"
+            for letter, option in zip(ascii_uppercase, row["options"], strict=False)
+        )
+        return {
+            "Level": f"{row['level']}. {LEVELS[row['level']]}",
+            **texts_of(row, subcategory="Kind of picture", question="Question"),
+            "Options": options,
+            "Answer": str(row["ground_truth"]),
+        }
+
+    def decides_alone(self, filled: Filled) -> bool:
+        """Return whether a person finds a fault: one is enough."""
+        return NO in filled.values()
+
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return the row, or the faults that people found."""
+        faults = {
+            entry.name: str(filled.get("note", ""))
+            for filled in fillings.values()
+            for entry in self.entries
+            if filled.get(entry.name) == NO
+        }
+        if faults:
+            notes = "; ".join(filter(None, dict.fromkeys(faults.values())))
+            raise UnusableText(self.reason, f"{', '.join(faults)}: {notes}")
+        return {**row, self.field: list(fillings)}
+
+
+@form
+class InspectionStage(QuestionStage):
+    """Second stage: every question is inspected, and faulty ones go back."""
+
+    name = "truthfulvqa-inspection"
+    summary = "is a question of its level, hard enough, with options that exclude each other?"
+    guide = "Check each point by the picture. One 'no' returns the question; say why in the note."
+    entries = (
+        Entry("level_fits", "Is it a question of this level?", options=plain_options(YES, NO)),
+        Entry(
+            "difficulty_fits", "Is it neither trivial nor unfair?", options=plain_options(YES, NO)
+        ),
+        Entry(
+            "options_exclusive",
+            "Do the options exclude each other?",
+            options=plain_options(YES, NO),
+        ),
+        Entry("answer_right", "Is the answer right, and no other?", options=plain_options(YES, NO)),
+        _NOTE,
+    )
+    reason, field = RETURNED, "inspected_by"
+
+
+@form
+class AcceptanceStage(QuestionStage):
+    """Third stage: what passed inspection is accepted, or not."""
+
+    name = "truthfulvqa-acceptance"
+    summary = "does an inspected question meet every standard?"
+    guide = "Accept only what meets every standard: picture, level, wording, options, answer."
+    entries = (Entry("accepted", "Accept it?", options=plain_options(YES, NO)), _NOTE)
+    per_row = 1
+    reason, field = NOT_ACCEPTED, "accepted_by"
