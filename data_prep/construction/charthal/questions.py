@@ -13,18 +13,15 @@ from pydantic import BaseModel, ConfigDict
 
 from clients.chat import Reply
 from data_prep.construction.charthal.charts import IMAGE_FOLDER, Chart
-from data_prep.construction.charthal.recipes import (
-    CELLS,
-    QRelation,
-    QType,
-    parse_question,
-    recipe_item,
-)
+from data_prep.construction.charthal.recipes import CELLS, QRelation, QType
 from data_prep.construction.model_writer import ModelWriter, Request
+from data_prep.construction.steps.base import Row
+from data_prep.construction.steps.charthal import ChartCell, WriteQuestion
 from judging.errors import FieldError
 from judging.files.records import read_records
 
 QUESTIONS = "questions.jsonl"
+STEP = WriteQuestion()
 
 
 class Question(BaseModel):
@@ -65,28 +62,34 @@ def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str
             raise FieldError("images", str(error), f"chart '{chart.id}'") from None
     outcome = writer.ask(
         [
-            Request(recipe_item(chart, number), partial(_read_question, chart, number))
+            Request(STEP.item(cell), partial(_read_question, cell))
             for chart in charts
-            for number in range(len(CELLS))
-        ]
+            for cell in _cells(chart)
+        ],
+        mend=True,
     )
     counts = {"charts": len(charts), "counts": count_cells(outcome.records)}
     return writer.write(outcome, {QUESTIONS: outcome.records}, counts)
 
 
-def _read_question(chart: Chart, number: int, reply: Reply) -> Question:
-    question, answer = parse_question(reply.text)
-    cell = CELLS[number]
-    return Question(
-        id=chart.question_id(number),
-        figure_id=chart.id,
-        figure_path=chart.figure_path,
-        subq_idx=number,
-        q_type=cell.q_type,
-        q_relation=cell.q_relation,
-        question=question,
-        ref_answer=answer,
-    )
+def _cells(chart: Chart) -> list[ChartCell]:
+    """Return a row for every cell, with what becomes of a question beside its wording."""
+    fields: Row = {"figure_id": chart.id, "figure_path": chart.figure_path}
+    return [
+        ChartCell(
+            id=chart.question_id(number),
+            images=chart.images,
+            subq_idx=number,
+            **cell._asdict(),
+            **fields,
+        )
+        for number, cell in enumerate(CELLS)
+    ]
+
+
+def _read_question(cell: ChartCell, reply: Reply) -> Question:
+    [row] = STEP.read(cell, reply)
+    return Question.model_validate({name: row[name] for name in Question.model_fields})
 
 
 def count_cells(questions: Sequence[Question]) -> dict[str, int]:

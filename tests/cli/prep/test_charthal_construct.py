@@ -28,9 +28,12 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
     (tmp_path / "charts.json").write_text(json.dumps(pool))
 
     def answer(seen: Seen) -> Say:
-        if "prediction" in seen.text and "does not occur" in seen.text:  # one cell is unreadable
+        recipe = str(seen.body["messages"][0]["content"])
+        if "prediction" in recipe and "does not occur" in recipe:  # one cell is unreadable
             return Say(body=completion("I would rather not."))
-        return Say(body=completion(f"Question: How? {len(seen.text)}\nAnswer: So."))
+        return Say(
+            body=completion(json.dumps({"question": f"How? {len(seen.text)}", "answer": "So."}))
+        )
 
     fake.answer = answer
     fake.faults.extend([Say(503, "busy", {"Retry-After": "0"}), RESET, Say(body="not JSON")])
@@ -40,15 +43,15 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
         "--count", 5, "--base-url", fake.url, "--model", "writer", "--out", out,
     )  # fmt: skip
     assert "55 questions on 5 charts, 5 rejected" in run(*command).stdout
-    assert len(fake.seen) == 5 * 12 + 3
-    images = {seen.body["messages"][0]["content"][0]["image_url"]["url"] for seen in fake.seen}
+    assert len(fake.seen) == 5 * 12 + 3 + 5  # five replies without JSON are asked for again
+    images = {seen.body["messages"][1]["content"][0]["image_url"]["url"] for seen in fake.seen}
     assert len(images) == 5
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["rejected"] == {"unreadable reply": 5}
+    assert manifest["rejected"] == {"not JSON": 5}
     assert manifest["counts"]["open/irrel"] == 0
     assert {n for cell, n in manifest["counts"].items() if cell != "open/irrel"} == {5}
     run(*command)
-    assert len(fake.seen) == 5 * 12 + 3  # nothing is asked twice
+    assert len(fake.seen) == 5 * 12 + 8  # nothing is asked twice
 
     sheet = tmp_path / "anna.csv"
     run("charthal-construct", "sheet", out, "--out", sheet)

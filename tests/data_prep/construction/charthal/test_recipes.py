@@ -1,7 +1,4 @@
-import pytest
-
-from data_prep.construction.charthal.recipes import CELLS, parse_question, recipe
-from data_prep.errors import UnusableText
+from data_prep.construction.charthal.recipes import CELLS, recipe
 
 
 def test_recipes_hold_every_criterion_of_their_cell() -> None:
@@ -22,21 +19,6 @@ def test_recipes_hold_every_criterion_of_their_cell() -> None:
             cell.q_relation == "contra" and cell.q_type != "open"
         )
         assert ("tentative" in text) == (cell == ("open", "normal"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Question: Why?\nAnswer: Because.",
-        "**Question:** Why?\n\n**Answer:** Because.",
-        "\n### Question: Why?\n### Answer: Because.\n",
-    ],
-)
-def test_replies_are_read(text: str) -> None:
-    assert parse_question(text) == ("Why?", "Because.")
-
-
-@pytest.mark.parametrize("text", ["", "Why?", "Answer: a\nQuestion: b", "Question: Why? Answer: x"])
-def test_other_replies_are_not(text: str) -> None:
-    with pytest.raises(UnusableText, match="expected 'Question:'"):
-        parse_question(text)
+        assert ("purely hypothetical" in text) == (cell == ("open", "inexist"))
+        assert ("if the question can be answered" in text) == (cell == ("reason", "contra"))
+        assert ("specific and expects" in text) == (cell == ("desc", "irrel"))
