@@ -1,0 +1,3 @@
+"""Headless Chromium, where it is installed."""
+
+from tests.browser import browser as browser

@@ -1,0 +1,176 @@
+"""Sheets of several people brought together by the rules of the papers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_prep.construction.forms.base import FORMS, Form
+from data_prep.construction.sheets.collect import Collected, collect
+from data_prep.construction.steps.base import Row
+from judging.errors import CustosError
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from tests.data_prep.construction.sheets.made_up import Cells, fill, response_rows
+
+WHY = " ".join(["because"] * 60)
+
+
+def brought_together(
+    folder: Path,
+    form: Form,
+    rows: list[Row],
+    people: dict[str, Cells],
+    third: Cells | None = None,
+    **options: Any,
+) -> Collected:
+    sheets = [fill(folder / f"{name}.csv", form, rows, cells) for name, cells in people.items()]
+    last = None if third is None else fill(folder / "carla.csv", form, rows, third)
+    return collect(form, rows, sheets, last, **options)
+
+
+def test_two_people_and_a_third(tmp_path: Path) -> None:
+    form, rows = FORMS.get("hieval-ea"), response_rows(5)
+    ids = [row["id"] for row in rows]
+    wrong = {"score": "Wrong", "error_type": "Other"}
+    people = {
+        "anna": {ids[0]: {"score": "correct"}, ids[1]: wrong, ids[2]: wrong, ids[3]: wrong},
+        "ben": {
+            ids[0]: {"score": "Correct"},
+            ids[1]: {"score": "Correct"},
+            ids[2]: {"score": "Wrong", "error_type": "overthinking"},
+        },
+    }
+    first = brought_together(tmp_path, form, rows, people)
+    assert [row["label"] for row in first.rows] == ["Correct"]
+    assert [row["id"] for row in first.disagreements] == ids[1:3]
+    assert first.disagreements[0]["differs"] == ["score", "error_type"]
+    assert first.disagreements[1]["differs"] == ["error_type"]
+    assert first.disagreements[1]["annotations"]["ben"]["error_type"] == "Overthinking"
+    assert first.unfinished == ids[3:]
+    assert first.pairs["score"] == [
+        ("Correct", "Correct"),
+        ("Wrong", "Correct"),
+        ("Wrong", "Wrong"),
+    ]
+
+    third = {ids[1]: {"score": "Correct"}, ids[2]: {"score": "Partial", "error_type": "Other"}}
+    settled = brought_together(tmp_path, form, rows, people, third)
+    assert [row["label"] for row in settled.rows] == ["Correct", "Correct", "Partial; Other"]
+    assert settled.pairs == first.pairs
+    examples = [LabelledExample.model_validate(row) for row in settled.rows]
+    assert [example.annotators for example in examples[1:]] == [("carla",), ("carla",)]
+    task = get_task("hieval-ea")
+    assert [task.target(example) for example in examples] == [
+        "Correct",
+        "Correct",
+        "Partial; Other",
+    ]
+
+
+def test_one_person_discards_and_other_answers_go_to_a_third(tmp_path: Path) -> None:
+    form = FORMS.get("simplevqa")
+    rows = [
+        {"id": str(n), "question": f"Who is it, {n}?", "answer": "Ada Lovelace"} for n in range(4)
+    ]
+    fine = {"suitable": "yes", "answer_found": "ada lovelace.", "source1": "a", "source2": "b"}
+    bad = {"suitable": "no", "note": "two people"}
+    other = {**fine, "answer_found": "Grace Hopper", "source1": "c"}
+    people = {
+        "anna": {"0": fine, "1": bad, "2": fine, "3": other},
+        "ben": {"0": {**fine, "source2": "d"}, "1": fine, "2": other, "3": other},
+    }
+    collected = brought_together(tmp_path, form, rows, people)
+    assert [(row["id"], row["sources"]) for row in collected.rows] == [("0", ["a", "b", "d"])]
+    assert [(row.id, row.reason, row.detail) for row in collected.discarded] == [
+        ("1", "unsuitable", "two people"),
+        ("3", "people's answer differs", "'Grace Hopper', not 'Ada Lovelace'"),
+    ]
+    assert [row["id"] for row in collected.disagreements] == ["2"]
+    settled = brought_together(tmp_path, form, rows, people, {"2": fine})
+    assert [row["id"] for row in settled.rows] == ["0", "2"]
+
+
+def judged(better: str, score_a: int, score_b: int, **fields: str) -> dict[str, str]:
+    scores = {"score_a": str(score_a), "score_b": str(score_b)}
+    return {"better": better, **scores, "rationale": WHY, **fields}
+
+
+def test_pairs_go_to_a_third_for_preference_score_or_tags(tmp_path: Path) -> None:
+    form = FORMS.get("truthful-pair")
+    rows = [
+        {"id": str(n), "question": "Boats?", "response_a": "Two.", "response_b": "Three."}
+        for n in range(5)
+    ]
+    mine = judged("A", 9, 4, faults_b="visual misinterpretation; distracting additions")
+    swapped = {**mine, "faults_b": "distracting additions;visual misinterpretation"}
+    people = {
+        "anna": dict.fromkeys("01234", mine),
+        "ben": {
+            "0": {**swapped, "score_b": "1"},
+            "1": {**mine, "better": "B"},
+            "2": {**mine, "score_b": "0"},  # four apart
+            "3": {**mine, "faults_b": "distracting additions"},
+            "4": {**mine, "better": "None", "score_a": "5"},
+        },
+    }
+    collected = brought_together(tmp_path, form, rows, people)
+    assert [row["differs"] for row in collected.disagreements] == [
+        ["better"],
+        ["score_b"],
+        ["faults_b"],
+        ["score_a", "better"],
+    ]
+    [row] = collected.rows
+    example = LabelledExample.model_validate(row)
+    assert (example.label, example.annotators) == ("A", ("anna", "ben"))
+    assert example.tags == ("B: visual misinterpretation", "B: distracting additions")
+    assert example.metadata["scores"] == {"A": 9.0, "B": 2.5}
+    assert example.metadata["quality"] == {"A": "keep", "B": "exclude"}
+    assert example.metadata["faults"]["A"] == []
+    get_task("truthful-pair").check(example)
+
+
+def test_five_people_confirm_a_picture(tmp_path: Path) -> None:
+    form = FORMS.get("truthfulvqa-picture")
+    rows = [{"id": "1", "what_misleads": "It floats."}, {"id": "2", "what_misleads": "Nothing."}]
+    yes = {"misleads": "yes", "subcategory": "Physical Feature Manipulation"}
+    people = {name: {"1": yes, "2": {"misleads": "no"}} for name in "abcd"}
+    assert brought_together(tmp_path, form, rows, people).unfinished == ["1", "2"]
+    people["e"] = people["a"]
+    collected = brought_together(tmp_path, form, rows, people)
+    assert [row["category"] for row in collected.rows] == ["Feature Forgery"]
+    assert [row.reason for row in collected.discarded] == ["picture not confirmed"]
+    assert len(brought_together(tmp_path, form, rows, {"a": people["a"]}, per_row=1).rows) == 1
+
+
+def test_everybodys_answers_count_in_a_questionnaire(tmp_path: Path) -> None:
+    form = FORMS.get("chartom")
+    rows = [{"id": "G1_Q1_2", "question": "How many?", "human_answers": ["1.2"]}]
+    people = {
+        name: {"G1_Q1_2": {"answer": answer}}
+        for name, answer in {"anna": "-5", "ben": "No answer", "cem": "6 million"}.items()
+    }
+    [row] = brought_together(tmp_path, form, rows, people).rows
+    assert row["human_answers"] == ["1.2", "-5", None, "6 million"]
+
+
+def test_gold_items_are_scored_and_left_out(tmp_path: Path) -> None:
+    form, rows = FORMS.get("hieval-qs"), response_rows(3)
+    gold = [
+        {**row, "id": f"gold{n}", "gold": {"score": "Wrong"}}
+        for n, row in enumerate(response_rows(3))
+    ]
+    cells = {row["id"]: {"score": "Wrong"} for row in rows + gold[:2]}
+    slips = {**cells, "gold1": {"score": "Partial"}}
+    sheets = [
+        fill(tmp_path / f"{name}.csv", form, rows + gold, filled)
+        for name, filled in {"anna": cells, "ben": slips}.items()
+    ]
+    collected = collect(form, rows, sheets, gold=gold)
+    assert collected.gold == {"anna": (2, 2), "ben": (1, 2)}
+    assert (len(collected.rows), collected.disagreements) == (3, [])
+    with pytest.raises(CustosError, match=r"sheet 'anna': item '\w+' is no row of these"):
+        collect(form, rows, sheets)
+    with pytest.raises(CustosError, match="same name"):
+        collect(form, rows, [sheets[0], sheets[0]], gold=gold)
