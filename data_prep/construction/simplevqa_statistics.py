@@ -53,8 +53,8 @@ def describe(items: Sequence[ClassifiedItem]) -> dict[str, float]:
         items: At least one.
     """
     languages = Counter(item.language for item in items)
-    tasks = Counter(item.vqa_category.task_category for item in items)
-    domains = Counter(item.vqa_category.subject_category for item in items)
+    tasks: Counter[str] = Counter(item.vqa_category.task_category for item in items)
+    domains: Counter[str] = Counter(item.vqa_category.subject_category for item in items)
     words = [count_words(item.question) for item in items]
     return {
         "Data": len(items),

@@ -7,6 +7,7 @@ all labels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,9 @@ def label_agreement(
         "agreement": estimate(_share_of_equal, is_rate=True),
         "kappa": estimate(cohen_kappa),
         "per_label": {
-            label: estimate(lambda sums, number=number: _label_kappas(sums)[..., number])
-            for number, label in enumerate(labels)
+            label: estimate(partial(_label_kappa, number)) for number, label in enumerate(labels)
         },
-        "mean_per_label": estimate(lambda sums: np.asarray(_label_kappas(sums).mean(axis=-1))),
+        "mean_per_label": estimate(_mean_of_label_kappas),
     }
     return dict(without_nan(measured))
 
@@ -80,3 +80,11 @@ def _label_kappas(confusion: Floats) -> Floats:
     neither = confusion.sum(axis=(-2, -1))[..., None] - both - first - second
     rows = [np.stack(row, axis=-1) for row in ((both, first), (second, neither))]
     return cohen_kappa(np.stack(rows, axis=-2))
+
+
+def _label_kappa(number: int, confusion: Floats) -> Floats:
+    return np.asarray(_label_kappas(confusion)[..., number])
+
+
+def _mean_of_label_kappas(confusion: Floats) -> Floats:
+    return np.asarray(_label_kappas(confusion).mean(axis=-1))

@@ -40,13 +40,13 @@ class Asking:
 
     base_url: str
     key_env: str | None
+    decoding: Decoding
+    source: Mapping[str, Any]
+    """Description of the rows, for the manifest."""
     concurrency: int
     deadline: float
     prompt_price: float
     completion_price: float
-    decoding: Decoding
-    source: Mapping[str, Any]
-    """Description of the rows, for the manifest."""
 
     @property
     def prices(self) -> Prices | None:

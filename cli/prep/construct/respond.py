@@ -56,7 +56,7 @@ def respond(
     choices, images, task, variant and metadata. All responses go to OUT/rows.jsonl, ready for
     custos grade and for people's sheets; each model's replies are kept in a folder of its own. If
     the command is stopped, the same command continues where it stopped. For models on another
-    server, run it again with another --out; the verbs that follow take several files.
+    server, run it again with another --out and join the two files of rows.
 
     Example: custos prep construct respond --in questions.jsonl --base-url http://127.0.0.1:8000/v1
     --model model-a --model model-b --out data/answers
@@ -77,12 +77,12 @@ def respond(
     asking = Asking(
         base_url,
         key_env,
-        concurrency,
-        deadline,
-        prompt_price,
-        completion_price,
         Decoding(temperature=temperature, max_tokens=max_tokens),
         source,
+        concurrency=concurrency,
+        deadline=deadline,
+        prompt_price=prompt_price,
+        completion_price=completion_price,
     )
     with job_bar(asking.prices) as show:
         writers = [asking.writer(model, model_folder(out, model), show) for model in models]

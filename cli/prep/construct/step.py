@@ -60,12 +60,12 @@ def step(
     asking = Asking(
         base_url,
         key_env,
-        concurrency,
-        deadline,
-        prompt_price,
-        completion_price,
         Decoding(temperature=temperature, max_tokens=max_tokens),
         {**describe_file(rows), "bad_rows": len(bad_rows)},
+        concurrency=concurrency,
+        deadline=deadline,
+        prompt_price=prompt_price,
+        completion_price=completion_price,
     )
     with job_bar(asking.prices) as show:
         manifest = run_step(chosen, loaded, asking.writer(model, out, show))

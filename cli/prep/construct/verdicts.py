@@ -69,12 +69,12 @@ def verdicts(
     asking = Asking(
         base_url or "",
         key_env,
-        concurrency,
-        deadline,
-        prompt_price,
-        completion_price,
         Decoding(temperature=0.0),
         source,
+        concurrency=concurrency,
+        deadline=deadline,
+        prompt_price=prompt_price,
+        completion_price=completion_price,
     )
     with job_bar(asking.prices) as show:
         judges = [asking.writer(model, model_folder(out, model), show) for model in models or ()]

@@ -27,14 +27,17 @@ class HiEvalForm(Form):
     task: ClassVar[str]
 
     def shown(self, row: Row) -> Mapping[str, str]:
-        """Return question, choices, ground truth and response; the model stays hidden."""
+        """Return domain, question, ground truth and response; the model stays hidden."""
         headings = {
             "question": "Question",
             "choices": "Choices",
             "references": "Ground truth",
             "response": "Response",
         }
-        return {"Response": "(empty)", **texts_of(row, **headings)}
+        domain = texts_of(row.get("metadata", {}), domain="Domain")
+        texts = {**domain, **texts_of(row, **headings)}
+        texts.setdefault("Response", "(empty)")
+        return texts
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return the row as a labelled example."""

@@ -22,7 +22,7 @@ from data_prep.errors import UnusableText
 TaskCode = Literal["LS", "OIR", "TE", "PE", "LB", "TP", "QPR", "AC", "OAR"]
 DomainCode = Literal["LES", "EHC", "CS", "ETA", "FTM", "NS", "AR", "CHC", "LI"]
 
-TASKS: Mapping[TaskCode, str] = {
+TASKS: Mapping[str, str] = {
     "LS": "Logic & Science",
     "OIR": "Object Identification Recognition",
     "TE": "Time & Event",
@@ -33,7 +33,7 @@ TASKS: Mapping[TaskCode, str] = {
     "AC": "Art & Culture",
     "OAR": "Object Attributes Recognition",
 }
-DOMAINS: Mapping[DomainCode, str] = {
+DOMAINS: Mapping[str, str] = {
     "LES": "Literature, Education & Sports",
     "EHC": "Euro-American History & Culture",
     "CS": "Contemporary Society",

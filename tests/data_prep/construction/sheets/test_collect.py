@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.chartom.item import ChartomItem
 from data_prep.construction.forms.base import FORMS, Form
 from data_prep.construction.sheets.collect import Collected, collect
 from data_prep.construction.steps.base import Row
@@ -146,13 +147,15 @@ def test_five_people_confirm_a_picture(tmp_path: Path) -> None:
 
 def test_everybodys_answers_count_in_a_questionnaire(tmp_path: Path) -> None:
     form = FORMS.get("chartom")
-    rows = [{"id": "G1_Q1_2", "question": "How many?", "human_answers": ["1.2"]}]
+    chart = {"kind": "bar", "question_type": "number", "answer": 1.2, "unit": "million bags"}
+    rows = [{"id": "G1_Q1_2", "question": "How many?", "human_answers": ["1.2"], **chart}]
     people = {
         name: {"G1_Q1_2": {"answer": answer}}
         for name, answer in {"anna": "-5", "ben": "No answer", "cem": "6 million"}.items()
     }
     [row] = brought_together(tmp_path, form, rows, people).rows
     assert row["human_answers"] == ["1.2", "-5", None, "6 million"]
+    assert ChartomItem.model_validate(row).measured_hmi([6, 300]) == 0.5
 
 
 def test_gold_items_are_scored_and_left_out(tmp_path: Path) -> None:
