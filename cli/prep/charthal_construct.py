@@ -27,7 +27,8 @@ from cli.shared.options.server import (
 from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import job_bar
 from cli.shared.tables import count_table
-from judging.errors import CustosError
+
+FORM = "charthal"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -114,20 +115,25 @@ def sheet(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder, help="Write the annotator's sheet to this CSV or JSONL file."
+            callback=in_known_folder,
+            help="Write the annotator's sheet to this file: .html for a page, .csv or .tsv for a "
+            "spreadsheet.",
         ),
     ],
+    seed: Annotated[int, typer.Option(help="Another seed gives another order.")] = 0,
 ) -> None:
-    """Write a sheet for one annotator, who corrects in place and then says keep or discard.
+    """Write a sheet for one annotator, who says keep or discard and corrects in place.
 
     Example: custos prep charthal-construct sheet data/mine --out anna.csv
     """
-    from data_prep.construction.charthal.questions import load_questions
-    from data_prep.construction.charthal.sheets import write_sheet
+    from data_prep.construction.charthal.benchmark_file import rows_to_check
+    from data_prep.construction.forms.base import FORMS
+    from data_prep.construction.sheets.rows import mixed
+    from data_prep.construction.sheets.write import write_sheet
 
-    questions = load_questions(folder)
-    write_sheet(out, questions)
-    typer.echo(f"{len(questions)} questions: {out}")
+    rows = mixed(rows_to_check(folder), (), 0, seed)
+    write_sheet(out, FORMS.get(FORM), rows)
+    typer.echo(f"{len(rows)} questions: {out}")
 
 
 @app.command()
@@ -148,22 +154,25 @@ def collect(
 
     Example: custos prep charthal-construct collect data/mine --sheet anna.csv --sheet ben.csv
     """
-    from data_prep.construction.charthal.questions import count_cells, load_questions
-    from data_prep.construction.charthal.rulings import settle, write_benchmark
-    from data_prep.construction.charthal.sheets import read_sheet
+    from data_prep.construction.charthal.benchmark_file import rows_to_check, write_benchmark
+    from data_prep.construction.charthal.questions import count_cells
+    from data_prep.construction.forms.base import FORMS
+    from data_prep.construction.sheets.collect import collect as bring_together
+    from data_prep.construction.sheets.table import read_table
 
-    if len({path.stem for path in sheets}) < len(sheets):
-        raise CustosError("--sheet: two sheets have the same name; annotators are told by it")
-    rulings = settle(
-        load_questions(folder),
-        {path.stem: read_sheet(path) for path in sheets},
-        read_sheet(final) if final else (),
+    form = FORMS.get(FORM)
+    collected = bring_together(
+        form,
+        rows_to_check(folder),
+        [read_table(path, form) for path in sheets],
+        read_table(final, form) if final else None,
     )
-    write_benchmark(folder, rulings)
-    _show_cells(count_cells(rulings.kept))
+    kept = write_benchmark(folder, collected)
+    _show_cells(count_cells(kept))
     typer.echo(
-        f"{len(rulings.kept)} kept, {len(rulings.discarded)} discarded, "
-        f"{len(rulings.disagreements)} disagreements, {len(rulings.unchecked)} unchecked: {folder}"
+        f"{len(kept)} kept, {len(collected.discarded)} discarded, "
+        f"{len(collected.disagreements)} disagreements, {len(collected.unfinished)} unchecked: "
+        f"{folder}"
     )
 
 

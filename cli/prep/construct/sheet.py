@@ -46,9 +46,8 @@ def sheet(
     Example: custos prep construct sheet hieval-ea --in data/answers/rows.jsonl --out anna.html
     """
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.sheets.page import write_page
     from data_prep.construction.sheets.rows import mixed, read_gold_rows, read_sheet_rows
-    from data_prep.construction.sheets.table import write_table
+    from data_prep.construction.sheets.write import write_sheet
 
     form = FORMS.get(name)
     loaded = read_sheet_rows(rows)
@@ -56,6 +55,6 @@ def sheet(
     if both := {row["id"] for row in loaded} & {row["id"] for row in gold_rows}:
         raise CustosError(f"{gold}: gold item '{min(both)}' is also in {rows}")
     chosen = mixed(loaded, gold_rows, gold_share, seed)
-    (write_page if out.suffix == ".html" else write_table)(out, form, chosen)
+    write_sheet(out, form, chosen)
     num_gold = len(chosen) - len(loaded)
     typer.echo(f"{len(loaded)} rows and {num_gold} gold items: {out}")

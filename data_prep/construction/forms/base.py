@@ -45,6 +45,8 @@ class Entry:
     """Two people with different values disagree."""
     margin: float = 0
     """Numbers that differ by less are no disagreement."""
+    prefilled: bool = False
+    """It begins with the row's own value of this name, to be corrected."""
 
     def is_asked(self, filled: Filled) -> bool:
         """Return whether the earlier entries ask for this one."""
@@ -120,18 +122,19 @@ class Form(ABC):
         return False
 
     def read(self, cells: Mapping[str, str]) -> Filled | None:
-        """Read what was filled in of a row; ``None`` if nothing was.
+        """Read what was filled in of a row; ``None`` if nothing was beyond what was there.
 
         Raises:
             CustosError: If an entry is missing, is not asked for, or does not fit.
         """
-        if not any(cells.get(entry.name, "").strip() for entry in self.entries):
+        own = (entry for entry in self.entries if not entry.prefilled)
+        if not any(cells.get(entry.name, "").strip() for entry in own):
             return None
         filled: dict[str, Value] = {}
         for entry in self.entries:
             cell = cells.get(entry.name, "").strip()
             if not entry.is_asked(filled):
-                if cell:
+                if cell and not entry.prefilled:
                     raise CustosError(f"'{entry.name}' is not asked for here")
             elif cell:
                 filled[entry.name] = entry.read(cell)
@@ -139,14 +142,23 @@ class Form(ABC):
                 raise CustosError(f"'{entry.name}' is not filled in")
         return filled
 
+    def prefilled(self, row: Row) -> dict[str, str]:
+        """Return the values that entries of a row begin with."""
+        return {entry.name: str(row[entry.name]) for entry in self.entries if entry.prefilled}
+
     def differences(self, fillings: Sequence[Filled]) -> list[str]:
-        """Return the entries in which any two of several people disagree."""
+        """Return the entries in which any two of several people disagree.
+
+        An entry that only one of two was asked for is none: they disagree in what asks for it.
+        """
         return [
             entry.name
             for entry in self.entries
             if entry.compared
             and any(
-                entry.differs(first.get(entry.name), second.get(entry.name))
+                entry.is_asked(first)
+                and entry.is_asked(second)
+                and entry.differs(first.get(entry.name), second.get(entry.name))
                 for first, second in combinations(fillings, 2)
             )
         ]

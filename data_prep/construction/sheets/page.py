@@ -64,6 +64,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "options": list(entry.options.items()),
         "askedIf": entry.asked_if,
         "required": entry.required,
+        "prefilled": entry.prefilled,
         "minWords": entry.min_words,
     }
 
@@ -75,6 +76,7 @@ def _item(form: Form, row: Row) -> dict[str, Any]:
         "item": item_name(row["id"]),
         "texts": list(form.shown(row).items()),
         "pictures": pictures,
+        "begun": form.prefilled(row),
     }
 
 

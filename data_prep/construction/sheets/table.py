@@ -1,4 +1,4 @@
-"""Sheets as CSV: one line per row, with what is shown and empty cells to fill in."""
+"""Sheets as CSV: one line per row, with what is shown and cells to fill in."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
     shown = [form.shown(row) for row in rows]
     headings = list(dict.fromkeys(heading for texts in shown for heading in texts))
     columns = [ITEM, PICTURES, *headings, *(entry.name for entry in form.entries)]
-    empty = [None] * len(form.entries)
+    begun = [form.prefilled(row) for row in rows]
     lines = (
         [
             item_name(row["id"]),
             "; ".join(name for name in row.get("images", ()) if not name.startswith("data:")),
             *(texts.get(heading) for heading in headings),
-            *empty,
+            *(values.get(entry.name) for entry in form.entries),
         ]
-        for row, texts in zip(rows, shown, strict=True)
+        for row, texts, values in zip(rows, shown, begun, strict=True)
     )
     write_spreadsheet(path, columns, lines)
 

@@ -1,5 +1,6 @@
 """ChartHal-style questions: charts sampled, written by a (fake) model, checked by people."""
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,6 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
-from data_prep.construction.charthal.sheets import read_sheet
 from tests.cli.prep.made_up import run
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.data_prep.construction.charthal.examples import chart
@@ -55,11 +55,13 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
 
     sheet = tmp_path / "anna.csv"
     run("charthal-construct", "sheet", out, "--out", sheet)
-    checks = read_sheet(sheet)
-    kept = [row.model_copy(update={"status": "keep"}) for row in checks[:50]]
-    filled = tmp_path / "anna.jsonl"
-    filled.write_text("".join(f"{row.model_dump_json()}\n" for row in kept))
-    result = run("charthal-construct", "collect", out, "--sheet", filled)
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        rows_to_check = list(csv.DictReader(file))
+    with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, list(rows_to_check[0]))
+        writer.writeheader()
+        writer.writerows({**row, "status": "keep"} for row in rows_to_check[:50])
+    result = run("charthal-construct", "collect", out, "--sheet", sheet)
     assert "50 kept, 0 discarded, 0 disagreements, 5 unchecked" in result.stdout
     rows = get_benchmark("charthal").load(str(out / "charthal.json"))
     assert len(rows) == 50

@@ -16,8 +16,12 @@ function make(name, properties = {}, ...children) {
   return element;
 }
 
+function valuesOf(item) {
+  return filled[item.item] || item.begun;
+}
+
 function values() {
-  return (filled[items[position].item] ??= {});
+  return (filled[items[position].item] ??= { ...items[position].begun });
 }
 
 function isAsked(entry, given) {
@@ -40,13 +44,15 @@ function fault(entry, given) {
 }
 
 function faultOf(item) {
-  const given = filled[item.item] || {};
+  const given = valuesOf(item);
   return entries.map((entry) => fault(entry, given)).find(Boolean) || "";
 }
 
 function keep() {
   const given = values();
-  for (const entry of entries) if (!isAsked(entry, given)) delete given[entry.name];
+  for (const entry of entries) {
+    if (!isAsked(entry, given) && !entry.prefilled) delete given[entry.name];
+  }
   const annotator = byId("annotator").value.trim();
   localStorage.setItem(storageKey, JSON.stringify({ annotator, filled }));
   const done = items.filter((item) => !faultOf(item)).length;
@@ -80,7 +86,7 @@ function choose(entry, option) {
     return;
   }
   set(entry, option);
-  move(1);
+  advance();
 }
 
 function field(entry, given) {
@@ -127,10 +133,11 @@ function mark(number) {
   [...byId("entries").children].forEach((box, other) => box.classList.toggle("active", other === number));
 }
 
-function move(step) {
+function move(step, passes = () => false) {
   const given = values();
+  const skips = (entry) => entry && (!isAsked(entry, given) || passes(entry));
   let number = active + step;
-  while (entries[number] && !isAsked(entries[number], given)) number += step;
+  while (skips(entries[number])) number += step;
   if (!entries[number]) return;
   mark(number);
   const box = byId("entries").children[number];
@@ -138,6 +145,11 @@ function move(step) {
   const area = box.querySelector("textarea");
   if (area) area.focus();
   else document.activeElement.blur();
+}
+
+// Go on after an answer; texts that may be left out wait for the arrows.
+function advance() {
+  move(1, (entry) => entry.kind === "text" && !entry.required);
 }
 
 function show(number) {
@@ -169,6 +181,10 @@ function nextOpen() {
   else show(open);
 }
 
+function answered(entry, given) {
+  return isAsked(entry, given) ? given[entry.name] : "";
+}
+
 function cell(value) {
   let text = Array.isArray(value) ? value.join("; ") : value || "";
   if (/^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?\d+([.,]\d+)?$/.test(text)) text = `'${text}`;
@@ -186,7 +202,7 @@ function save() {
   const finished = items.filter((item) => !faultOf(item));
   const lines = [
     ["item", ...entries.map((entry) => entry.name)],
-    ...finished.map((item) => [item.item, ...entries.map((entry) => (filled[item.item] || {})[entry.name])]),
+    ...finished.map((item) => [item.item, ...entries.map((entry) => answered(entry, valuesOf(item)))]),
   ];
   const text = "\ufeff" + lines.map((line) => line.map(cell).join(",") + "\r\n").join("");
   const link = make("a", {
@@ -214,7 +230,7 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey)) {
       event.preventDefault();
       event.target.blur();
-      if (event.key === "Enter" && event.target.matches("textarea")) move(1);
+      if (event.key === "Enter" && event.target.matches("textarea")) advance();
     }
     return;
   }

@@ -1,10 +1,9 @@
-"""Hand-made charts, questions and checks."""
+"""Hand-made charts and questions."""
 
 from typing import Any
 
 from data_prep.construction.charthal.charts import Chart
 from data_prep.construction.charthal.questions import Question
-from data_prep.construction.charthal.sheets import Check
 
 
 def chart(number: int, num_subplots: int, discipline: str, chart_type: str) -> Chart:
@@ -24,7 +23,3 @@ def question(number: int = 0, **fields: Any) -> Question:
         "ref_answer": "About 5.",
     }  # fmt: skip
     return Question.model_validate(given | fields)
-
-
-def check(sent: Question, status: str, **fields: Any) -> Check:
-    return Check.model_validate({**sent.model_dump(), "status": status, **fields})

@@ -45,7 +45,7 @@ def test_two_people_and_a_third(tmp_path: Path) -> None:
     first = brought_together(tmp_path, form, rows, people)
     assert [row["label"] for row in first.rows] == ["Correct"]
     assert [row["id"] for row in first.disagreements] == ids[1:3]
-    assert first.disagreements[0]["differs"] == ["score", "error_type"]
+    assert first.disagreements[0]["differs"] == ["score"]
     assert first.disagreements[1]["differs"] == ["error_type"]
     assert first.disagreements[1]["annotations"]["ben"]["error_type"] == "Overthinking"
     assert first.unfinished == ids[3:]

@@ -11,7 +11,9 @@ from data_prep.construction.forms.base import FORMS
 from data_prep.construction.sheets.page import write_page
 from data_prep.construction.sheets.rows import item_name
 from data_prep.construction.sheets.table import read_table
+from data_prep.construction.steps.base import Row
 from judging.errors import CustosError
+from tests.data_prep.construction.charthal.examples import question
 from tests.data_prep.construction.sheets.made_up import response_rows
 
 NASTY = "</script><img src=x onerror=document.title='owned'>"
@@ -101,6 +103,29 @@ def test_scores_tags_and_rationales(browser: Chrome, tmp_path: Path) -> None:
     }
     log = browser.get_log("browser")  # type: ignore[no-untyped-call]  # selenium has no types for it
     assert not [line for line in log if line["level"] == "SEVERE"]
+
+
+def test_what_is_there_is_corrected_in_place(browser: Chrome, tmp_path: Path) -> None:
+    form = FORMS.get("charthal")
+    rows: list[Row] = [
+        {**question(n).model_dump(), "q_relation": "irrel", "question": "Q?", "ref_answer": "A."}
+        for n in range(3)
+    ]
+    write_page(tmp_path / "charts.html", form, rows)
+    open_page(browser, tmp_path / "charts.html", tmp_path)
+    browser.find_element("id", "annotator").send_keys("cem", Keys.ENTER)
+    type_keys(browser, "2", Keys.ENTER)  # discard the first
+    type_keys(browser, "2", "1", "3")  # discard, then keep after all: an open question
+    type_keys(browser, Keys.ARROW_DOWN, Keys.END, " Why?", Keys.ENTER, Keys.ESCAPE, "s")
+    first, second = read_table(saved(tmp_path, "cem.csv"), form).filled.values()
+    assert first == {"status": "discard"}
+    assert second == {
+        "status": "keep",
+        "q_type": "open",
+        "q_relation": "irrel",
+        "question": "Q? Why?",
+        "ref_answer": "A.",
+    }
 
 
 def test_a_picture_that_cannot_be_read_is_named(tmp_path: Path) -> None:

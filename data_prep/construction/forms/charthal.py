@@ -1,0 +1,119 @@
+"""ChartHal's check: people correct questions in place, and keep or discard them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import get_args
+
+from data_prep.construction.charthal.recipes import QRelation, QType
+from data_prep.construction.forms.base import (
+    Entry,
+    Filled,
+    Form,
+    form,
+    plain_options,
+    shared,
+    texts_of,
+)
+from data_prep.construction.steps.base import Row
+from data_prep.errors import UnusableText
+from judging.errors import FieldError
+
+KEEP, DISCARD = "keep", "discard"
+RANGES = "acceptable_ranges"
+
+_KEPT = ("status", (KEEP,))
+_RANGE = re.compile(r"\[\s*([^\s,\[\]]+)\s*,\s*([^\s,\[\]]+)\s*\]")
+
+
+@form
+class ChartHalCheck(Form):
+    """Check of a question about a chart, by one person or several."""
+
+    name = "charthal"
+    summary = "keep a question about a chart, corrected in place, or discard it?"
+    guide = (
+        "Compare question, cell and reference answer with the chart. Correct what is wrong, the "
+        "cell too, and add the ranges in which a number read off the chart is still right. "
+        "Discard what cannot be mended."
+    )
+    entries = (
+        Entry("status", "Keep the question?", options=plain_options(KEEP, DISCARD)),
+        Entry(
+            "q_type",
+            "Type",
+            options=plain_options(*get_args(QType)),
+            asked_if=_KEPT,
+            prefilled=True,
+        ),
+        Entry(
+            "q_relation",
+            "Relation to the chart",
+            options=plain_options(*get_args(QRelation)),
+            asked_if=_KEPT,
+            prefilled=True,
+        ),
+        Entry("question", "Question", "text", asked_if=_KEPT, prefilled=True),
+        Entry("ref_answer", "Reference answer", "text", asked_if=_KEPT, prefilled=True),
+        Entry(
+            RANGES,
+            "Acceptable ranges, such as [0.8, 1.2]; several are separated by ;",
+            "text",
+            asked_if=_KEPT,
+            required=False,
+        ),
+        Entry("note", "Note", "text", required=False, compared=False),
+    )
+    per_row = 1
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return the cell, the question and its answer as they were written."""
+        cell = {"Cell": f"{row['q_type']}/{row['q_relation']}"}
+        return {**cell, **texts_of(row, question="Written question", ref_answer="Written answer")}
+
+    def read(self, cells: Mapping[str, str]) -> Filled | None:
+        """Read what was filled in, ranges in one spelling.
+
+        Raises:
+            CustosError: Also if a range is none.
+        """
+        filled = super().read(cells)
+        if filled is None or RANGES not in filled:
+            return filled
+        ranges = parse_ranges(str(filled[RANGES]))
+        return {**filled, RANGES: "; ".join(f"[{low}, {high}]" for low, high in ranges)}
+
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return the question as corrected; ranges go into its answer as ChartHal words them."""
+        values = shared(fillings)
+        if values["status"] == DISCARD:
+            raise UnusableText("discarded", str(values.get("note", "")))
+        corrected = {entry.name: values[entry.name] for entry in self.entries if entry.prefilled}
+        if ranges := values.get(RANGES):
+            remark = f"(Answers in the range {ranges} are ACCEPTABLE)"
+            if remark not in corrected["ref_answer"]:
+                corrected["ref_answer"] = f"{corrected['ref_answer']} {remark}"
+        return {**row, **corrected}
+
+
+def parse_ranges(text: str) -> list[tuple[str, str]]:
+    """Read every ``[low, high]`` of a text, both ends as they are written.
+
+    Raises:
+        FieldError: If the text holds anything else, an end is no number, or low is above high.
+    """
+    ranges = []
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise FieldError(RANGES, f"'{part}': expected [low, high]")
+        try:
+            low, high = (float(end.rstrip("%")) for end in match.groups())
+        except ValueError:
+            raise FieldError(RANGES, f"'{part}': expected two numbers") from None
+        if not low <= high or math.isinf(low) or math.isinf(high):
+            raise FieldError(RANGES, f"'{part}': expected low <= high, both finite")
+        ranges.append((match[1], match[2]))
+    return ranges
