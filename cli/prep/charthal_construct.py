@@ -128,10 +128,10 @@ def sheet(
     """
     from data_prep.construction.charthal.benchmark_file import rows_to_check
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.sheets.rows import mixed
+    from data_prep.construction.sheets.rows import mix_in_gold
     from data_prep.construction.sheets.write import write_sheet
 
-    rows = mixed(rows_to_check(folder), (), 0, seed)
+    rows = mix_in_gold(rows_to_check(folder), (), 0, seed)
     write_sheet(out, FORMS.get(FORM), rows)
     typer.echo(f"{len(rows)} questions: {out}")
 

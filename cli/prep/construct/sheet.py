@@ -46,7 +46,7 @@ def sheet(
     Example: custos prep construct sheet hieval-ea --in data/answers/rows.jsonl --out anna.html
     """
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.sheets.rows import mixed, read_gold_rows, read_sheet_rows
+    from data_prep.construction.sheets.rows import mix_in_gold, read_gold_rows, read_sheet_rows
     from data_prep.construction.sheets.write import write_sheet
 
     form = FORMS.get(name)
@@ -54,7 +54,7 @@ def sheet(
     gold_rows = read_gold_rows(gold, form) if gold else []
     if both := {row["id"] for row in loaded} & {row["id"] for row in gold_rows}:
         raise CustosError(f"{gold}: gold item '{min(both)}' is also in {rows}")
-    chosen = mixed(loaded, gold_rows, gold_share, seed)
+    chosen = mix_in_gold(loaded, gold_rows, gold_share, seed)
     write_sheet(out, form, chosen)
     num_gold = len(chosen) - len(loaded)
     typer.echo(f"{len(loaded)} rows and {num_gold} gold items: {out}")

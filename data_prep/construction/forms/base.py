@@ -127,8 +127,8 @@ class Form(ABC):
         Raises:
             CustosError: If an entry is missing, is not asked for, or does not fit.
         """
-        own = (entry for entry in self.entries if not entry.prefilled)
-        if not any(cells.get(entry.name, "").strip() for entry in own):
+        empty_at_first = (entry for entry in self.entries if not entry.prefilled)
+        if not any(cells.get(entry.name, "").strip() for entry in empty_at_first):
             return None
         filled: dict[str, Value] = {}
         for entry in self.entries:
@@ -142,7 +142,7 @@ class Form(ABC):
                 raise CustosError(f"'{entry.name}' is not filled in")
         return filled
 
-    def prefilled(self, row: Row) -> dict[str, str]:
+    def start_values(self, row: Row) -> dict[str, str]:
         """Return the values that entries of a row begin with."""
         return {entry.name: str(row[entry.name]) for entry in self.entries if entry.prefilled}
 
@@ -179,7 +179,7 @@ def plain_options(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "")
 
 
-def shared(fillings: Mapping[str, Filled]) -> dict[str, Any]:
+def agreed_values(fillings: Mapping[str, Filled]) -> dict[str, Any]:
     """Return the values of the first person: where several filled in a row, they agree."""
     return dict(next(iter(fillings.values())))
 

@@ -12,9 +12,9 @@ from data_prep.construction.forms.base import (
     Entry,
     Filled,
     Form,
+    agreed_values,
     form,
     plain_options,
-    shared,
     texts_of,
 )
 from data_prep.construction.steps.base import Row
@@ -87,7 +87,7 @@ class ChartHalCheck(Form):
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return the question as corrected; ranges go into its answer as ChartHal words them."""
-        values = shared(fillings)
+        values = agreed_values(fillings)
         if values["status"] == DISCARD:
             raise UnusableText("discarded", str(values.get("note", "")))
         corrected = {entry.name: values[entry.name] for entry in self.entries if entry.prefilled}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from data_prep.construction.forms.base import Entry, Filled, Form, form, shared, texts_of
+from data_prep.construction.forms.base import Entry, Filled, Form, agreed_values, form, texts_of
 from data_prep.construction.steps.base import Row
 from judging.tasks.hieval_ea import IMAGE, OTHER, OVERTHINKING, REASONING, UNANSWERABLE
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
@@ -41,7 +41,7 @@ class HiEvalForm(Form):
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return the row as a labelled example."""
-        values = shared(fillings)
+        values = agreed_values(fillings)
         label, error_type = values["score"], values.get("error_type")
         return {
             **row,

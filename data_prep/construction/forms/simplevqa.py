@@ -10,8 +10,8 @@ from data_prep.construction.forms.base import (
     Entry,
     Filled,
     Form,
+    agreed_values,
     form,
-    shared,
     texts_of,
 )
 from data_prep.construction.steps.base import Row
@@ -72,7 +72,7 @@ class SimpleVQACheck(Form):
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return the item with its sources, if people's answer is the one that it has."""
-        values = shared(fillings)
+        values = agreed_values(fillings)
         if values["suitable"] == NO:
             raise UnusableText(UNSUITABLE, str(values.get("note", "")))
         answer = Entry("answer", "", "text")

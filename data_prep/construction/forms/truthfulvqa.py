@@ -16,9 +16,9 @@ from data_prep.construction.forms.base import (
     Entry,
     Filled,
     Form,
+    agreed_values,
     form,
     plain_options,
-    shared,
     texts_of,
 )
 from data_prep.construction.steps.base import Row
@@ -60,7 +60,7 @@ class PictureStage(Form):
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return the row with the way that people agree on."""
-        values = shared(fillings)
+        values = agreed_values(fillings)
         if values["misleads"] == NO:
             raise UnusableText(NOT_CONFIRMED, str(values.get("note", "")))
         subcategory = values["subcategory"]

@@ -84,8 +84,10 @@ def collect(
             for entry in form.entries:
                 if entry.compared:
                     pairs[entry.name].append((first.get(entry.name), second.get(entry.name)))
-        decided = {third.annotator: third.filled[name]} if third and name in third.filled else {}
-        _settle(form, row, fillings, decided, collected, per_row or form.per_row)
+        third_values = (
+            {third.annotator: third.filled[name]} if third and name in third.filled else {}
+        )
+        _settle(form, row, fillings, third_values, collected, per_row or form.per_row)
     collected.pairs = dict(pairs)
     return collected
 
@@ -94,15 +96,15 @@ def _settle(
     form: Form,
     row: Row,
     fillings: Mapping[str, Filled],
-    decided: Mapping[str, Filled],
+    third_values: Mapping[str, Filled],
     collected: Collected,
     per_row: int,
 ) -> None:
     """Put a row to the end that it comes to."""
     alone = {name: filled for name, filled in fillings.items() if form.decides_alone(filled)}
     differing = form.differences(list(fillings.values()))
-    if decided or alone:
-        fillings = decided or alone
+    if third_values or alone:
+        fillings = third_values or alone
     elif len(fillings) < per_row:
         collected.unfinished.append(row["id"])
         return

@@ -76,7 +76,7 @@ def _item(form: Form, row: Row) -> dict[str, Any]:
         "item": item_name(row["id"]),
         "texts": list(form.shown(row).items()),
         "pictures": pictures,
-        "begun": form.prefilled(row),
+        "startValues": form.start_values(row),
     }
 
 

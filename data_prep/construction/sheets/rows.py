@@ -63,7 +63,7 @@ def gold_cell(value: Any) -> str:
     return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def mixed(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: int) -> list[Row]:
+def mix_in_gold(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: int) -> list[Row]:
     """Return rows in random order, with gold items as the given share of the whole.
 
     Args:

@@ -37,7 +37,7 @@ def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
     shown = [form.shown(row) for row in rows]
     headings = list(dict.fromkeys(heading for texts in shown for heading in texts))
     columns = [ITEM, PICTURES, *headings, *(entry.name for entry in form.entries)]
-    begun = [form.prefilled(row) for row in rows]
+    start_values = [form.start_values(row) for row in rows]
     lines = (
         [
             item_name(row["id"]),
@@ -45,7 +45,7 @@ def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
             *(texts.get(heading) for heading in headings),
             *(values.get(entry.name) for entry in form.entries),
         ]
-        for row, texts, values in zip(rows, shown, begun, strict=True)
+        for row, texts, values in zip(rows, shown, start_values, strict=True)
     )
     write_spreadsheet(path, columns, lines)
 

@@ -46,9 +46,9 @@ _PAIR = (
     """\
 You turn two yes/no questions about a picture into one open question with a short answer. Compare \
 the two: what they differ in is what the new question asks for. Its answer is taken word for word \
-from the question that is answered with yes. Example: from "Is this a religious artwork?" (yes) \
-and "Is this a landscape artwork?" (no) comes "What kind of artwork is this?" with the answer \
-"religious"."""
+from the question that is answered with yes. Example: from "Does this bridge stand in Porto?" \
+(yes) and "Does this bridge stand in Lisbon?" (no) comes "In which city does this bridge stand?" \
+with the answer "Porto"."""
     + _SHARED_RULES
 )
 _HINT = (
@@ -57,8 +57,8 @@ You are given a picture, a description of it (the hint) and a question that belo
 all three one question about the picture with a short answer. The answer is found in the hint or \
 in the question, or follows from them. A gap to be filled in may stay a gap. If the question \
 cannot be answered from them, ask for what the hint says the picture shows. Example: from the hint \
-"Bread dough rising" and "Which question can Ana's experiment answer?" comes "What is rising in \
-the picture?" with the answer "bread dough"."""
+"Picture: a sundial in a garden" and "What could Ana find out with her tool?" comes "Which \
+instrument stands in the picture?" with the answer "a sundial"."""
     + _SHARED_RULES
 )
 _CHOICES = (
@@ -97,13 +97,13 @@ class Seed(StepRow):
     def _has_one_shape(self) -> Seed:
         pair = (self.question1, self.answer1, self.question2, self.answer2)
         shapes = (pair, (self.hint, self.query), (self.question, self.answer))
-        begun = [shape for shape in shapes if any(shape)]
-        if len(begun) != 1 or not all(begun[0]):
+        given = [shape for shape in shapes if any(shape)]
+        if len(given) != 1 or not all(given[0]):
             raise ValueError(
                 "expected question1, answer1, question2 and answer2, or hint and query, "
                 "or question and answer"
             )
-        if begun[0] is pair and {self.says_yes(1), self.says_yes(2)} != {True, False}:
+        if given[0] is pair and {self.says_yes(1), self.says_yes(2)} != {True, False}:
             raise ValueError("of answer1 and answer2, one must be yes and one no")
         return self
 

@@ -17,11 +17,11 @@ function make(name, properties = {}, ...children) {
 }
 
 function valuesOf(item) {
-  return filled[item.item] || item.begun;
+  return filled[item.item] || item.startValues;
 }
 
 function values() {
-  return (filled[items[position].item] ??= { ...items[position].begun });
+  return (filled[items[position].item] ??= { ...items[position].startValues });
 }
 
 function isAsked(entry, given) {
@@ -198,7 +198,7 @@ function save() {
     byId("annotator").focus();
     return;
   }
-  // Items that are begun and not finished stay out: half a row is no answer.
+  // Items that are started and not finished stay out: half a row is no answer.
   const finished = items.filter((item) => !faultOf(item));
   const lines = [
     ["item", ...entries.map((entry) => entry.name)],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data_prep.construction.forms.base import FORMS
-from data_prep.construction.sheets.rows import item_name, mixed, read_gold_rows
+from data_prep.construction.sheets.rows import item_name, mix_in_gold, read_gold_rows
 from data_prep.construction.sheets.table import read_table, write_table
 from judging.errors import CustosError
 from tests.data_prep.construction.sheets.made_up import fill, response_rows
@@ -31,12 +31,12 @@ def test_a_sheet_shows_all_but_who_answered(tmp_path: Path) -> None:
 
 def test_gold_items_are_a_share_of_the_whole_in_random_order() -> None:
     rows, gold = response_rows(90), [{"id": f"g{n}"} for n in range(40)]
-    on_sheet = mixed(rows, gold, 0.1, seed=3)
+    on_sheet = mix_in_gold(rows, gold, 0.1, seed=3)
     assert sum(row["id"].startswith("g") for row in on_sheet) == 10
-    assert on_sheet != mixed(rows, gold, 0.1, seed=4)
-    assert on_sheet == mixed(rows, gold, 0.1, seed=3)
+    assert on_sheet != mix_in_gold(rows, gold, 0.1, seed=4)
+    assert on_sheet == mix_in_gold(rows, gold, 0.1, seed=3)
     assert {row["id"] for row in on_sheet} >= {row["id"] for row in rows}
-    assert len(mixed(rows, gold[:3], 0.5, seed=0)) == 93
+    assert len(mix_in_gold(rows, gold[:3], 0.5, seed=0)) == 93
 
 
 def test_gold_values_must_fit_the_form(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ HINT = {"id": "2", "hint": "Image: muffins cooling.", "query": "What can Carson 
 CHINESE = {"id": "3", "question": "图中是哪座城市?", "answer": "北京", "choices": ["北京", "上海"]}
 
 
-def made(step_name: str, row: Row, **said: Any) -> Row:
+def made(step_name: str, row: Row, **replied: Any) -> Row:
     step = STEPS.get(step_name)
-    [new] = step.read(step.row_type.model_validate(row), reply(said))
+    [new] = step.read(step.row_type.model_validate(row), reply(replied))
     return new
 
 
@@ -59,7 +59,7 @@ def test_chinese_stays_chinese() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "said", "reason"),
+    ("seed", "replied", "reason"),
     [
         (HINT, {"qualified": False, "reason": "the hint is empty"}, "not qualified"),
         (HINT, {"answer": " "}, "not qualified"),
@@ -71,11 +71,11 @@ def test_chinese_stays_chinese() -> None:
     ],
 )
 def test_rewritten_questions_that_cannot_be_used(
-    seed: Row, said: dict[str, Any], reason: str
+    seed: Row, replied: dict[str, Any], reason: str
 ) -> None:
     given = {"question": "What is cooling?", "answer": "muffins", "qualified": True}
     with pytest.raises(UnusableText) as error:
-        made("simplevqa-rewrite", seed, **(given | said))
+        made("simplevqa-rewrite", seed, **(given | replied))
     assert error.value.reason == reason
 
 
@@ -148,7 +148,7 @@ def test_classified_items_are_those_of_the_benchmark() -> None:
     assert annotations["task"]["enum"] == list(TASKS)
     assert annotations["domain"]["enum"] == list(DOMAINS)
     item = {"id": "1", "question": "Who is it?", "answer": "Ada", "language": "EN"}
-    said = {"task_analysis": "x", "task": "PE", "domain_analysis": "y", "domain": "NS"}
-    official = parse_item(made("simplevqa-classify", item, **said))
+    replied = {"task_analysis": "x", "task": "PE", "domain_analysis": "y", "domain": "NS"}
+    official = parse_item(made("simplevqa-classify", item, **replied))
     assert (official.id, official.task, official.domain) == ("1", "PE", "NS")
     assert official.variant == "english"

@@ -25,9 +25,9 @@ def draft(question: str, answer: str = "B", **fields: Any) -> Row:
     return {"question": question, "options": ["1", "2", "3", "4"], "answer": answer, **fields}
 
 
-def made(step_name: str, row: Row, **said: Any) -> list[Row]:
+def made(step_name: str, row: Row, **replied: Any) -> list[Row]:
     step = STEPS.get(step_name)
-    return step.read(step.row_type.model_validate(row), reply(said))
+    return step.read(step.row_type.model_validate(row), reply(replied))
 
 
 def test_eight_categories_and_21_subcategories() -> None:
@@ -52,16 +52,16 @@ def test_a_picture_is_placed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("replied", "reason"),
     [
         ({"misleading": False}, "not misleading"),
         ({"misleading": True}, "does not fit the schema"),
         ({"misleading": True, "subcategory": "Jokes"}, "does not fit the schema"),
     ],
 )
-def test_pictures_without_a_place(said: dict[str, Any], reason: str) -> None:
+def test_pictures_without_a_place(replied: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnusableText) as error:
-        made("truthfulvqa-place", PICTURE, what_misleads="It is plain.", **said)
+        made("truthfulvqa-place", PICTURE, what_misleads="It is plain.", **replied)
     assert error.value.reason == reason
 
 
