@@ -7,6 +7,7 @@ that does not exist (its denominator is zero) is nan, which reports write as ``n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from evaluation.intervals import Floats, Ints
 UNSCORED = -1
 """Predicted label index of an item that the judge gave no label."""
 ECE_BINS = 15
+Binning = Callable[[Floats, int], Ints]
+"""Sorts confidences into a number of bins; returns the bin of each."""
 
 
 def ratio(numerator: Floats, denominator: Floats) -> Floats:
@@ -181,13 +184,24 @@ def equal_mass_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
     return np.asarray(below * bins // max(1, len(confidence)), dtype=np.int64)
 
 
-def calibration_columns(confidence: Floats, right: Floats, bins: int = ECE_BINS) -> Floats:
+def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
+    """Sort items into bins that divide [0, 1] evenly (Guo et al. 2017).
+
+    Arguments and result as ``equal_mass_bins``. A bin holds its lower end, and the last also 1.
+    """
+    return np.minimum((confidence * bins).astype(np.int64), bins - 1)
+
+
+def calibration_columns(
+    confidence: Floats, right: Floats, bins: int = ECE_BINS, binning: Binning = equal_mass_bins
+) -> Floats:
     """Return each item's contribution to its confidence bin.
 
     Args:
         confidence: Confidence in the judge's label; nan leaves the item out. Shape ``[n]``.
         right: 1 where the judge agrees with people, else 0. Shape ``[n]``.
-        bins: Number of equal-mass bins.
+        bins: Number of bins.
+        binning: How confidences are sorted into bins.
 
     Returns:
         Per bin a count, the confidence and ``right``, 0 outside of the item's bin. Shape
@@ -195,7 +209,7 @@ def calibration_columns(confidence: Floats, right: Floats, bins: int = ECE_BINS)
     """
     cells = np.zeros((len(confidence), bins, 3))
     known = np.flatnonzero(~np.isnan(confidence))
-    bin_of_item = equal_mass_bins(confidence[known], bins)
+    bin_of_item = binning(confidence[known], bins)
     cells[known, bin_of_item] = np.stack(
         [np.ones(len(known)), confidence[known], right[known]], axis=1
     )

@@ -1,8 +1,9 @@
 """Published data sets and papers, which are not part of the repository.
 
 Tests that read them are skipped unless the environment variable ``CUSTOS_TEST_DATA`` names a folder
-that holds them: ``evouna/NQ.json``, ``charthal/`` with the official files, and the text of the
-CHARTOM paper as ``chartom.txt``.
+that holds them: ``evouna/NQ.json``, ``charthal/`` with the official files, and the text of each
+benchmark's paper as ``charthal.txt``, ``chartom.txt``, ``hieval.txt``, ``simplevqa.txt`` and
+``truthfulvqa.txt``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.charthal.item import CELLS, RELATIONS, TYPES, UNSCORED, ChartHalItem
-from benchmarks.charthal.published import PUBLISHED
-from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
+from benchmarks.charthal.published import PUBLISHED, RESULTS
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, parse_rows
 from benchmarks.framework.tables import (
     OVERALL,
@@ -104,12 +104,23 @@ class ChartHal(Benchmark):
             **coverage(rows, overall["total"], len(items)),
         }
 
-    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Return a row of Table 2."""
-        parts = {**table["per_type"], **table["per_relation"], OVERALL: table[OVERALL]}
-        [published] = self.published
-        row = tuple(parts[name]["score"] if name in parts else None for name in published.columns)
-        return {published.source: {"this file": row}}
+        measured = table["intervals"]
+        parts = {**measured["per_type"], **measured["per_relation"], OVERALL: measured[OVERALL]}
+        columns = (*TYPES, *RELATIONS, OVERALL)
+        row = tuple(parts[part]["score"] if part in parts else None for part in columns)
+        return {RESULTS: {name: row}}
+
+    def graded_files(self, folder: Path) -> dict[str, Path]:
+        """Return ``results/MODEL/eval.json`` of a clone of the official repository.
+
+        The folder may also be ``results`` itself, or that of one model.
+        """
+        for pattern in ("results/*/eval.json", "*/eval.json", "eval.json"):
+            if paths := sorted(folder.glob(pattern)):
+                return {path.parent.resolve().name: path for path in paths}
+        raise CustosError(f"{folder}: no results/MODEL/eval.json in this folder")
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Score 100 for every response without hallucination, else 0."""

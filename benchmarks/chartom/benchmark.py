@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.chartom.item import ChartomItem
-from benchmarks.chartom.published import PUBLISHED
+from benchmarks.chartom.published import MODELS, PUBLISHED
 from benchmarks.chartom.quantities import parse_fraction
-from benchmarks.framework.base import Benchmark, ItemScore, benchmark
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, parse_rows
 from benchmarks.framework.tables import (
+    OVERALL,
     Ratio,
     coverage,
     intervals,
+    percent,
     store_verdicts,
     stored_verdicts,
     values,
@@ -160,6 +162,19 @@ class Chartom(Benchmark):
             "intervals": measured,
             **coverage(rows, num_graded, num_grades),
         }
+
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
+        """Return a row of the measures that section 2.3 defines; the paper gives no figures."""
+        measured = table["intervals"]
+        overall, by_version = measured[OVERALL], measured["by_version"]
+        versions = [by_version.get(version, {}) for version in ("original", "manipulated")]
+        row = (
+            percent(overall["fact_accuracy"]),
+            *(percent(version.get("fact_accuracy")) for version in versions),
+            overall["mind_mse"],
+            percent(overall["justification"]),
+        )
+        return {MODELS: {name: row}}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Score 1 for a right FACT answer, else 0."""

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.framework.files import Row, read_source
-from benchmarks.framework.tables import stored_verdicts
+from benchmarks.framework.tables import Estimate, stored_verdicts
 from clients.messages import Decoding
 from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
 from judging.types import JudgeRequest, Verdict
 
-PaperRow = tuple[float | str | None, ...]
+Figure = float | str | None
+PaperRow = tuple[Figure, ...]
+MeasuredRow = tuple[Estimate | Figure, ...]
+"""A row of ours under the columns of a published table: estimates in that table's unit."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,13 @@ class PublishedTable:
     columns: tuple[str, ...]
     rows: Mapping[str, PaperRow]
     """Row name to the figures, in the paper's unit; ``None`` where it gives none."""
+    ranked_by: str | None = None
+    """Column whose highest figure comes first in reports; otherwise rows are in the paper's order,
+    ours on top."""
+    corrected: str | None = None
+    """Column of the headline score, which people's labels correct."""
+    radar: tuple[str, ...] = ()
+    """Columns that are the axes of a radar picture."""
 
 
 @dataclass(frozen=True)
@@ -192,17 +202,44 @@ class Benchmark(ABC):
         parts = {name: _nested(row, name) for name in self.facets}
         return {name: str(value) for name, value in parts.items() if value is not None}
 
-    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Return a table's figures as rows of the published tables.
 
         Args:
             table: Result of ``table``, with ``run`` (``seconds``, ``cost``) where it is known.
+            name: Name of the model whose responses were graded, for its row.
 
         Returns:
-            A dict from a published table's ``source`` to a dict from row name to figures, in the
-            unit of that table.
+            A dict from a published table's ``source`` to a dict from row name to figures.
         """
         return {}
+
+    def calibration(self, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return accuracy by stated confidence, ``None`` where responses state none.
+
+        Args:
+            table: Result of ``table``.
+
+        Returns:
+            ``ece`` (an estimate) and ``by_confidence``: band such as ``0.8-0.9`` to an estimate of
+            ``accuracy``.
+        """
+        return None
+
+    def graded_files(self, folder: Path) -> dict[str, Path]:
+        """Return the graded file of every model in a folder of the benchmark's own code.
+
+        Args:
+            folder: Folder as the benchmark's scripts leave it.
+
+        Raises:
+            CustosError: If there is none.
+        """
+        raise CustosError(f"{folder}: a folder; {self.name} has no folders of results")
+
+    def by_model(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
+        """Return graded rows by the model that they name; one without a name by default."""
+        return {"": list(rows)}
 
     def human_label(self, row: Row) -> str | None:
         """Return people's label of an item, for benchmarks that measure the judge itself."""

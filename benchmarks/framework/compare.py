@@ -54,9 +54,10 @@ def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems
     Returns:
         ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
         together), each with ``value``, ``low``, ``high`` and ``n``. ``by``: the difference in every
-        part of every facet of the benchmark. ``a_better`` and ``b_better``: the number of items on
-        which either side scores higher. ``mcnemar_p``: the exact two-sided sign test of the two
-        numbers. ``only_a`` and ``only_b``: the number of scored items that the other side lacks.
+        part of every facet of the benchmark, and in every cell of the first two. ``a_better`` and
+        ``b_better``: the number of items on which either side scores higher. ``mcnemar_p``: the
+        exact two-sided sign test of the two numbers. ``only_a`` and ``only_b``: the number of
+        scored items that the other side lacks.
 
     Raises:
         CustosError: If no item is scored on both sides.
@@ -72,7 +73,7 @@ def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems
         value_columns(gains.tolist()),
         clusters,
         {"mean": MEAN},
-        {name: [first.facets[key].get(name) for key in ids] for name in benchmark.facets},
+        _divisions(benchmark, [first.facets[key] for key in ids]),
     )
     a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
     return {
@@ -81,8 +82,9 @@ def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems
         "b": _mean_score(benchmark, of_b, clusters),
         "difference": differences[OVERALL]["mean"],
         "by": {
-            name: {part: measured["mean"] for part, measured in differences[name].items()}
-            for name in benchmark.facets
+            name: {part: measured["mean"] for part, measured in parts.items()}
+            for name, parts in differences.items()
+            if name != OVERALL
         },
         "a_better": a_better,
         "b_better": b_better,
@@ -90,6 +92,21 @@ def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems
         "only_a": len(a) - len(ids),
         "only_b": len(b) - len(ids),
     }
+
+
+def _divisions(
+    benchmark: Benchmark, facets: Sequence[Mapping[str, str]]
+) -> dict[str, list[str | None]]:
+    """Return the parts of the items in every facet and in the cells of the first two."""
+    parts = {name: [of_item.get(name) for of_item in facets] for name in benchmark.facets}
+    if len(parts) < 2:
+        return parts
+    rows, columns, *_ = parts
+    cells = [
+        None if row is None or column is None else f"{row} {column}"
+        for row, column in zip(parts[rows], parts[columns], strict=True)
+    ]
+    return {**parts, f"{rows} and {columns}": cells}
 
 
 def _mean_score(benchmark: Benchmark, scores: Floats, clusters: Sequence[str]) -> dict[str, Any]:

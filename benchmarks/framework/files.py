@@ -23,6 +23,8 @@ Row = dict[str, Any]
 GRADED_SUFFIXES = (".json", ".jsonl")
 CUT_OFF = "cut_off"
 """Field of a row that names its responses that ended at the token limit."""
+WITHOUT_IMAGE = "without_image"
+"""Field of a row, true if the model was asked without the item's picture."""
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.framework.base import Benchmark
-from benchmarks.framework.files import CUT_OFF, Row
+from benchmarks.framework.files import CUT_OFF, WITHOUT_IMAGE, Row
 from benchmarks.framework.wording import worded
 from clients.chat import Reply
 from clients.completions import Usage
@@ -89,10 +89,20 @@ def join_answers(
     Returns:
         Rows whose every question was answered, and, by row number from 1, the reason why each
         other row is missing. An answer may be an empty text. The fields whose answers ended at the
-        token limit are named in ``cut_off``: no rule reads a final answer out of them.
+        token limit are named in ``cut_off``: no rule reads a final answer out of them. Rows whose
+        pictures the model did not see have ``without_image``.
     """
     failed = {reject.id: reject.detail for reject in result.rejects}
-    complete = {index: dict(row) for index, row in enumerate(rows)}
+    blind = {
+        question.row
+        for question in questions
+        if rows[question.row].get("images")
+        and not any(message.images for message in question.chat.messages)
+    }
+    complete = {
+        index: {**row, WITHOUT_IMAGE: True} if index in blind else dict(row)
+        for index, row in enumerate(rows)
+    }
     problems: dict[int, str] = {}
     for question in questions:
         reply = result.replies.get(question.chat.id)

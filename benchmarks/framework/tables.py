@@ -17,6 +17,8 @@ from judging.errors import FieldError
 from judging.types import Verdict, parse_record
 
 OVERALL = "overall"
+Estimate = Mapping[str, Any]
+"""A figure as ``value``, ``low``, ``high`` and ``n``, ``None`` where it does not exist."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,17 @@ def values(measured: Mapping[str, Any]) -> Any:
     if is_estimate(measured):
         return measured["value"]
     return {name: values(branch) for name, branch in measured.items()}
+
+
+def scaled(estimate: Estimate, scale: float) -> Estimate:
+    """Return an estimate in another unit."""
+    ends = {name: estimate[name] for name in ("value", "low", "high")}
+    return {**estimate, **{name: None if x is None else scale * x for name, x in ends.items()}}
+
+
+def percent(estimate: Estimate | None) -> Estimate | None:
+    """Return the estimate of a share in per cent; ``None`` for none."""
+    return None if estimate is None else scaled(estimate, 100)
 
 
 def is_estimate(node: Any) -> bool:

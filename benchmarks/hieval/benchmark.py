@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import (
     OVERALL,
     RATE,
     coverage,
     intervals,
+    percent,
     store_verdicts,
     stored_verdicts,
     value_columns,
     values,
 )
-from benchmarks.hieval.published import PUBLISHED, TIME_AND_COST
+from benchmarks.hieval.published import (
+    BY_ERROR_TYPE,
+    ERROR_ANALYSIS,
+    PUBLISHED,
+    QASCORE,
+    QUICK_SCORE,
+    TIME_AND_COST,
+)
 from evaluation.comparisons.baselines import exact_match, relaxed_accuracy, rule_verdicts
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
@@ -83,31 +91,29 @@ class HiEval(Benchmark):
             **coverage(rows, scored, len(pairs)),
         }
 
-    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Return rows of Tables 2 to 5, with time and cost where one run graded one task.
 
         Quick scores of files whose ``source`` is QAScore belong to Table 3. A reply that could not
         be read counts as wrong.
         """
-        run = table.get("run") or {}
+        run, measured = table.get("run") or {}, table["intervals"]
         is_one_task = ("hieval-qs" in table) != ("hieval-ea" in table)
-        spent = tuple(run.get(name) if is_one_task else None for name in TIME_AND_COST)
-        two, three, four, five = (published.source for published in self.published)
-        rows: dict[str, dict[str, PaperRow]] = {}
-        if score := table.get("hieval-qs"):
+        spent = tuple(run.get(part) if is_one_task else None for part in TIME_AND_COST)
+        rows: dict[str, dict[str, MeasuredRow]] = {}
+        if score := measured.get("hieval-qs"):
             is_qascore = all("qascore" in source.casefold() for source in table["sources"])
-            rules = {
-                name: (None, "free", _percent(accuracy))
-                for name, accuracy in score["rules"].items()
+            rules: dict[str, MeasuredRow] = {
+                rule: (None, "free", percent(accuracy)) for rule, accuracy in score["rules"].items()
             }
-            judge = (*spent, _percent(score["as_published"]["accuracy"]))
-            rows[three if is_qascore else two] = {"this judge": judge, **rules}
-        if analysis := table.get("hieval-ea"):
+            judge = (*spent, percent(score["as_published"]["accuracy"]))
+            rows[QASCORE if is_qascore else QUICK_SCORE] = {name: judge, **rules}
+        if analysis := measured.get("hieval-ea"):
             counted = analysis["as_published"]
             scores = counted["A-Acc"], counted["S-Acc"]
-            rows[four] = {"this judge": (*spent, *map(_percent, scores))}
-            by_type = [counted["by_error_type"].get(name) for name in ERROR_TYPES]
-            rows[five] = {"this judge": (*map(_percent, by_type), _percent(counted["A-Acc"]))}
+            rows[ERROR_ANALYSIS] = {name: (*spent, *map(percent, scores))}
+            by_type = [counted["by_error_type"].get(kind) for kind in ERROR_TYPES]
+            rows[BY_ERROR_TYPE] = {name: (*map(percent, by_type), percent(counted["A-Acc"]))}
         return rows
 
     def human_label(self, row: Row) -> str:
@@ -188,7 +194,3 @@ def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -
         "rules": rules,
         "as_published": counted[OVERALL],
     }
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
-from benchmarks.framework.files import Row, parse_rows
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
+from benchmarks.framework.files import WITHOUT_IMAGE, Row, parse_rows
+from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import (
     Ratio,
     coverage,
     intervals,
+    percent,
     store_verdicts,
     stored_verdicts,
     values,
@@ -29,12 +32,22 @@ from benchmarks.simplevqa.item import (
     LANGUAGES,
     RESPONSE_FIELDS,
     SimpleVQAItem,
+    answering_models,
     decode_category,
     decode_row,
     parse_item,
+    row_of_model,
+    verdict_name,
 )
-from benchmarks.simplevqa.published import DOMAINS, PUBLISHED, TASKS
-from benchmarks.simplevqa.stated_confidence import measure_stated_confidence
+from benchmarks.simplevqa.published import (
+    BLIND,
+    BY_DOMAIN,
+    BY_TASK,
+    CFQ,
+    DOMAINS,
+    PUBLISHED,
+    TASKS,
+)
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
@@ -69,7 +82,7 @@ _FORMS = {
     },
 }
 _HINT = {"english": "Known: {question} {fact}", "chinese": "已知：{question}{fact}"}
-_VERDICT_NAMES = {form: "simplevqa" if form == ORIGIN else f"simplevqa {form}" for form in FORMS}
+_VERDICT_NAMES = {form: verdict_name() if form == ORIGIN else f"simplevqa {form}" for form in FORMS}
 
 
 @benchmark
@@ -112,7 +125,17 @@ class SimpleVQA(Benchmark):
         }
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return one request per response, in the item's language; text only, as in the paper."""
+        """Return one request per response, in the item's language; text only, as in the paper.
+
+        A row of the official files may hold the answers of several models.
+        """
+        models = answering_models(row)
+        if len(models) > 1:
+            return tuple(
+                request.model_copy(update={"id": f"{request.id}/{model}"})
+                for model in models
+                for request in self.requests(row_of_model(row, model, models))
+            )
         item = parse_item(row)
         if not item.responses:
             raise FieldError("response", "Field required", f"item '{item.id}'")
@@ -120,12 +143,19 @@ class SimpleVQA(Benchmark):
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``judge_res``, in the Chinese words that the official script counts, and ``cfq``."""
+        models = answering_models(row)
+        if len(models) > 1:
+            by_model = dict(zip(models, verdicts, strict=True))
+            judged = {model: _conclusion(verdict) for model, verdict in by_model.items()}
+            named = {verdict_name(model): verdict for model, verdict in by_model.items()}
+            return {
+                **row,
+                "judge_res": {**row.get("judge_res", {}), **judged},
+                **store_verdicts(named),
+            }
         item = parse_item(row)
         by_form = dict(zip(item.responses, verdicts, strict=True))
-        conclusions = {
-            form: {"conclusion": None if verdict.label is None else CHINESE[verdict.label]}
-            for form, verdict in by_form.items()
-        }
+        conclusions = {form: _conclusion(verdict) for form, verdict in by_form.items()}
         graded = dict(row)
         if ORIGIN in conclusions:
             origin = conclusions.pop(ORIGIN)
@@ -143,29 +173,43 @@ class SimpleVQA(Benchmark):
         them, where that makes a difference: such a conclusion is an answer that was not attempted,
         so that all items are in every denominator. Where responses state a confidence there is also
         ``calibration``; where atomic questions were asked, also ``cfq``: accuracy by form and the
-        causes of failures. A file that holds several models gives one such table per model, under
-        ``models``, without these two.
+        causes of failures. ``without_image`` says whether the model saw no picture.
+
+        Raises:
+            CustosError: If a row does not fit, nothing is graded or the file holds several models.
         """
         items = parse_rows(map(decode_row, rows), SimpleVQAItem)
-        models = list(dict.fromkeys(model for item in items for model in item.judge_res))
-        if not models:
+        model = _only_model(items)
+        if model is None:
             raise CustosError("no item has a 'judge_res'")
-        if len(models) == 1:
-            return _model_table(models[0], items, rows, _measure_responses(models[0], items))
-        return {"models": {model: _model_table(model, items, rows, {}) for model in models}}
+        blind = all(row.get(WITHOUT_IMAGE) for row in rows)
+        return {**_model_table(model, items, rows), WITHOUT_IMAGE: blind}
 
-    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
-        """Return rows of the three tables of models that saw the pictures, one for each model.
+    def by_model(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
+        """Return graded rows by model, named as the official script does: ``g4o_response``.
+
+        Every model has all rows: an item without its conclusion was not attempted. Models whose
+        answers nobody graded are left out.
+        """
+        judged = (row["judge_res"] for row in rows if isinstance(row.get("judge_res"), dict))
+        names = list(dict.fromkeys(name for conclusions in judged for name in conclusions))
+        models = {*names, *(name for row in rows for name in answering_models(row))}
+        if not names or len(models) == 1:
+            return {name: list(rows) for name in names or [""]}
+        return {name: [row_of_model(row, name, models) for row in rows] for name in names}
+
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
+        """Return rows of Tables 3 to 5 or, for a model that saw no picture, of Table 6.
 
         They are counted as the official script does.
         """
-        by_model: dict[str, Mapping[str, Any]] = table.get("models", {table.get("model"): table})
-        rows: dict[str, dict[str, PaperRow]] = {}
-        for model, measured in by_model.items():
-            for published, row in zip(self.published, _paper_rows(measured), strict=False):
-                if row:
-                    rows.setdefault(published.source, {})[model] = row
-        return rows
+        rows = _paper_rows(table["intervals"], table[WITHOUT_IMAGE])
+        return {source: {name: row} for source, row in rows.items()}
+
+    def calibration(self, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return accuracy by stated confidence, as in Figure 3."""
+        measured: Mapping[str, Any] | None = table["intervals"].get("calibration")
+        return measured
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Score 1 for a correct response, else 0.
@@ -174,10 +218,8 @@ class SimpleVQA(Benchmark):
             CustosError: If the file holds several models.
         """
         items = parse_rows(map(decode_row, rows), SimpleVQAItem)
-        models = {model for item in items for model in item.judge_res}
-        if len(models) > 1:
-            raise CustosError(f"several models in one file: {', '.join(sorted(models))}")
-        conclusions = [item.conclusion(ORIGIN, next(iter(models), "")) for item in items]
+        model = _only_model(items) or ""
+        conclusions = [item.conclusion(ORIGIN, model) for item in items]
         return [
             ItemScore(item.id, item.question, None if label is None else float(label == CORRECT))
             for item, label in zip(items, conclusions, strict=True)
@@ -192,6 +234,22 @@ class SimpleVQA(Benchmark):
     def compared_verdict(self, row: Row) -> Verdict | None:
         """Return the verdict on the question as it is, not on one of its other forms."""
         return stored_verdicts(row).get(_VERDICT_NAMES[ORIGIN])
+
+
+def _only_model(items: Sequence[SimpleVQAItem]) -> str | None:
+    """Return the model whose answers were graded; ``None`` if none were.
+
+    Raises:
+        CustosError: If there are several.
+    """
+    models = sorted({model for item in items for model in item.judge_res})
+    if len(models) > 1:
+        raise CustosError(f"several models in one file: {', '.join(models)}")
+    return models[0] if models else None
+
+
+def _conclusion(verdict: Verdict) -> dict[str, str | None]:
+    return {"conclusion": None if verdict.label is None else CHINESE[verdict.label]}
 
 
 def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
@@ -209,15 +267,10 @@ def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
     return parse_record(JudgeRequest, fields, f"item '{item.id}'")
 
 
-def _model_table(
-    model: str,
-    items: Sequence[SimpleVQAItem],
-    rows: Sequence[Row],
-    further: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return CO, IN, NA, CGA and F of one model, with further sections of estimates."""
+def _model_table(model: str, items: Sequence[SimpleVQAItem], rows: Sequence[Row]) -> dict[str, Any]:
+    """Return CO, IN, NA, CGA and F of the model, with what else its responses show."""
     labels = [item.conclusion(ORIGIN, model) for item in items]
-    measured = {**_measure_labels(items, labels), **further}
+    measured = {**_measure_labels(items, labels), **_measure_responses(model, items)}
     num_scored = sum(label is not None for label in labels)
     if num_scored < len(items):
         official = [label or NOT_ATTEMPTED for label in labels]
@@ -264,22 +317,27 @@ def _right_by_form(item: SimpleVQAItem, model: str) -> tuple[bool | None, bool |
     return origin, atomic, given
 
 
-def _paper_rows(table: Mapping[str, Any]) -> tuple[PaperRow, PaperRow, PaperRow]:
-    """Return one model's rows of Tables 3, 4 and 5, in per cent; the last is empty without CFQ."""
-
-    def percent(part: Mapping[str, Any] | None, metric: str) -> float | None:
-        value = (part or {}).get(metric)
-        return None if value is None else 100 * value
-
-    counted = table.get("as_published", table)
+def _paper_rows(measured: Mapping[str, Any], blind: bool) -> dict[str, MeasuredRow]:
+    """Return a model's rows of the published tables, in per cent, by table."""
+    counted = measured.get("as_published", measured)
+    overall = {name: percent(counted["overall"][name]) for name in METRICS}
+    if blind:
+        return {BLIND: tuple(overall[name] for name in ("CO", "IN", "NA", "CGA"))}
     languages = {
         LANGUAGES.get(name.strip().casefold()): part
         for name, part in counted["by_language"].items()
     }
-    return (
-        tuple(percent(counted["overall"], name) for name in ("CO", "NA", "IN", "CGA", "F"))
-        + tuple(percent(counted["by_task"].get(name), "F") for name in TASKS),
-        tuple(percent(languages.get(name), "F") for name in ("chinese", "english"))
-        + tuple(percent(counted["by_domain"].get(name), "F") for name in DOMAINS),
-        tuple(percent(table["cfq"], form) for form in FORMS) if "cfq" in table else (),
-    )
+
+    def figures(parts: Mapping[Any, Any], part: str, *metrics: str) -> MeasuredRow:
+        return tuple(percent(parts.get(part, {}).get(metric)) for metric in metrics)
+
+    by_task = [figures(counted["by_task"], task, "F") for task in TASKS]
+    by_language = [figures(languages, name, "CO", "CGA", "F") for name in ("chinese", "english")]
+    by_domain = [figures(counted["by_domain"], domain, "F") for domain in DOMAINS]
+    rows: dict[str, MeasuredRow] = {
+        BY_TASK: (*(overall[name] for name in ("CO", "NA", "IN", "CGA", "F")), *chain(*by_task)),
+        BY_DOMAIN: (*chain(*by_language), *chain(*by_domain)),
+    }
+    if "cfq" in measured:
+        rows[CFQ] = tuple(percent(measured["cfq"][form]) for form in FORMS)
+    return rows

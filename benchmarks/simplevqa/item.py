@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
@@ -34,6 +35,9 @@ RESPONSE_FIELDS = {
 """Form of a question to the field that its response is in."""
 
 _OUR_FIELDS = frozenset(RESPONSE_FIELDS.values())
+_OF_OUR_SHAPE = {*_OUR_FIELDS, "confidence", "cfq"}
+_ANSWER = "_response"
+"""End of the official name of a model's answer."""
 
 
 class SimpleVQAItem(BaseModel):
@@ -128,6 +132,50 @@ class SimpleVQAItem(BaseModel):
         return language
 
 
+def answering_models(row: Row) -> list[str]:
+    """Return the names of the models whose answers a row of the official files holds.
+
+    The official scripts name a model after the field of its answer: ``g4o_response``. A row with a
+    ``response`` of our own shape has one answer, and none of these.
+    """
+    if row.get("response") is not None:
+        return []
+    return [name for name in row if name.endswith(_ANSWER) and name not in _OUR_FIELDS]
+
+
+def row_of_model(row: Row, model: str, models: Iterable[str]) -> Row:
+    """Return what a row with several models holds of one of them.
+
+    Args:
+        row: A row of the official files, graded or not.
+        model: Name of the model.
+        models: Names of all models in the file.
+    """
+    kept = {"judge_res": {}, **row}
+    for other in models:
+        if other != model:
+            kept.pop(other, None)
+            kept.pop(_score_field(other), None)
+    if model != row.get("model", "response"):
+        kept = {name: value for name, value in kept.items() if name not in _OF_OUR_SHAPE}
+    for field, name in (("judge_res", model), ("verdicts", verdict_name(model))):
+        if isinstance(kept.get(field), dict):
+            kept[field] = {key: value for key, value in kept[field].items() if key == name}
+    if kept.get("verdicts"):
+        kept["verdicts"] = {verdict_name(): kept["verdicts"][verdict_name(model)]}
+    return kept
+
+
+def verdict_name(model: str | None = None) -> str:
+    """Return the name of the verdict on a question as it is, in a row of one or several models."""
+    return "simplevqa" if model is None else f"simplevqa {model}"
+
+
+def _score_field(model: str) -> str:
+    """Return the official name of the field of a model's stated confidence."""
+    return f"{model.removesuffix(_ANSWER)}_confidence_score"
+
+
 def parse_item(row: Row) -> SimpleVQAItem:
     """Validate an item.
 
@@ -172,15 +220,14 @@ def decode_answer(row: Row) -> Row:
         FieldError: If the row holds the answers of several models.
     """
     if row.get("response") is None:
-        names = [name for name in row if name.endswith("_response") and name not in _OUR_FIELDS]
+        names = answering_models(row)
         if len(names) > 1:
-            fault = f"answers of several models: {', '.join(names)}; keep one"
+            fault = f"answers of several models: {', '.join(names)}"
             raise FieldError("response", fault, _location(row))
         if not names:
             return row
-        model = names[0].removesuffix("_response")
-        score = row.get(f"{model}_confidence_score")
-        answer = {"response": row[names[0]], "confidence": _as_share(score)}
+        confidence = _as_share(row.get(_score_field(names[0])))
+        answer = {"response": row[names[0]], "confidence": confidence}
         row = {**row, "model": row.get("model", names[0]), **answer}
     answered = _json_answer(row["response"])
     return row if answered is None else {**row, **answered}

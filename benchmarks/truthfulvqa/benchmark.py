@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
 from benchmarks.framework.answer_options import extract_option
-from benchmarks.framework.base import Benchmark, ItemScore, PaperRow, benchmark
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, is_cut_off
-from benchmarks.framework.tables import coverage
+from benchmarks.framework.tables import coverage, percent
 from benchmarks.truthfulvqa.levels import measure_levels
-from benchmarks.truthfulvqa.published import DECODINGS, PUBLISHED
+from benchmarks.truthfulvqa.published import (
+    BY_CATEGORY,
+    BY_LEVEL,
+    CALIBRATION,
+    CATEGORIES,
+    DECODINGS,
+    OVER_LEVELS,
+    PUBLISHED,
+)
 from evaluation.estimate import without_nan
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, Verdict
 
 OPEN_STYLE = "open"
@@ -88,11 +97,37 @@ class TruthfulVQA(Benchmark):
         table: dict[str, Any] = {**measured, **covered}
         return table
 
-    def paper_rows(self, table: Mapping[str, Any]) -> dict[str, dict[str, PaperRow]]:
-        """Return a row of accuracies by level."""
-        accuracies = (table["level"].get(level) for level in ("1", "2", "3"))
-        row = tuple(None if value is None else 100 * value for value in accuracies)
-        return {self.published[0].source: {"this file": row}}
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
+        """Return rows of accuracies by level and category, and of calibration where it is known."""
+        measured = table["intervals"]
+        levels, categories = measured["level"], measured["category"]
+        rows: dict[str, MeasuredRow] = {
+            BY_LEVEL: (
+                percent(measured["overall_accuracy"]),
+                *(percent(levels.get(level)) for level in ("1", "2", "3")),
+            ),
+            OVER_LEVELS: (measured["level_mean"], measured["level_variance"]),
+            BY_CATEGORY: tuple(percent(categories.get(category)) for category in CATEGORIES),
+        }
+        if calibration := measured.get("calibration"):
+            rows[CALIBRATION] = (calibration["ece_equal_width"],)
+        return {source: {name: row} for source, row in rows.items()}
+
+    def calibration(self, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return accuracy by stated confidence."""
+        measured: Mapping[str, Any] | None = table["intervals"].get("calibration")
+        return measured
+
+    def graded_files(self, folder: Path) -> dict[str, Path]:
+        """Return the files in a folder of the official code's results.
+
+        They are ``extracted/MODEL.json`` or ``MODEL.json``; files of metrics are left out.
+        """
+        for pattern in ("extracted/*.json", "*.json"):
+            paths = [path for path in sorted(folder.glob(pattern)) if "metrics" not in path.stem]
+            if paths:
+                return {path.stem: path for path in paths}
+        raise CustosError(f"{folder}: no results of a model in this folder")
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Score 1 for a right option, else 0."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.framework.answer_options import extract_confidence, extract_option
 from benchmarks.framework.files import is_cut_off
+from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
 from evaluation.estimate import Draws, Mask
 from evaluation.intervals import RESAMPLES, Floats, Ints, number_clusters
@@ -66,7 +67,8 @@ def measure_levels(
         Plain shares: ``overall_accuracy``; ``level`` (keys ``"1"`` to ``"3"``), ``category`` and
         ``subcategory``, name to accuracy; ``level_mean``, ``level_variance`` (population variance)
         and ``cai``, nan unless all three levels occur; ``ece`` of the confidences stated in the
-        responses. ``intervals`` repeats them under the same names, each with ``value``, ``low``,
+        responses and, where there are any, ``calibration`` as ``measure_stated_confidence``
+        returns it. ``intervals`` repeats them under the same names, each with ``value``, ``low``,
         ``high`` and ``n``. ``n`` and ``unreadable`` are counts.
 
     Raises:
@@ -80,7 +82,8 @@ def measure_levels(
     inside = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
     calibration = calibration_columns(confidence, right)
     columns = np.concatenate([inside, inside * right[:, None], calibration], axis=1)
-    draws = Draws.of(columns, _clusters(items), resamples, seed)
+    clusters = _clusters(items)
+    draws = Draws.of(columns, clusters, resamples, seed)
     groups = len(masks)
     accuracies = {
         key: draws.estimate(partial(_accuracy, groups, group), inside[:, group].sum(), is_rate=True)
@@ -99,6 +102,12 @@ def measure_levels(
     intervals["ece"] = draws.estimate(
         lambda sums: expected_calibration_error(sums[..., 2 * groups :]), num_stated
     )
+    if num_stated:
+        intervals["calibration"] = measure_stated_confidence(
+            [None if np.isnan(stated) else stated for stated in confidence.tolist()],
+            right.astype(bool).tolist(),
+            [str(cluster) for cluster in clusters.tolist()],
+        )
     return {
         **values(intervals),
         "intervals": intervals,

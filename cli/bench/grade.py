@@ -88,8 +88,9 @@ def grade(
     continues where it stopped. OUT.partial stays as long as it holds failed rows: then
     --retry-failed grades them again. If the judge gave no verdict at all, the exit status is 1.
 
-    Time and cost are written to OUT.run.json, where custos bench table finds them. If several runs
-    shared the work, they are not known.
+    The command says what was measured of the judge on the benchmark's task, or that it was not
+    measured on this task. This, time and cost are written to OUT.run.json, where custos bench table
+    finds them. If several runs shared the work, time and cost are not known.
 
     Example: custos bench grade charthal --responses gpt.response.json
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
@@ -114,9 +115,12 @@ def grade(
             grader = load_benchmark_grader(judge, model, key_env, concurrency, deadline)
             _check_wording(grader, rubric_file)
             price = prices(prompt_price, completion_price)
+            measured = _what_was_measured(grader, work)
+            for line in measured:
+                typer.echo(line)
             run = _fill(partial, grader, work, batch, retry_failed, price)
             rubrics = str(rubric_file) if rubric_file else None
-            write_json(run_file(out), {**run, "rubric_file": rubrics})
+            write_json(run_file(out), {**run, "measured": measured, "rubric_file": rubrics})
         kept = partial.lines() if work.num_requests else ()
         graded = work.grade((line.row, line.verdict) for line in kept)
         write_graded(out, graded.rows, benchmark.keyed)
@@ -148,6 +152,18 @@ def _fill(
         "version": version("custos"),
         "command": command_line(),
     }
+
+
+def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
+    """Return what was measured of the judge on the tasks of the requests, or that nothing was."""
+    from clients.judge_client import JudgeClient
+    from evaluation.measured_tasks import measured_lines
+
+    if isinstance(grader, JudgeClient):
+        return [f"what was measured of the judges of {grader.name} is on its page of judges"]
+    tasks = sorted({request.task for _, request in work.numbered_requests()})
+    folder = grader.folder if isinstance(grader, Judge) else None
+    return measured_lines(grader.name, folder, tasks)
 
 
 def _check_wording(grader: Grader, rubric_file: Path | None) -> None:

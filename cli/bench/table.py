@@ -1,13 +1,15 @@
-"""``custos bench table``: a benchmark's table beside what its paper reports."""
+"""``custos bench table``: a benchmark's table, of one model or many, beside its paper's rows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from cli.shared.command_line import read_assignments
 from cli.shared.options.benchmark import JsonOut, Name
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import interval_table, wide_console
@@ -18,112 +20,177 @@ from judging.files.records import write_json
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
     from benchmarks.framework.files import Row
+    from benchmarks.framework.graded_models import GradedModel
+
+Rendered = tuple[Mapping[str, Any], Callable[[], str], Callable[[], str]]
+"""Figures for JSON, and what makes Markdown and the page of them."""
+
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[MODEL=FILE]...",
+        help="Graded files of several models. A file or folder that names its models itself needs "
+        "no MODEL=: a SimpleVQA file with several models, a clone of ChartHal's repository, the "
+        "results folder of TruthfulVQA's code. Default: the file of --graded.",
+    ),
+]
+Graded = Annotated[
+    Path | None,
+    typer.Option(
+        help="Read graded items from this file, ours or the benchmark's own, for a report with "
+        "every item. Default: the files that are named as arguments."
+    ),
+]
+MarkdownOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--markdown",
+        callback=in_known_folder,
+        help="Write the tables to this file as Markdown. Default: none.",
+    ),
+]
+HtmlOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        callback=in_known_folder,
+        help="Write a page to this file: tables and pictures and, for one model, every item. "
+        "Default: none.",
+    ),
+]
+People = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="FILE or, beside several models, MODEL=FILE: read items that people graded, in the "
+        "same graded shape (ids and grades are enough), to correct the score and to show how far "
+        "the judge agrees. Default: none."
+    ),
+]
+RandomSample = Annotated[
+    bool,
+    typer.Option("--random-sample", help="Say that people graded a random sample of the items."),
+]
 
 
 def table(
     name: Name,
-    graded: Annotated[
-        Path, typer.Option(help="Read graded items from this file, ours or the benchmark's own.")
-    ],
+    models: Models = None,
+    graded: Graded = None,
     json_out: JsonOut = None,
-    markdown_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--markdown",
-            callback=in_known_folder,
-            help="Write the tables to this file as Markdown.",
-        ),
-    ] = None,
-    html_out: Annotated[
-        Path | None,
-        typer.Option(
-            "--html",
-            callback=in_known_folder,
-            help="Write a page with tables, charts and every item to this file.",
-        ),
-    ] = None,
-    people: Annotated[
-        Path | None,
-        typer.Option(
-            help="Read items that people graded, in the same graded shape (ids and grades are "
-            "enough), to correct the score and to show how far the judge agrees. Default: none."
-        ),
-    ] = None,
-    random_sample: Annotated[
-        bool,
-        typer.Option(
-            "--random-sample", help="Say that people graded a random sample of the items."
-        ),
-    ] = False,
+    markdown_out: MarkdownOut = None,
+    html_out: HtmlOut = None,
+    people: People = None,
+    random_sample: RandomSample = False,
 ) -> None:
-    """Print a benchmark's table with 95 % intervals, beside what its paper reports.
+    """Print a benchmark's tables with 95 % intervals, beside every row that its paper reports.
 
-    Example: custos bench table charthal --graded gpt.eval.json --html report.html
+    Several models stand in one table, with their paired differences. Published tables are sorted by
+    their main column.
+
+    Example: custos bench table charthal gpt=gpt.eval.json qwen=qwen.eval.json --html models.html
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import error_location, read_run
-    from benchmarks.framework.report.markdown import render_markdown
-    from benchmarks.framework.report.page import render_html
-    from benchmarks.framework.report.report import build_table
+    from benchmarks.framework.graded_models import read_items, read_models
 
     benchmark = get_benchmark(name)
-    rows = _read_graded(benchmark, graded)
-    people_rows = _read_people(benchmark, rows, people) if people is not None else []
-    with error_location(graded):
-        result = build_table(benchmark, rows, people_rows, random_sample, read_run(graded))
+    if (graded is None) == (not models):
+        raise CustosError("give either models as MODEL=FILE, or one file with --graded")
+    by_model = {} if graded is None else benchmark.by_model(read_items(graded))
+    if graded is not None and len(by_model) == 1:
+        [items] = by_model.values()
+        rendered = _one_model(benchmark, graded, items, people or [], random_sample)
+    else:
+        labelled = read_assignments(people, "--people", "MODEL=FILE, a model only once", once=True)
+        read = read_models(benchmark, models or [str(graded)], labelled)
+        rendered = _several_models(benchmark, read, random_sample)
+    result, markdown, html = rendered
     if json_out is not None:
         write_json(json_out, result)
-    if markdown_out is not None:
-        with atomic_write(markdown_out) as file:
-            file.write(render_markdown(benchmark, result, graded.name))
-    if html_out is not None:
-        with atomic_write(html_out) as file:
-            file.write(render_html(benchmark, rows, result, graded.name, people_rows))
-    _show(benchmark, result)
+    for path, render in ((markdown_out, markdown), (html_out, html)):
+        if path is not None:
+            with atomic_write(path) as file:
+                file.write(render())
 
 
-def _read_items(path: Path) -> list[Row]:
-    from benchmarks.framework.files import read_file
+def _one_model(
+    benchmark: Benchmark,
+    graded: Path,
+    items: Sequence[Row],
+    people: Sequence[str],
+    random_sample: bool,
+) -> Rendered:
+    """Print the table of one graded file."""
+    from benchmarks.framework.files import error_location, read_run
+    from benchmarks.framework.graded_models import read_people
+    from benchmarks.framework.report.markdown import render_markdown
+    from benchmarks.framework.report.page import render_html
+    from benchmarks.framework.report.report import (
+        build_table,
+        model_name,
+        paper_tables,
+        summary_lines,
+    )
 
-    rows = list(read_file(path))
-    if not rows:
-        raise CustosError(f"{path}: no items")
-    return rows
-
-
-def _read_graded(benchmark: Benchmark, graded: Path) -> list[Row]:
-    """Read graded items with their pictures; raise an error now if one cannot be scored."""
-    from benchmarks.framework.files import error_location
-
+    if len(people) > 1:
+        raise CustosError("--people: one file beside --graded")
     pictures = graded.with_name(f"{graded.stem}-images")
-    items = _read_items(graded)
     with error_location(graded):
         rows = [benchmark.with_images(row, graded.parent, pictures) for row in items]
         benchmark.scores(rows)
-    return rows
-
-
-def _read_people(benchmark: Benchmark, rows: list[Row], people: Path) -> list[Row]:
-    from benchmarks.framework.corrected_by_people import human_scores
-    from benchmarks.framework.files import error_location
-
-    people_rows = _read_items(people)
-    with error_location(people):
-        human_scores(benchmark, rows, people_rows)
-    return people_rows
-
-
-def _show(benchmark: Benchmark, result: dict[str, Any]) -> None:
-    from benchmarks.framework.report.report import paper_tables, summary_lines
-
+    labelled = read_people(benchmark, rows, Path(people[0])) if people else []
+    with error_location(graded):
+        result = build_table(benchmark, rows, labelled, random_sample, read_run(graded))
     console = wide_console()
-    for model, measured in result.get("models", {"": result}).items():
-        title = f"{benchmark.name} {model}".strip()
-        console.print(interval_table(title, measured["intervals"]))
-        for line in summary_lines(measured):
-            console.print(line, markup=False)
-    for paper in paper_tables(benchmark, result):
+    console.print(interval_table(benchmark.name, result["intervals"]))
+    for line in summary_lines(result):
+        console.print(line, markup=False)
+    _show_published(paper_tables(benchmark, {model_name(result): result}))
+    return (
+        result,
+        lambda: render_markdown(benchmark, result, graded.name),
+        lambda: render_html(benchmark, rows, result, graded.name, labelled),
+    )
+
+
+def _several_models(
+    benchmark: Benchmark, models: Mapping[str, GradedModel], random_sample: bool
+) -> Rendered:
+    """Print the tables of several models and their paired differences."""
+    from benchmarks.framework.leaderboard import build_leaderboard
+    from benchmarks.framework.report.leaderboard import (
+        difference_rows,
+        render_leaderboard_html,
+        render_leaderboard_markdown,
+    )
+    from benchmarks.framework.report.report import summary_lines
+
+    result = build_leaderboard(benchmark, models, random_sample)
+    _show_published(result["tables"])
+    console = wide_console(markup=False)
+    if rows := difference_rows(result):
+        columns = ("difference", "95 % interval", "n", "McNemar p", "p, Holm")
+        differences = Table("", *columns, title=f"Paired differences of {result['metric']}")
+        for cells in rows:
+            differences.add_row(*cells)
+        console.print(differences)
+    for reason in result["not_compared"]:
+        console.print(f"not compared: {reason}")
+    for model, measured in result["models"].items():
+        console.print(f"{model}: {'; '.join(summary_lines(measured))}")
+    return (
+        result,
+        lambda: render_leaderboard_markdown(benchmark, result),
+        lambda: render_leaderboard_html(benchmark, result),
+    )
+
+
+def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
+    from benchmarks.framework.report.report import figure_text
+
+    console = wide_console(markup=False)
+    for paper in papers:
         published = Table("", *paper["columns"], title=f"Published, {paper['source']}")
         for row in paper["rows"]:
-            published.add_row(row["name"], *row["figures"], style="bold" if row["ours"] else None)
+            cells = [figure_text(figure) for figure in row["figures"]]
+            published.add_row(row["name"], *cells, style="bold" if row["ours"] else None)
         console.print(published)

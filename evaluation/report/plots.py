@@ -51,7 +51,7 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
     counts = np.array(confusion["counts"], dtype=float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     side = 2.2 + 0.95 * len(labels)
-    with _figure(path, side + 0.8, side) as figure:
+    with figure_file(path, side + 0.8, side) as figure:
         axes = figure.subplots()
         image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         for row, column in np.ndindex(counts.shape):
@@ -82,7 +82,7 @@ def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
         path: PNG file to write.
     """
     colours = {"before": ORANGE, "after": BLUE}
-    with _figure(path, 5, 5) as figure:
+    with figure_file(path, 5, 5) as figure:
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="confidence = accuracy")
         for stage, curve in calibration.items():
@@ -107,7 +107,7 @@ def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
         axes.set_xlabel("confidence in the label given")
         axes.set_ylabel("share on which people agree")
         axes.set_title("Reliability, bins of equally many items")
-        _finish(axes)
+        finish_axes(axes)
 
 
 def draw_risk_coverage(
@@ -120,7 +120,7 @@ def draw_risk_coverage(
         abstention: Result of ``abstention``, if a risk was stated: marked with its interval.
         path: PNG file to write.
     """
-    with _figure(path, 5.5, 4) as figure:
+    with figure_file(path, 5.5, 4) as figure:
         axes = figure.subplots()
         label = f"judge, AURC {curve['aurc']:.4f}"
         axes.plot(curve["coverage"], curve["error"], color=BLUE, label=label)
@@ -141,7 +141,7 @@ def draw_risk_coverage(
         axes.set_xlabel("share of verdicts kept, the most confident first")
         axes.set_ylabel("error among them")
         axes.set_title("Risk and coverage")
-        _finish(axes)
+        finish_axes(axes)
 
 
 def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
@@ -153,7 +153,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
     """
     names = list(ranking["answerers"])
     heights = np.arange(len(names))
-    with _figure(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
+    with figure_file(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
         axes = figure.subplots()
         for side, colour, marker, offset in (
             ("people", BLUE, "o", -0.13),
@@ -178,7 +178,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
         axes.set_title("Answering systems" + ("" if tau is None else f", Kendall tau-b {tau:.2f}"))
-        _finish(axes)
+        finish_axes(axes)
 
 
 def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
@@ -192,7 +192,7 @@ def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
     Raises:
         ValueError: If no entry holds anything to draw.
     """
-    with _figure(path, 9, 3.8) as figure:
+    with figure_file(path, 9, 3.8) as figure:
         losses, accuracy = figure.subplots(1, 2, sharex=True)
         has_points = [
             _curve(losses, history, "train_loss", "training loss", GREY, ""),
@@ -208,7 +208,7 @@ def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
         accuracy.set_ylabel("agreement with people")
         for axes in (losses, accuracy):
             axes.set_xlabel("step")
-            _finish(axes)
+            finish_axes(axes)
 
 
 def _curve(
@@ -226,7 +226,8 @@ def _wrap(label: str) -> str:
     return label.replace("; ", ";\n", 1)
 
 
-def _finish(axes: Axes) -> None:
+def finish_axes(axes: Axes) -> None:
+    """Add grid and legend."""
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
@@ -234,7 +235,7 @@ def _finish(axes: Axes) -> None:
 
 
 @contextmanager
-def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
+def figure_file(path: Path, width: float, height: float) -> Iterator[Figure]:
     """Yield a figure, and save it as ``path`` after the block."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

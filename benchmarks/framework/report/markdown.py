@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.framework.base import Benchmark
-from benchmarks.framework.report.report import interval_cells, model_sections, paper_tables
+from benchmarks.framework.report.report import (
+    figure_text,
+    interval_cells,
+    model_name,
+    paper_tables,
+    sections,
+    summary_lines,
+)
 from evaluation.report.markdown import markdown_templates
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -21,11 +31,24 @@ def render_markdown(benchmark: Benchmark, table: Mapping[str, Any], source: str)
         table: Result of ``build_table``.
         source: Name of the graded file.
     """
-    environment = markdown_templates(TEMPLATES)
-    environment.filters["cells"] = lambda row: [row["name"], *interval_cells(row)]
-    return environment.get_template("report.md").render(
-        benchmark=benchmark,
-        source=source,
-        models=model_sections(table),
-        papers=paper_tables(benchmark, table),
+    return (
+        report_templates()
+        .get_template("report.md")
+        .render(
+            benchmark=benchmark,
+            source=source,
+            summary=summary_lines(table),
+            sections=sections(table["intervals"]),
+            papers=paper_tables(benchmark, {model_name(table): table}),
+        )
     )
+
+
+def report_templates() -> Environment:
+    """Return the environment of the Markdown templates, with filters for figures of tables."""
+    environment = markdown_templates(TEMPLATES)
+    environment.filters |= {
+        "cells": lambda row: [row["name"], *interval_cells(row)],
+        "figure": figure_text,
+    }
+    return environment

@@ -11,7 +11,14 @@ from benchmarks.framework.corrected_by_people import labels_of_both
 from benchmarks.framework.files import Row
 from benchmarks.framework.report.items import ItemView, view_items
 from benchmarks.framework.report.markdown import TEMPLATES
-from benchmarks.framework.report.report import interval_cells, model_sections, paper_tables
+from benchmarks.framework.report.report import (
+    figure_text,
+    interval_cells,
+    model_name,
+    paper_tables,
+    sections,
+    summary_lines,
+)
 from benchmarks.framework.tables import in_order
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 
@@ -35,33 +42,30 @@ def render_html(
         people: Items as people graded them.
     """
     environment = page_templates(TEMPLATES)
-    environment.filters["cells"] = interval_cells
+    environment.filters |= {"cells": interval_cells, "figure": figure_text}
     return environment.get_template("page.html").render(
         benchmark=benchmark,
         source=source,
-        models=model_sections(table),
-        corrected=table.get("corrected"),
-        papers=paper_tables(benchmark, table),
+        summary=summary_lines(table),
+        sections=sections(table["intervals"]),
+        papers=paper_tables(benchmark, {model_name(table): table}),
         charts=draw_charts(table.get("agreement")),
-        **_item_browser(benchmark, rows, "models" in table, people),
+        **_item_browser(benchmark, rows, people),
         full_score=benchmark.full_score,
     )
 
 
 def _item_browser(
-    benchmark: Benchmark, rows: Sequence[Row], has_models: bool, people: Sequence[Row]
+    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
 ) -> dict[str, Any]:
-    """Return the part of the page that is about single items.
-
-    A file with several models has no score per item.
-    """
-    scores = [] if has_models else benchmark.scores(rows)
-    human = {} if has_models else labels_of_both(benchmark, rows, people)[2]
+    """Return the part of the page that is about single items."""
+    scores = benchmark.scores(rows)
+    human = labels_of_both(benchmark, rows, people)[2]
     items = view_items(
         benchmark, rows[:MAX_ITEMS], {score.id: score.value for score in scores}, human
     )
     return {
-        "cells": cell_map(benchmark, rows, scores) if scores else None,
+        "cells": cell_map(benchmark, rows, scores),
         "items": items,
         "num_items": len(rows),
         "facets": {name: facet_values(benchmark, items, name) for name in benchmark.facets},

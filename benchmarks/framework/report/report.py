@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.framework.base import Benchmark
+from benchmarks.framework.base import Benchmark, Figure, MeasuredRow, PublishedTable
 from benchmarks.framework.corrected_by_people import corrected_score, judge_agreement
 from benchmarks.framework.files import Row
-from benchmarks.framework.tables import estimates
+from benchmarks.framework.tables import Estimate, estimates, scaled
+
+SMALL = 2.0
+"""Size below which figures of ours are written with three decimals."""
 
 
 def build_table(
@@ -36,34 +40,94 @@ def build_table(
     table: dict[str, Any] = {**benchmark.table(rows), "run": dict(run) if run else None}
     if people:
         table["corrected"] = corrected_score(benchmark, rows, people, random_sample)
-    if "models" not in table and (agreement := judge_agreement(benchmark, rows, people)):
+    if agreement := judge_agreement(benchmark, rows, people):
         table["agreement"] = agreement
     return table
 
 
-def paper_tables(benchmark: Benchmark, table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the published tables with our rows on top.
+def model_name(table: Mapping[str, Any]) -> str:
+    """Return the name of the model whose responses a table is about, where its file names it."""
+    return str(table.get("model", "this file"))
+
+
+def paper_tables(
+    benchmark: Benchmark, tables: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the published tables with our rows among the published ones.
+
+    Where people's labels corrected a model's headline score, its column is followed by one with the
+    corrected score.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        tables: Name of each model to the result of ``build_table`` for it.
 
     Returns:
         Per table ``source``, ``columns`` and ``rows``, each with ``name``, ``ours`` (whether it is
-        ours) and ``figures`` as text.
+        ours) and ``figures``: estimates, numbers, texts or ``None``.
     """
-    ours = {} if "models" in table else benchmark.paper_rows(table)
+    rows: dict[str, dict[str, MeasuredRow]] = {}
+    for model, table in tables.items():
+        for source, of_model in benchmark.paper_rows(table, model).items():
+            rows.setdefault(source, {}).update(of_model)
+    scale = 100 / benchmark.full_score
+    corrected = {
+        model: scaled(table["corrected"]["corrected"], scale)
+        for model, table in tables.items()
+        if "corrected" in table
+    }
     return [
-        {
-            "source": published.source,
-            "columns": published.columns,
-            "rows": [
-                {"name": name, "ours": is_ours, "figures": [_figure(value) for value in figures]}
-                for is_ours, rows in (
-                    (True, ours.get(published.source, {})),
-                    (False, published.rows),
-                )
-                for name, figures in rows.items()
-            ],
-        }
+        _paper_table(published, rows.get(published.source, {}), corrected)
         for published in benchmark.published
     ]
+
+
+def _paper_table(
+    published: PublishedTable, ours: Mapping[str, MeasuredRow], corrected: Mapping[str, Estimate]
+) -> dict[str, Any]:
+    columns = list(published.columns)
+    rows = [
+        {"name": name, "ours": is_ours, "figures": list(figures)}
+        for is_ours, of_kind in ((True, ours), (False, published.rows))
+        for name, figures in of_kind.items()
+    ]
+    if published.ranked_by is not None:
+        rank = columns.index(published.ranked_by)
+        rows.sort(key=lambda row: -_rank_value(row["figures"][rank]))
+    if published.corrected is not None and ours.keys() & corrected.keys():
+        after = columns.index(published.corrected) + 1
+        columns.insert(after, f"{published.corrected}, corrected by people")
+        for row in rows:
+            row["figures"].insert(after, corrected.get(row["name"]) if row["ours"] else None)
+    return {"source": published.source, "columns": columns, "rows": rows}
+
+
+def number_of(figure: Estimate | Figure) -> float | None:
+    """Return the number that a figure of a table is; ``None`` for a text or none."""
+    if isinstance(figure, Mapping):
+        figure = figure["value"]
+    return figure if isinstance(figure, int | float) else None
+
+
+def _rank_value(figure: Estimate | Figure) -> float:
+    number = number_of(figure)
+    return -math.inf if number is None else number
+
+
+def figure_text(figure: Estimate | Figure) -> str:
+    """Return a figure of a table as text: published ones as printed, ours with their interval."""
+    if figure is None or isinstance(figure, str):
+        return figure or ""
+    if isinstance(figure, int):
+        return str(figure)
+    if isinstance(figure, float):
+        return f"{figure:.2f}" if round(figure, 2) == figure else f"{figure:.10g}"
+    ends = [figure[name] for name in ("value", "low", "high")]
+    if ends[0] is None:
+        return ""
+    digits = 2 if max(abs(end or 0) for end in ends) >= SMALL else 3
+    value, *interval = ("-" if end is None else f"{end:.{digits}f}" for end in ends)
+    return f"{value} [{', '.join(interval)}]"
 
 
 def summary_lines(table: Mapping[str, Any]) -> list[str]:
@@ -82,28 +146,13 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
         if run["seconds"] is not None:
             rate = run["requests"] / run["seconds"]
             time = f"{run['seconds']:.2f} s ({rate:.2f} requests a second)"
-        cost = "unknown" if run["cost"] is None else _figure(run["cost"], 4)
+        cost = run["cost"]
+        cost = "unknown" if cost is None else cost if isinstance(cost, str) else f"{cost:.4f}"
         lines.append(f"judge {run['judge']}; running time: {time}; cost: {cost}")
+        lines += run.get("measured") or []
     if corrected := table.get("corrected"):
         lines += _corrected_lines(corrected)
     return lines
-
-
-def model_sections(table: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the content of every model's part of a report.
-
-    Returns:
-        Per model ``name`` (empty if the table has one model), ``summary`` (as ``summary_lines``)
-        and ``sections``.
-    """
-    return [
-        {
-            "name": name,
-            "summary": summary_lines(measured),
-            "sections": sections(measured["intervals"]),
-        }
-        for name, measured in table.get("models", {"": table}).items()
-    ]
 
 
 def sections(intervals: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -135,12 +184,6 @@ def _short_names(
     last = {names[-1] for names, _ in rows}
     drop = len(last) == 1 and all(len(names) > 1 for names, _ in rows)
     return [(" / ".join(names[:-1] if drop else names), row) for names, row in rows]
-
-
-def _figure(value: float | str | None, digits: int = 2) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else f"{value:.{digits}f}"
 
 
 def _corrected_lines(corrected: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.charthal.item import CELLS, RELATIONS, TYPES
+from benchmarks.charthal.item import CELLS, TYPES
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.files import read_file
 from judging.errors import CustosError
@@ -138,12 +138,35 @@ def test_the_judge_is_named() -> None:
     assert table["coverage"] == 0.5
 
 
-def test_published_table() -> None:
-    [table] = CHARTHAL.published
-    assert table.columns == ("desc", "reason", "open", *RELATIONS, "overall")
-    assert all(len(row) == len(table.columns) for row in table.rows.values())
-    assert table.rows["GPT-5-mini"][-1] == 27.02
-    assert table.rows["Qwen2.5-VL-72B"][-1] == 54.24
+def test_our_row_has_the_columns_of_table_2() -> None:
+    table = CHARTHAL.table(graded({"desc_irrel": [1, 0, 0], "open_normal": [1]}))
+    [(source, rows)] = CHARTHAL.paper_rows(table, "mine").items()
+    [published] = [each for each in CHARTHAL.published if each.source == source]
+    assert published.rows["GPT-5-mini"][-1] == 27.02
+    by_column = dict(zip(published.columns, rows["mine"], strict=True))
+    values = {name: None if cell is None else cell["value"] for name, cell in by_column.items()}
+    assert values == {
+        **dict.fromkeys(("reason", "inexist", "contra")),
+        **{"desc": pytest.approx(100 / 3), "irrel": pytest.approx(100 / 3)},
+        **{"open": 100, "normal": 100, "overall": 50},
+    }
+    assert by_column["overall"] == table["intervals"]["overall"]["score"]
+
+
+@pytest.mark.parametrize("inside", [".", "results", "results/gpt-5-mini"])
+def test_the_official_repository_is_read_as_it_is(tmp_path: Path, inside: str) -> None:
+    for model in ("gpt-5-mini", "qwen"):
+        folder = tmp_path / "results" / model
+        folder.mkdir(parents=True)
+        for name in ("eval.json", "response.json", "score.json"):
+            (folder / name).write_text("{}")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "charthal.json").write_text("{}")
+    found = CHARTHAL.graded_files(tmp_path / inside)
+    models = ["gpt-5-mini", "qwen"] if inside in (".", "results") else ["gpt-5-mini"]
+    assert found == {model: tmp_path / "results" / model / "eval.json" for model in models}
+    with pytest.raises(CustosError, match="no results/MODEL/eval.json in this folder"):
+        CHARTHAL.graded_files(tmp_path / "data")
 
 
 @pytest.mark.skipif(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.chartom.published import ANSWERS
 from benchmarks.framework.base import get_benchmark
 from judging.errors import CustosError
 from judging.types import Verdict
@@ -18,7 +19,7 @@ PAPER = published("chartom.txt")
 
 
 def test_table_1() -> None:
-    [table] = CHARTOM.published
+    table = CHARTOM.published[0]
     assert table.source == "Table 1"
     assert len(table.rows) == 14
     assert table.rows["G7_Q1"] == ("bar", 0.18, "truncated y-axis", 0.29)
@@ -36,6 +37,19 @@ def test_table_1_is_the_papers() -> None:
         if found
     }
     assert CHARTOM.published[0].rows == rows
+
+
+@pytest.mark.skipif(
+    not PAPER.is_file(), reason="needs the paper's text; see tests/published_files.py"
+)
+def test_table_2_is_the_papers() -> None:
+    lines = PAPER.read_text(encoding="utf-8").splitlines()
+    answers, counts = (
+        [list(map(float, line.split()[1:])) for line in lines if re.match(rf"{word} \d", line)]
+        for word in ("answer", "count")
+    )
+    printed = [dict(zip(*columns, strict=True)) for columns in zip(answers, counts, strict=True)]
+    assert printed == [ANSWERS["G7_Q1_1"], ANSWERS["G7_Q1_2"]]
 
 
 def item(**fields: Any) -> dict[str, Any]:
@@ -116,6 +130,20 @@ def test_the_table() -> None:
     assert table["by_manipulation"].keys() == {"truncated y-axis"}
     assert (table["n"], table["coverage"]) == (7, 6 / 7)  # "lots" is no prediction
     assert table["judges"] == ["j1"]
+
+
+def test_a_row_of_the_measures_that_the_paper_defines() -> None:
+    named = Verdict(status="scored", label="Named", judge="j1")
+    rows = [
+        CHARTOM.graded_row(item(fact_response="1.25 million", mind_response="0.5"), []),
+        CHARTOM.graded_row(misleading(fact_response="6", mind_response="0.4 the axis"), [named]),
+    ]
+    [(source, own)] = CHARTOM.paper_rows(CHARTOM.table(rows), "mine").items()
+    [published] = [table for table in CHARTOM.published if table.source == source]
+    assert published.rows == {}
+    values = [cell["value"] for cell in own["mine"]]
+    assert values == pytest.approx([50, 100, 0, (0.3**2 + 0.5**2) / 2, 100])
+    assert len(published.columns) == 5
 
 
 def test_mean_squared_error_against_table_1() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,41 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.chartom.misleadingness import acceptable_interval, hmi
+from benchmarks.chartom.published import ANSWERS
 from judging.errors import CustosError
 
-# CHARTOM's Table 2: what 68 people answered about the dogs, on both charts of the pair.
-ORIGINAL = {
-    1: 5,
-    1.01: 1,
-    1.1: 5,
-    1.15: 1,
-    1.16: 1,
-    1.2: 24,
-    1.25: 5,
-    1.3: 5,
-    1.5: 6,
-    2: 3,
-    3: 2,
-} | {
-    250: 1,
-    300: 8,
-    345: 1,
-}
-
-
-MANIPULATED = {1: 4, 1.1: 2, 1.13: 1, 1.1666: 1, 1.2: 22, 1.25: 4, 1.26: 1, 1.3: 2, 1.5: 11} | {
-    5: 4,
-    6: 7,
-    30: 1,
-    56: 1,
-    300: 7,
-}
-
+ORIGINAL, MANIPULATED = ANSWERS["G7_Q1_1"], ANSWERS["G7_Q1_2"]
+"""What 68 people answered about the dogs, on both charts of the pair (Table 2)."""
 
 positive = st.floats(1e-3, 1e6)
 
 
-def everyone(counts: dict[float, int]) -> list[float]:
+def everyone(counts: Mapping[float, int]) -> list[float]:
     return [answer for answer, count in counts.items() for _ in range(count)]
 
 

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.compare import ScoredItems, compare_graded
 from judging.errors import CustosError
+from tests.benchmarks.charthal.test_benchmark import item
 
 
 def truthful(answers: str, start: int = 0) -> list[dict[str, Any]]:
@@ -43,6 +44,21 @@ def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     found = compared(before, better)
     assert (found["a_better"], found["b_better"]) == (0, 4)
     assert found["mcnemar_p"] == pytest.approx(2 * 0.5**4)
+
+
+def test_charthal_is_compared_cell_by_cell() -> None:
+    charthal = get_benchmark("charthal")
+    cells = ("desc_normal", "open_normal", "open_irrel")
+    before, after = (
+        [item(cells[n % 3], id=str(n), figure_id=n, score=score) for n, score in enumerate(scores)]
+        for scores in ([0, 1, 1] * 4, [1, 1, 0] * 4)
+    )
+    found = compare_graded(charthal, *(ScoredItems.of(charthal, rows) for rows in (before, after)))[
+        "by"
+    ]
+    by_cell = {part: row["value"] for part, row in found["q_type and q_relation"].items()}
+    assert by_cell == {"desc normal": 100, "open irrel": -100, "open normal": 0}
+    assert {part: row["n"] for part, row in found["q_type"].items()} == {"desc": 4, "open": 8}
 
 
 def test_a_side_has_the_interval_that_its_table_has() -> None:

@@ -95,7 +95,10 @@ def test_without_pictures_nothing_is_shown(fake: FakeServer, tmp_path: Path) -> 
     assert run(*common, "--no-image", "--out", out).exit_code == 0
     assert fake.seen[0].body["messages"] == [{"role": "user", "content": "Who built it?"}]
     assert read(tmp_path / "out.jsonl.manifest.json")["images"] is False
-    assert json.loads(out.read_text())["response"] == "Hello."
+    answered = json.loads(out.read_text())
+    assert (answered["response"], answered["without_image"]) == ("Hello.", True)
+    assert run(*common, "--out", tmp_path / "seen.jsonl").exit_code == 0
+    assert "without_image" not in json.loads((tmp_path / "seen.jsonl").read_text())
 
 
 def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.framework.compare import ScoredItems, compare_graded
+from benchmarks.simplevqa.published import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
@@ -76,7 +77,7 @@ def test_the_official_script_counts_it_as_no_attempt() -> None:
     official = table["as_published"]["overall"]
     assert (official["CO"], official["IN"], official["NA"]) == (0.25, 0.25, 0.5)
     assert official["CGA"] == 0.5
-    [row] = SIMPLEVQA.paper_rows(table)[SIMPLEVQA.published[0].source].values()
+    row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_TASK]["mine"])
     assert row[:5] == pytest.approx((25, 50, 25, 50, 100 / 3))
     assert "as_published" not in SIMPLEVQA.table(graded("ABC"))
 
@@ -111,9 +112,59 @@ def test_a_stated_confidence_is_no_part_of_the_answer(
     assert table["model"] == ("g4o_response" if "g4o_response" in fields else "response")
 
 
-def test_the_answers_of_several_models_are_refused() -> None:
-    with pytest.raises(CustosError, match="several models: g4o_response, qwen_response; keep one"):
-        SIMPLEVQA.requests(item(g4o_response="x", qwen_response="y"))
+def official(number: int, g4o: str, qwen: str, **fields: Any) -> dict[str, Any]:
+    """Item of the official files with the answers of two models."""
+    answers = {"g4o_response": g4o, "g4o_confidence_score": 80, "qwen_response": qwen}
+    return item(number, **answers, **fields)
+
+
+def test_the_answers_of_several_models_are_graded_in_one_file() -> None:
+    row = official(1, "Rembrandt", "Rubens")
+    asked = SIMPLEVQA.requests(row)
+    assert [(r.id, r.response) for r in asked] == [
+        ("1/g4o_response", "Rembrandt"),
+        ("1/qwen_response", "Rubens"),
+    ]
+    labels = ("Correct", "Incorrect")
+    verdicts = [Verdict(status="scored", label=label, judge="j1") for label in labels]
+    graded_row = SIMPLEVQA.graded_row(row, verdicts)
+    assert {name: value["conclusion"] for name, value in graded_row["judge_res"].items()} == {
+        "g4o_response": "正确",
+        "qwen_response": "错误",
+    }
+    by_model = SIMPLEVQA.by_model([graded_row])
+    assert list(by_model) == ["g4o_response", "qwen_response"]
+    for (name, [of_model]), verdict in zip(by_model.items(), verdicts, strict=True):
+        assert SIMPLEVQA.graded_label(of_model) == verdict.label
+        assert SIMPLEVQA.compared_verdict(of_model) == verdict
+        assert SIMPLEVQA.table([of_model])["model"] == name
+    tables = [SIMPLEVQA.table(rows) for rows in by_model.values()]
+    assert tables[0]["calibration"]["confidence"] == pytest.approx(0.8)
+    assert "calibration" not in tables[1]  # qwen stated none
+
+
+def test_a_models_missing_conclusion_is_no_attempt_in_the_papers_columns() -> None:
+    """The official script divides by all items of the file, whoever answered them."""
+    rows = [item(1, judge_res={"x": "A", "y": "A"}), item(2, judge_res={"x": "B"})]
+    table = SIMPLEVQA.table(SIMPLEVQA.by_model(rows)["y"])
+    assert table["overall"]["CO"] == 1
+    assert table["as_published"]["overall"]["CO"] == 0.5
+    assert (table["n"], table["coverage"]) == (2, 0.5)
+
+
+def test_models_that_nobody_graded_are_left_out() -> None:
+    rows = [official(1, "Rembrandt", "Rubens", judge_res={"g4o_response": "正确"})]
+    by_model = SIMPLEVQA.by_model(rows)
+    assert list(by_model) == ["g4o_response"]
+    assert SIMPLEVQA.table(by_model["g4o_response"])["overall"]["CO"] == 1
+
+
+def test_a_row_of_our_shape_is_one_models() -> None:
+    row = item(1, response="Rembrandt [0.9]", model="mine", judge_res={"mine": "A", "old": "B"})
+    by_model = SIMPLEVQA.by_model([row])
+    assert by_model.keys() == {"mine", "old"}
+    assert "calibration" in SIMPLEVQA.table(by_model["mine"])
+    assert "calibration" not in SIMPLEVQA.table(by_model["old"])
 
 
 def test_intervals_resample_questions() -> None:
@@ -129,11 +180,12 @@ def test_several_models_get_a_table_each() -> None:
     rows = [
         item(n, judge_res={"x": said[0], "y": said[1]}) for n, said in enumerate(["AB", "AC", "BA"])
     ]
-    tables = SIMPLEVQA.table(rows)["models"]
+    tables = {name: SIMPLEVQA.table(own) for name, own in SIMPLEVQA.by_model(rows).items()}
     assert tables["x"]["overall"]["CO"] == 2 / 3
     assert tables["y"]["overall"]["NA"] == 1 / 3
-    with pytest.raises(CustosError, match="several models in one file: x, y"):
-        SIMPLEVQA.scores(rows)
+    for read in (SIMPLEVQA.scores, SIMPLEVQA.table):
+        with pytest.raises(CustosError, match="several models in one file: x, y"):
+            read(rows)
 
 
 @pytest.mark.parametrize(
@@ -182,16 +234,6 @@ def test_nothing_graded() -> None:
         SIMPLEVQA.table([item()])
 
 
-def test_published_figures_fit_their_columns_and_each_other() -> None:
-    for table in SIMPLEVQA.published:
-        assert all(len(row) == len(table.columns) for row in table.rows.values())
-    for figures in SIMPLEVQA.published[0].rows.values():
-        co, na, wrong, cga, f = (float(figure or 0) for figure in figures[:5])
-        assert co + na + wrong == pytest.approx(100, abs=0.2)
-        assert 100 * co / (co + wrong) == pytest.approx(cga, abs=0.15)
-        assert 2 * co * cga / (co + cga) == pytest.approx(f, abs=0.1)
-
-
 def test_the_prompts_of_every_style() -> None:
     row = item(**COMPLEX)
     assert SIMPLEVQA.prompts(row, "standard") == {"response": COMPLEX["question"]}
@@ -221,29 +263,41 @@ def test_each_form_is_judged_against_its_own_answer() -> None:
     assert asked[1].question == COMPLEX["atomic_question"]
 
 
+def row_values(row: Any) -> tuple[Any, ...]:
+    return tuple(None if cell is None else cell["value"] for cell in row)
+
+
 def test_rows_beside_the_published_ones() -> None:
     chinese = {"language": "CN", "vqa_category": {"task_category": "LS", "subject_category": "LI"}}
     table = SIMPLEVQA.table([*graded("AABC"), *graded("AB", **chinese)])
-    third, fourth = SIMPLEVQA.paper_rows(table).values()
-    [row] = third.values()
-    assert row[:5] == pytest.approx((100 * 3 / 6, 100 / 6, 100 * 2 / 6, 60, 100 * 6 / 11))
-    assert row[5] == pytest.approx(50)  # F of task LS
-    assert row[6] is None
-    [row] = fourth.values()
-    assert row[:2] == pytest.approx((50, 100 * 4 / 7))
-    for published, own in zip(SIMPLEVQA.published, (third, fourth), strict=False):
-        assert all(len(row) == len(published.columns) for row in own.values())
+    rows = SIMPLEVQA.paper_rows(table, "mine")
+    assert rows.keys() == {BY_TASK, BY_DOMAIN}
+    third, fourth = (row_values(row["mine"]) for row in rows.values())
+    assert third[:5] == pytest.approx((100 * 3 / 6, 100 / 6, 100 * 2 / 6, 60, 100 * 6 / 11))
+    assert third[5] == pytest.approx(50)  # F of task LS
+    assert third[6] is None
+    assert fourth[:6] == pytest.approx((50, 50, 50, 50, 100 * 2 / 3, 100 * 4 / 7))
+    interval = rows[BY_TASK]["mine"][0]
+    assert interval["low"] == pytest.approx(100 * table["intervals"]["overall"]["CO"]["low"])
+    columns = {published.source: published.columns for published in SIMPLEVQA.published}
+    assert all(len(row["mine"]) == len(columns[source]) for source, row in rows.items())
     cfq = SIMPLEVQA.table([three_forms("+-+", 1), three_forms("--+", 2)])
-    assert SIMPLEVQA.paper_rows(cfq)[SIMPLEVQA.published[2].source] == {"response": (50, 0, 100)}
+    assert row_values(SIMPLEVQA.paper_rows(cfq, "mine")[CFQ]["mine"]) == (50, 0, 100)
+
+
+def test_a_blind_run_belongs_to_table_6_alone() -> None:
+    table = SIMPLEVQA.table(graded("ABCC", without_image=True))
+    [(source, rows)] = SIMPLEVQA.paper_rows(table, "blind").items()
+    assert source == BLIND
+    assert row_values(rows["blind"]) == (25, 25, 50, 50)
 
 
 def test_with_and_without_the_picture() -> None:
-    """The blind run is compared item by item; Table 6 holds the paper's figures."""
+    """The blind run is compared item by item."""
     found = compare_graded(
         SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
     )
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
-    assert SIMPLEVQA.published[3].rows["GPT-4o"] == (5.23, 31.60, 63.16, 14.20)
 
 
 def test_files_that_call_the_item_id_are_compared_too() -> None:

@@ -5,6 +5,13 @@ from typing import Any
 import pytest
 
 from benchmarks.framework.base import get_benchmark
+from benchmarks.truthfulvqa.published import (
+    BY_CATEGORY,
+    BY_LEVEL,
+    CALIBRATION,
+    CATEGORIES,
+    OVER_LEVELS,
+)
 from judging.errors import CustosError
 
 TRUTHFULVQA = get_benchmark("truthfulvqa")
@@ -77,3 +84,32 @@ def test_scores_agree_with_the_table() -> None:
     scores = TRUTHFULVQA.scores(ROWS)
     assert [score.value for score in scores] == [1, 1, 1, 0, 0, 1, 0, 0]
     assert [score.id for score in scores] == [str(number) for number in range(8)]
+
+
+def row_values(row: Any) -> tuple[Any, ...]:
+    return tuple(None if cell is None else cell["value"] for cell in row)
+
+
+def test_rows_beside_the_published_ones() -> None:
+    table = TRUTHFULVQA.table(ROWS)
+    rows = TRUTHFULVQA.paper_rows(table, "mine")
+    assert row_values(rows[BY_LEVEL]["mine"]) == (50, 100, 50, 25)
+    assert row_values(rows[OVER_LEVELS]["mine"]) == (table["level_mean"], table["level_variance"])
+    by_category = dict(zip(CATEGORIES, row_values(rows[BY_CATEGORY]["mine"]), strict=True))
+    assert by_category["Eye Illusion"] == pytest.approx(400 / 6)
+    assert by_category["Contextual Bias"] is None
+    assert CALIBRATION not in rows  # no response states a confidence
+    columns = {published.source: published.columns for published in TRUTHFULVQA.published}
+    assert all(len(row["mine"]) == len(columns[source]) for source, row in rows.items())
+
+
+def test_stated_confidence_in_bins_of_equal_width() -> None:
+    """Three answers at .94 and .98, of which two are right, share the last of 15 bins."""
+    said = ["(D)[0.94]", "(D)[0.98]", "(A)[0.98]", "(D)[0.5]", "(D)"]
+    table = TRUTHFULVQA.table([item(n, 1 + n % 3, text) for n, text in enumerate(said)])
+    gaps = [abs((0.94 + 0.98 + 0.98) - 2), abs(0.5 - 1)]
+    assert table["calibration"]["ece_equal_width"] == pytest.approx(sum(gaps) / 4)
+    [cell] = TRUTHFULVQA.paper_rows(table, "mine")[CALIBRATION]["mine"]
+    assert cell["value"] == pytest.approx(sum(gaps) / 4)
+    assert TRUTHFULVQA.calibration(table) == table["intervals"]["calibration"]
+    assert table["calibration"]["by_confidence"]["0.9-1.0"]["accuracy"] == pytest.approx(2 / 3)

@@ -186,3 +186,23 @@ def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_pat
     verdicts = [row["verdicts"]["charthal"] for row in rows]
     assert len({verdict["judge"] for verdict in verdicts}) == 1
     assert verdicts[0]["probabilities"].keys() == {"0", "1"}
+
+
+def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_path: Path) -> None:
+    source = write(tmp_path / "in.json", charthal_responses("right", "wrong"))
+    out = tmp_path / "out.json"
+    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    line = "judge fake: not measured on this task (charthal)"
+    assert line in done.stdout
+    assert read(tmp_path / "out.json.run.json")["measured"] == [line]
+    assert line in run("table", "charthal", "--graded", out).stdout
+
+    part = {"n": 542, "accuracy": {"value": 0.825, "low": 0.793, "high": 0.858, "n": 542}}
+    judge.folder = tmp_path / "run"
+    judge.folder.mkdir()
+    write(judge.folder / "report.json", {"slices": {"task": {"charthal/normal-open": part}}})
+    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    assert (
+        "judge fake on charthal: accuracy 0.825 [0.793, 0.858] on 542 rows (normal-open)"
+        in done.stdout
+    )

@@ -1,4 +1,7 @@
-"""Calibration of the confidence that answers state (SimpleVQA, Figure 3)."""
+"""Calibration of the confidence that answers state.
+
+SimpleVQA's Figure 3 and TruthfulVQA's Figure 4a are about it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,13 @@ import numpy as np
 from benchmarks.framework.tables import MEAN, OVERALL, RATE, intervals, value_columns
 from evaluation.estimate import Draws, without_nan
 from evaluation.intervals import number_clusters
-from evaluation.metrics import calibration_columns, expected_calibration_error
+from evaluation.metrics import (
+    Binning,
+    calibration_columns,
+    equal_mass_bins,
+    equal_width_bins,
+    expected_calibration_error,
+)
 
 BANDS = 10
 """Bands of confidence, of equal width."""
@@ -27,8 +36,9 @@ def measure_stated_confidence(
         clusters: Cluster of each item.
 
     Returns:
-        Estimates: ``ece`` (equal-mass bins), mean ``confidence``, ``accuracy`` of the same items,
-        and ``by_confidence``: band (``0.8-0.9``) to ``accuracy``.
+        Estimates: ``ece`` (equal-mass bins), ``ece_equal_width`` (15 bins of equal width, as
+        published figures have them), mean ``confidence``, ``accuracy`` of the same items, and
+        ``by_confidence``: band (``0.8-0.9``) to ``accuracy``.
     """
     complete = [
         (stated, float(is_right), cluster)
@@ -45,14 +55,25 @@ def measure_stated_confidence(
         {"accuracy": RATE},
         {"by_confidence": [_band(value) for value in stated]},
     )
-    columns = calibration_columns(np.array(stated), np.array(accuracy))
-    draws = Draws.of(columns, number_clusters(of_item))
+    errors = {
+        name: _calibration_error(stated, accuracy, of_item, binning)
+        for name, binning in (("ece", equal_mass_bins), ("ece_equal_width", equal_width_bins))
+    }
     return {
-        "ece": without_nan(draws.estimate(expected_calibration_error, len(complete))),
+        **errors,
         **mean[OVERALL],
         **rates[OVERALL],
         "by_confidence": rates["by_confidence"],
     }
+
+
+def _calibration_error(
+    stated: Sequence[float], accuracy: Sequence[float], clusters: Sequence[str], binning: Binning
+) -> dict[str, Any]:
+    columns = calibration_columns(np.array(stated), np.array(accuracy), binning=binning)
+    draws = Draws.of(columns, number_clusters(clusters))
+    estimate: dict[str, Any] = without_nan(draws.estimate(expected_calibration_error, len(stated)))
+    return estimate
 
 
 def _band(confidence: float) -> str:

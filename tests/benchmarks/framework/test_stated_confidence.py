@@ -27,3 +27,7 @@ def test_stated_confidence_by_hand() -> None:
     groups = [stated == value for value in (0.95, 0.9, 0.1)]
     expected = sum(abs(stated[g].mean() - right[g].mean()) * g.sum() for g in groups) / 4
     assert calibration["ece"] == pytest.approx(expected)
+    # Bins of equal width: .95 lies in the last of 15, which begins at .933, and .9 before it.
+    apart = [stated == 0.95, stated == 0.9, stated == 0.1]
+    by_width = sum(abs(stated[g].sum() - right[g].sum()) for g in apart) / 4
+    assert calibration["ece_equal_width"] == pytest.approx(by_width)

@@ -1,0 +1,84 @@
+"""Pictures of several models: radar by part of a benchmark, accuracy by stated confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.report.plots import GREY, figure_file, finish_axes
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
+PUBLISHED_LINES = ("--", "-.", ":")
+
+
+def draw_radar(
+    axes_names: Sequence[str], shapes: Mapping[str, Sequence[float | None]], path: Path
+) -> None:
+    """Draw one closed line per model over axes from 0 to 100.
+
+    A figure that does not exist leaves a gap. Rows of a paper, whose names end in ``(published)``,
+    are grey and dashed.
+
+    Args:
+        axes_names: Names of the axes.
+        shapes: Name of each model to its figures in per cent, one an axis.
+        path: PNG file to write.
+    """
+    angles = np.linspace(0, 2 * np.pi, len(axes_names), endpoint=False)
+    with figure_file(path, 8.5, 5.5) as figure:
+        axes = figure.add_subplot(projection="polar")
+        num_ours = num_published = 0
+        for name, figures in shapes.items():
+            values = np.array([np.nan if value is None else value for value in figures])
+            if name.endswith("(published)"):
+                line = PUBLISHED_LINES[num_published % len(PUBLISHED_LINES)]
+                style: dict[str, Any] = {"color": GREY, "linestyle": line, "linewidth": 1.2}
+                num_published += 1
+            else:
+                style = {"color": COLOURS[num_ours % len(COLOURS)], "marker": "o", "markersize": 3}
+                num_ours += 1
+            closed = np.append(angles, angles[0]), np.append(values, values[0])
+            axes.plot(*closed, label=name, **style)
+        axes.set_xticks(angles, axes_names)
+        axes.set_ylim(0, 100)
+        axes.grid(alpha=0.3)
+        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+
+
+def draw_calibration(curves: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    """Draw the accuracy of every band of stated confidence, one line per model.
+
+    Args:
+        curves: Name of each model to what ``Benchmark.calibration`` returns.
+        path: PNG file to write.
+    """
+    with figure_file(path, 7, 5.5) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="confidence = accuracy")
+        for number, (name, curve) in enumerate(curves.items()):
+            bands = [tuple(map(float, band.split("-"))) for band in curve["by_confidence"]]
+            accuracies = [part["accuracy"] for part in curve["by_confidence"].values()]
+            middles = np.array([sum(band) / 2 for band in bands])
+            values, low, high = (
+                np.array([np.nan if each[end] is None else each[end] for each in accuracies])
+                for end in ("value", "low", "high")
+            )
+            axes.errorbar(
+                middles,
+                values,
+                yerr=np.nan_to_num(np.maximum([values - low, high - values], 0)),
+                color=COLOURS[number % len(COLOURS)],
+                marker="o",
+                markersize=4,
+                capsize=2,
+                label=f"{name}, ECE {curve['ece']['value']:.3f}",
+            )
+        axes.set_xlim(0, 1.01)
+        axes.set_ylim(0, 1.01)
+        axes.set_xlabel("stated confidence")
+        axes.set_ylabel("accuracy, 95 % interval")
+        finish_axes(axes)

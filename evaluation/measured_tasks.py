@@ -1,0 +1,67 @@
+"""What was measured of a judge on a task: its own figures, or that there are none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.report.markdown import with_interval
+from judging.card import CARD_FILE, SHIPPED, shipped_judges
+
+REPORT_FILE = "report.json"
+
+
+def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
+    """Return what was measured of a judge, one sentence for each task.
+
+    Args:
+        name: Name of the judge or, for a judge that is not trained, of its backbone.
+        folder: Run folder of the judge; ``None`` if it has none, as a judge that is not trained.
+        tasks: Tasks that it is used for.
+    """
+    return [_measured_line(name, folder, task) for task in tasks]
+
+
+def _measured_line(name: str, folder: Path | None, task: str) -> str:
+    report = _read(folder / REPORT_FILE) if folder is not None else {}
+    figures = [
+        f"accuracy {with_interval(part['accuracy'])} on {part['n']:,} rows ({variant})"
+        for variant, part in _parts_of(report, task)
+    ]
+    if figures:
+        return f"judge {name} on {task}: {'; '.join(figures)}"
+    line = f"judge {name}: not measured on this task ({task})"
+    if folder is None and (others := list(_zero_shot(name))):
+        line += f"; untrained on other tasks: {'; '.join(others)}"
+    return line
+
+
+def _parts_of(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the variants of a task that a report has figures for."""
+    for part, measured in report.get("slices", {}).get("task", {}).items():
+        name, _, variant = part.partition("/")
+        if name == task:
+            yield variant, measured
+
+
+def _zero_shot(backbone: str) -> Iterator[str]:
+    """Yield what shipped judges measured of their backbone before it was trained."""
+    family = backbone.partition("@")[0]
+    for judge in shipped_judges():
+        trained_on = str(_read(SHIPPED / judge / CARD_FILE).get("backbone", ""))
+        report = _read(SHIPPED / judge / REPORT_FILE)
+        baseline = report.get("baselines", {}).get("zero_shot")
+        if baseline and trained_on.partition("@")[0] == family:
+            tasks = ", ".join(report.get("slices", {}).get("task", {}))
+            yield f"{trained_on} on {tasks}: accuracy {with_interval(baseline['accuracy'])}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a JSON object; a folder from elsewhere need not hold one."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,165 @@
+"""The page and the Markdown of several models."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.graded_models import GradedModel
+from benchmarks.framework.leaderboard import build_leaderboard
+from benchmarks.framework.report.leaderboard import (
+    difference_matrix,
+    difference_rows,
+    radar_shapes,
+    render_leaderboard_html,
+    render_leaderboard_markdown,
+)
+from benchmarks.framework.report.report import figure_text
+from tests.benchmarks.framework.report.test_page import ATTACK, Page
+from tests.benchmarks.framework.test_leaderboard import responses
+from tests.benchmarks.simplevqa.made_up import SIMPLEVQA, item
+from tests.benchmarks.truthfulvqa.test_benchmark import item as question
+
+CHARTHAL, TRUTHFULVQA = get_benchmark("charthal"), get_benchmark("truthfulvqa")
+
+
+@pytest.fixture(scope="module")
+def leaderboard() -> dict[str, Any]:
+    models = {
+        "low": GradedModel("low.json", responses(0.2)),
+        ATTACK: GradedModel(f"{ATTACK}.json", responses(0.9, 1)),
+    }
+    return build_leaderboard(CHARTHAL, models)
+
+
+def test_the_page_holds_every_row_and_needs_nothing_else(leaderboard: dict[str, Any]) -> None:
+    html = render_leaderboard_html(CHARTHAL, leaderboard)
+    page = Page(html)
+    shown = {"".join(text.split()) for text in page.texts["th"]}
+    for published in CHARTHAL.published:
+        assert {"".join(name.split()) for name in published.rows} <= shown
+    cells = set(page.texts["td"])
+    assert {"49.34", "27.02", "8.57"} <= cells
+    assert ATTACK not in html
+    assert not page.all("script")
+    assert "script-src" not in html
+    for attributes in (attributes for _, attributes in page.elements):
+        for name in ("src", "href", "action"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+    assert len([row for row in page.all("tr") if row.get("class") == "ours"]) == 2
+    for side in ("higher", "lower"):
+        assert [cell for cell in page.all("td") if cell.get("class") == side]
+
+
+def test_markdown_holds_the_same(leaderboard: dict[str, Any]) -> None:
+    text = render_leaderboard_markdown(CHARTHAL, leaderboard)
+    lines = text.splitlines()
+    [own] = [line for line in lines if line.startswith("| **low**")]
+    [row] = [row for row in leaderboard["tables"][1]["rows"] if row["name"] == "low"]
+    assert figure_text(row["figures"][-1]) in own.replace("\\", "")
+    for published in CHARTHAL.published:
+        for name in published.rows:
+            assert any(line.startswith(f"| {name} ") for line in lines), name
+    [difference] = [line for line in lines if " minus low" in line]
+    estimate = leaderboard["differences"][0]["difference"]
+    assert f"{-estimate['value']:.4g}" in difference  # the files' difference is second less first
+
+
+def test_differences_are_turned_round() -> None:
+    difference = {"value": 2.0, "low": 1.0, "high": 3.0, "n": 9}
+    pair = {"models": ["a", "b"], "difference": difference, "mcnemar_p": 0.1, "mcnemar_p_holm": 0.2}
+    made_up = {"models": {"a": {}, "b": {}, "c": {}}, "differences": [pair]}
+    assert difference_rows(made_up) == [
+        ["a minus b", "-2", "-3 to -1", "9", "0.1000", "0.2000"],
+    ]
+    rows = difference_matrix(made_up)
+    assert [row["name"] for row in rows] == ["a", "b", "c"]
+    assert rows[0]["cells"] == [None, {"text": "-2 [-3 to -1]", "side": "lower"}, None]
+    assert rows[1]["cells"][0] == {"text": "2 [1 to 3]", "side": "higher"}
+
+
+def test_the_radar_has_our_models_and_the_best_published_ones() -> None:
+    models = {name: GradedModel("x", responses(0.5, n)) for n, name in enumerate("abcdefg")}
+    table = build_leaderboard(CHARTHAL, models)["tables"][1]
+    axes = CHARTHAL.published[1].radar
+    shapes = radar_shapes(table, axes)
+    assert [name for name in shapes if "published" in name] == [
+        "Qwen2.5-VL-72B-Instruct (published)",
+        "Gemini-2.5-Pro (published)",
+        "GPT-5 (high) (published)",
+    ]
+    assert len(shapes) == 8
+    assert shapes["Gemini-2.5-Pro (published)"] == [60.31, 50.31, 36.69, 36.8, 52.62, 49.52, 58.58]
+    only_published = {**table, "rows": [row for row in table["rows"] if not row["ours"]]}
+    assert radar_shapes(only_published, axes) == {}
+
+
+def pictures(html: str) -> dict[str, Image.Image]:
+    page = Page(html)
+    sources = {str(a["alt"]): str(a["src"]).partition(",")[2] for a in page.all("img")}
+    return {
+        alt: Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+        for alt, data in sources.items()
+    }
+
+
+def has_colour(picture: Image.Image, colour: str) -> bool:
+    wanted = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    return bool((np.asarray(picture) == wanted).all(axis=-1).any())
+
+
+def test_pictures_of_a_benchmark_with_stated_confidence() -> None:
+    rows = [
+        item(n, "AB"[n % 2], response=f"x [{0.1 + 0.8 * (n % 2)}]", **({"task": "LS"}))
+        for n in range(20)
+    ]
+    models = {"one": GradedModel("1", rows), "two": GradedModel("2", rows[:10])}
+    drawn = pictures(render_leaderboard_html(SIMPLEVQA, build_leaderboard(SIMPLEVQA, models)))
+    assert list(drawn) == [
+        "Table 3 (%): overall, then F by task",
+        "Table 4 (%): by language, then F by domain",
+        "Accuracy by stated confidence",
+    ]
+    calibration = drawn["Accuracy by stated confidence"]
+    assert has_colour(calibration, "#0072B2")  # one line a model
+    assert has_colour(calibration, "#D55E00")
+    assert not has_colour(calibration, "#009E73")
+
+
+def test_a_benchmark_without_stated_confidence_has_no_such_picture() -> None:
+    rows = [question(n, 1 + n % 3, "(D)") for n in range(9)]
+    leaderboard = build_leaderboard(TRUTHFULVQA, {"x": GradedModel("x", rows)})
+    assert list(pictures(render_leaderboard_html(TRUTHFULVQA, leaderboard))) == [
+        "Figure 3d (%): accuracy by category"
+    ]
+    stated = [{**row, "response": "(D)[0.7]"} for row in rows]
+    leaderboard = build_leaderboard(TRUTHFULVQA, {"x": GradedModel("x", stated)})
+    assert "Accuracy by stated confidence" in pictures(
+        render_leaderboard_html(TRUTHFULVQA, leaderboard)
+    )
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (49.34, "49.34"),
+        (45.3, "45.30"),
+        (0.188, "0.188"),
+        (0.9397, "0.9397"),
+        (10097.85, "10097.85"),
+        (1062, "1062"),
+        (None, ""),
+        ("$0.1 + $0.4", "$0.1 + $0.4"),
+        ({"value": 31.734, "low": 28.0, "high": 35.5, "n": 9}, "31.73 [28.00, 35.50]"),
+        ({"value": 0.0444, "low": 0.03, "high": None, "n": 9}, "0.044 [0.030, -]"),
+        ({"value": None, "low": None, "high": None, "n": 0}, ""),
+    ],
+)
+def test_figures_as_text(figure: Any, text: str) -> None:
+    assert figure_text(figure) == text

@@ -1,0 +1,39 @@
+"""What a judge's folder says of a task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluation.measured_tasks import measured_lines
+from judging.card import SHIPPED
+
+
+def test_a_shipped_judge_on_its_task_and_on_another() -> None:
+    report = json.loads((SHIPPED / "embedded-qs" / "report.json").read_text())
+    accuracy = report["metrics"]["accuracy"]
+    figures = " ".join(f"{accuracy[end]:.3f}" for end in ("value", "low", "high"))
+    on_own, on_other = measured_lines(
+        "embedded-qs", SHIPPED / "embedded-qs", ("hieval-qs", "charthal")
+    )
+    assert on_own.startswith("judge embedded-qs on hieval-qs: accuracy")
+    assert all(figure in on_own for figure in figures.split())
+    assert "on 1,810 rows (plain)" in on_own
+    assert on_other == "judge embedded-qs: not measured on this task (charthal)"
+
+
+def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
+    [line] = measured_lines("embedded@2", None, ("charthal",))
+    assert "judge embedded@2: not measured on this task (charthal)" in line
+    assert "untrained on other tasks: embedded@1 on hieval-qs/plain: accuracy 0.605 [" in line
+    [stranger] = measured_lines("gpt-4o", None, ("charthal",))
+    assert stranger == "judge gpt-4o: not measured on this task (charthal)"
+
+
+@pytest.mark.parametrize("content", ["{oops", "[]", "{}"])
+def test_a_folder_without_a_report_of_ours(tmp_path: Path, content: str) -> None:
+    (tmp_path / "report.json").write_text(content)
+    [line] = measured_lines("mine", tmp_path, ("charthal",))
+    assert line == "judge mine: not measured on this task (charthal)"
