@@ -47,8 +47,6 @@ def render_markdown(benchmark: Benchmark, table: Mapping[str, Any], source: str)
 def report_templates() -> Environment:
     """Return the environment of the Markdown templates, with filters for figures of tables."""
     environment = markdown_templates(TEMPLATES)
-    environment.filters |= {
-        "cells": lambda row: [row["name"], *interval_cells(row)],
-        "figure": figure_text,
-    }
+    environment.filters["cells"] = lambda row: [row["name"], *interval_cells(row)]
+    environment.filters["figure"] = figure_text
     return environment

@@ -86,7 +86,7 @@ def _paper_table(
     published: PublishedTable, ours: Mapping[str, MeasuredRow], corrected: Mapping[str, Estimate]
 ) -> dict[str, Any]:
     columns = list(published.columns)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": name, "ours": is_ours, "figures": list(figures)}
         for is_ours, of_kind in ((True, ours), (False, published.rows))
         for name, figures in of_kind.items()

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.charthal.item import CELLS, TYPES
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.files import read_file
+from benchmarks.framework.report.report import number_of
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
@@ -144,8 +145,7 @@ def test_our_row_has_the_columns_of_table_2() -> None:
     [published] = [each for each in CHARTHAL.published if each.source == source]
     assert published.rows["GPT-5-mini"][-1] == 27.02
     by_column = dict(zip(published.columns, rows["mine"], strict=True))
-    values = {name: None if cell is None else cell["value"] for name, cell in by_column.items()}
-    assert values == {
+    assert {name: number_of(cell) for name, cell in by_column.items()} == {
         **dict.fromkeys(("reason", "inexist", "contra")),
         **{"desc": pytest.approx(100 / 3), "irrel": pytest.approx(100 / 3)},
         **{"open": 100, "normal": 100, "overall": 50},

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.chartom.published import ANSWERS
 from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.report.report import number_of
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.chartom.test_misleadingness import MANIPULATED, ORIGINAL, everyone
@@ -141,7 +142,7 @@ def test_a_row_of_the_measures_that_the_paper_defines() -> None:
     [(source, own)] = CHARTOM.paper_rows(CHARTOM.table(rows), "mine").items()
     [published] = [table for table in CHARTOM.published if table.source == source]
     assert published.rows == {}
-    values = [cell["value"] for cell in own["mine"]]
+    values = [number_of(cell) for cell in own["mine"]]
     assert values == pytest.approx([50, 100, 0, (0.3**2 + 0.5**2) / 2, 100])
     assert len(published.columns) == 5
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.framework.base import MeasuredRow
 from benchmarks.framework.compare import ScoredItems, compare_graded
+from benchmarks.framework.report.report import number_of
 from benchmarks.simplevqa.published import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError
 from judging.tasks import get_task
@@ -263,8 +266,8 @@ def test_each_form_is_judged_against_its_own_answer() -> None:
     assert asked[1].question == COMPLEX["atomic_question"]
 
 
-def row_values(row: Any) -> tuple[Any, ...]:
-    return tuple(None if cell is None else cell["value"] for cell in row)
+def row_values(row: MeasuredRow) -> tuple[float | None, ...]:
+    return tuple(map(number_of, row))
 
 
 def test_rows_beside_the_published_ones() -> None:
@@ -278,6 +281,7 @@ def test_rows_beside_the_published_ones() -> None:
     assert third[6] is None
     assert fourth[:6] == pytest.approx((50, 50, 50, 50, 100 * 2 / 3, 100 * 4 / 7))
     interval = rows[BY_TASK]["mine"][0]
+    assert isinstance(interval, Mapping)
     assert interval["low"] == pytest.approx(100 * table["intervals"]["overall"]["CO"]["low"])
     columns = {published.source: published.columns for published in SIMPLEVQA.published}
     assert all(len(row["mine"]) == len(columns[source]) for source, row in rows.items())

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.report.report import number_of
 from benchmarks.truthfulvqa.published import (
     BY_CATEGORY,
     BY_LEVEL,
@@ -86,16 +87,15 @@ def test_scores_agree_with_the_table() -> None:
     assert [score.id for score in scores] == [str(number) for number in range(8)]
 
 
-def row_values(row: Any) -> tuple[Any, ...]:
-    return tuple(None if cell is None else cell["value"] for cell in row)
-
-
 def test_rows_beside_the_published_ones() -> None:
     table = TRUTHFULVQA.table(ROWS)
     rows = TRUTHFULVQA.paper_rows(table, "mine")
-    assert row_values(rows[BY_LEVEL]["mine"]) == (50, 100, 50, 25)
-    assert row_values(rows[OVER_LEVELS]["mine"]) == (table["level_mean"], table["level_variance"])
-    by_category = dict(zip(CATEGORIES, row_values(rows[BY_CATEGORY]["mine"]), strict=True))
+    assert [*map(number_of, rows[BY_LEVEL]["mine"])] == [50, 100, 50, 25]
+    assert [*map(number_of, rows[OVER_LEVELS]["mine"])] == [
+        table["level_mean"],
+        table["level_variance"],
+    ]
+    by_category = dict(zip(CATEGORIES, map(number_of, rows[BY_CATEGORY]["mine"]), strict=True))
     assert by_category["Eye Illusion"] == pytest.approx(400 / 6)
     assert by_category["Contextual Bias"] is None
     assert CALIBRATION not in rows  # no response states a confidence
@@ -110,6 +110,6 @@ def test_stated_confidence_in_bins_of_equal_width() -> None:
     gaps = [abs((0.94 + 0.98 + 0.98) - 2), abs(0.5 - 1)]
     assert table["calibration"]["ece_equal_width"] == pytest.approx(sum(gaps) / 4)
     [cell] = TRUTHFULVQA.paper_rows(table, "mine")[CALIBRATION]["mine"]
-    assert cell["value"] == pytest.approx(sum(gaps) / 4)
+    assert number_of(cell) == pytest.approx(sum(gaps) / 4)
     assert TRUTHFULVQA.calibration(table) == table["intervals"]["calibration"]
     assert table["calibration"]["by_confidence"]["0.9-1.0"]["accuracy"] == pytest.approx(2 / 3)
