@@ -169,7 +169,8 @@ def _several_models(
     console = wide_console(markup=False)
     if rows := difference_rows(result):
         columns = ("difference", "95 % interval", "n", "McNemar p", "p, Holm")
-        differences = Table("", *columns, title=f"Paired differences of {result['metric']}")
+        title = f"Paired differences of {result['metric']} (full score: {benchmark.full_score:g})"
+        differences = Table("", *columns, title=title)
         for cells in rows:
             differences.add_row(*cells)
         console.print(differences)
@@ -185,12 +186,22 @@ def _several_models(
 
 
 def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
-    from benchmarks.framework.report.report import figure_text
+    """Print published tables; where they have a main column, only that has room for intervals."""
+    from benchmarks.framework.report.report import figure_parts, figure_text
 
     console = wide_console(markup=False)
     for paper in papers:
-        published = Table("", *paper["columns"], title=f"Published, {paper['source']}")
+        published = Table(title=f"Published, {paper['source']}")
+        longest = max((len(row["name"]) for row in paper["rows"]), default=0)
+        published.add_column("", min_width=longest, no_wrap=True)
+        for column in paper["columns"]:
+            published.add_column(column, no_wrap=column == paper["ranked_by"])
         for row in paper["rows"]:
-            cells = [figure_text(figure) for figure in row["figures"]]
+            cells = [
+                figure_text(figure)
+                if paper["ranked_by"] in (None, column)
+                else figure_parts(figure)[0]
+                for column, figure in zip(paper["columns"], row["figures"], strict=True)
+            ]
             published.add_row(row["name"], *cells, style="bold" if row["ours"] else None)
         console.print(published)

@@ -10,7 +10,7 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.report.markdown import TEMPLATES, report_templates
 from benchmarks.framework.report.pictures import draw_calibration, draw_radar
 from benchmarks.framework.report.report import (
-    figure_text,
+    figure_parts,
     interval_cells,
     number_of,
     summary_lines,
@@ -32,7 +32,7 @@ def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]
         leaderboard: Result of ``build_leaderboard``.
     """
     environment = page_templates(TEMPLATES)
-    environment.filters |= {"cells": interval_cells, "figure": figure_text}
+    environment.filters["parts"] = figure_parts
     return environment.get_template("leaderboard.html").render(
         benchmark=benchmark,
         matrix=difference_matrix(leaderboard),

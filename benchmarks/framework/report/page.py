@@ -12,7 +12,7 @@ from benchmarks.framework.files import Row
 from benchmarks.framework.report.items import ItemView, view_items
 from benchmarks.framework.report.markdown import TEMPLATES
 from benchmarks.framework.report.report import (
-    figure_text,
+    figure_parts,
     interval_cells,
     model_name,
     paper_tables,
@@ -42,7 +42,7 @@ def render_html(
         people: Items as people graded them.
     """
     environment = page_templates(TEMPLATES)
-    environment.filters |= {"cells": interval_cells, "figure": figure_text}
+    environment.filters |= {"cells": interval_cells, "parts": figure_parts}
     return environment.get_template("page.html").render(
         benchmark=benchmark,
         source=source,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ from evaluation.report.plots import GREY, figure_file, finish_axes
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
+RING = 20
+"""The outer circle of a radar is a multiple of this many per cent."""
 PUBLISHED_LINES = ("--", "-.", ":")
 
 
 def draw_radar(
     axes_names: Sequence[str], shapes: Mapping[str, Sequence[float | None]], path: Path
 ) -> None:
-    """Draw one closed line per model over axes from 0 to 100.
+    """Draw one closed line per model over axes from 0 on.
 
     A figure that does not exist leaves a gap. Rows of a paper, whose names end in ``(published)``,
     are grey and dashed.
@@ -44,7 +47,8 @@ def draw_radar(
             closed = np.append(angles, angles[0]), np.append(values, values[0])
             axes.plot(*closed, label=name, **style)
         axes.set_xticks(angles, axes_names)
-        axes.set_ylim(0, 100)
+        highest = max((value or 0 for figures in shapes.values() for value in figures), default=0)
+        axes.set_ylim(0, RING * max(1, math.ceil(highest / RING)))
         axes.grid(alpha=0.3)
         figure.legend(loc="outside right upper", frameon=False, fontsize=8)
 

@@ -55,16 +55,17 @@ def paper_tables(
 ) -> list[dict[str, Any]]:
     """Return the published tables with our rows among the published ones.
 
-    Where people's labels corrected a model's headline score, its column is followed by one with the
-    corrected score.
+    Tables with rows of ours come first. Where people's labels corrected a model's headline score,
+    its column is followed by one with the corrected score.
 
     Args:
         benchmark: The benchmark that the items belong to.
         tables: Name of each model to the result of ``build_table`` for it.
 
     Returns:
-        Per table ``source``, ``columns`` and ``rows``, each with ``name``, ``ours`` (whether it is
-        ours) and ``figures``: estimates, numbers, texts or ``None``.
+        Per table ``source``, ``columns``, ``ranked_by`` (its main column) and ``rows``, each with
+        ``name``, ``ours`` (whether it is ours) and ``figures``: estimates, numbers, texts or
+        ``None``.
     """
     rows: dict[str, dict[str, MeasuredRow]] = {}
     for model, table in tables.items():
@@ -76,10 +77,8 @@ def paper_tables(
         for model, table in tables.items()
         if "corrected" in table
     }
-    return [
-        _paper_table(published, rows.get(published.source, {}), corrected)
-        for published in benchmark.published
-    ]
+    published = sorted(benchmark.published, key=lambda table: table.source not in rows)
+    return [_paper_table(table, rows.get(table.source, {}), corrected) for table in published]
 
 
 def _paper_table(
@@ -99,7 +98,12 @@ def _paper_table(
         columns.insert(after, f"{published.corrected}, corrected by people")
         for row in rows:
             row["figures"].insert(after, corrected.get(row["name"]) if row["ours"] else None)
-    return {"source": published.source, "columns": columns, "rows": rows}
+    return {
+        "source": published.source,
+        "columns": columns,
+        "ranked_by": published.ranked_by,
+        "rows": rows,
+    }
 
 
 def number_of(figure: Estimate | Figure) -> float | None:
@@ -114,20 +118,25 @@ def _rank_value(figure: Estimate | Figure) -> float:
     return -math.inf if number is None else number
 
 
-def figure_text(figure: Estimate | Figure) -> str:
-    """Return a figure of a table as text: published ones as printed, ours with their interval."""
+def figure_parts(figure: Estimate | Figure) -> tuple[str, str]:
+    """Return a figure of a table as text, published ones as printed, and the interval of ours."""
     if figure is None or isinstance(figure, str):
-        return figure or ""
+        return figure or "", ""
     if isinstance(figure, int):
-        return str(figure)
+        return str(figure), ""
     if isinstance(figure, float):
-        return f"{figure:.2f}" if round(figure, 2) == figure else f"{figure:.10g}"
+        return f"{figure:.2f}" if round(figure, 2) == figure else f"{figure:.10g}", ""
     ends = [figure[name] for name in ("value", "low", "high")]
     if ends[0] is None:
-        return ""
+        return "", ""
     digits = 2 if max(abs(end or 0) for end in ends) >= SMALL else 3
-    value, *interval = ("-" if end is None else f"{end:.{digits}f}" for end in ends)
-    return f"{value} [{', '.join(interval)}]"
+    value, low, high = ("-" if end is None else f"{end:.{digits}f}" for end in ends)
+    return value, f"[{low}, {high}]"
+
+
+def figure_text(figure: Estimate | Figure) -> str:
+    """Return a figure of a table as text, ours with its interval."""
+    return " ".join(part for part in figure_parts(figure) if part)
 
 
 def summary_lines(table: Mapping[str, Any]) -> list[str]:
