@@ -21,12 +21,14 @@ from benchmarks.framework.report.leaderboard import (
     render_leaderboard_markdown,
 )
 from benchmarks.framework.report.report import figure_text
+from tests.benchmarks.chartom.test_benchmark import item as chart
 from tests.benchmarks.framework.report.test_page import ATTACK, Page
 from tests.benchmarks.framework.test_leaderboard import responses
+from tests.benchmarks.hieval.test_benchmark import HIEVAL, example
 from tests.benchmarks.simplevqa.made_up import SIMPLEVQA, item
 from tests.benchmarks.truthfulvqa.test_benchmark import item as question
 
-CHARTHAL, TRUTHFULVQA = get_benchmark("charthal"), get_benchmark("truthfulvqa")
+CHARTHAL, CHARTOM, TRUTHFULVQA = map(get_benchmark, ("charthal", "chartom", "truthfulvqa"))
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +145,50 @@ def test_a_benchmark_without_stated_confidence_has_no_such_picture() -> None:
     assert "Accuracy by stated confidence" in pictures(
         render_leaderboard_html(TRUTHFULVQA, leaderboard)
     )
+
+
+def test_judges_of_hieval_stand_beside_the_rules_with_time_and_cost() -> None:
+    people = ("Correct", "Wrong", "Partial", "Wrong")
+    files = {
+        name: [
+            example(n, label, given)
+            for n, (label, given) in enumerate(zip(people, said, strict=True))
+        ]
+        for name, said in (("good", people), ("poor", ("Wrong", "Wrong", "Wrong", None)))
+    }
+    spent = {"judge": "j", "requests": 4, "seconds": 8.0, "cost": "free"}
+    models = {name: GradedModel(name, rows, run=spent) for name, rows in files.items()}
+    leaderboard = build_leaderboard(HIEVAL, models)
+    table = leaderboard["tables"][0]
+    assert table["source"] == "Table 2: quick score"
+    ours = [row for row in table["rows"] if row["ours"]]
+    # Rules call "some" wrong for "19". Of four replies the poor judge has one right and one unread.
+    by_name = {row["name"]: [figure_text(figure) for figure in row["figures"]] for row in ours}
+    assert list(by_name) == ["good", "Acc (rule)", "Relaxed-Acc (rule)", "poor"]
+    assert by_name["good"][:2] == ["8.00", "free"]
+    assert by_name["Acc (rule)"][:2] == ["", "free"]
+    shares = {name: cells[2].split()[0] for name, cells in by_name.items()}
+    assert (shares["good"], shares["Acc (rule)"], shares["poor"]) == ("100.00", "50.00", "25.00")
+    text = render_leaderboard_markdown(HIEVAL, leaderboard)
+    assert "| Wrong " in text  # Table 7, whose rows are labels
+    [difference] = leaderboard["differences"]
+    assert difference["difference"]["n"] == 3  # the unread reply is no part of the pairs
+
+
+def test_models_of_chartom_stand_in_a_table_of_their_own() -> None:
+    rows = [
+        CHARTOM.graded_row(chart(fact_response=said, mind_response="0.4"), [])
+        for said in ("1.2 million bags", "6 million bags")
+    ]
+    models = {name: GradedModel(name, [row]) for name, row in zip("ab", rows, strict=True)}
+    leaderboard = build_leaderboard(CHARTOM, models)
+    table = leaderboard["tables"][0]
+    assert table["source"] == "Section 2.3: models"
+    assert [row["name"] for row in table["rows"]] == ["a", "b"]
+    html = render_leaderboard_html(CHARTOM, leaderboard)
+    shown = Page(html).texts
+    assert {"a", "b", "G7_Q1", "G14_Q1"} <= set(shown["th"])
+    assert "3D effect + pop out" in shown["td"]
 
 
 @pytest.mark.parametrize(
