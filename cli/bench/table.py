@@ -28,7 +28,7 @@ Rendered = tuple[Mapping[str, Any], Callable[[], str], Callable[[], str]]
 Models = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[MODEL=FILE]...",
+        metavar="MODEL=FILE",
         help="Graded files of several models. A file or folder that names its models itself needs "
         "no MODEL=: a SimpleVQA file with several models, a clone of ChartHal's repository, the "
         "results folder of TruthfulVQA's code. Default: the file of --graded.",
@@ -191,7 +191,7 @@ def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
 
     console = wide_console(markup=False)
     for paper in papers:
-        published = Table(title=f"Published, {paper['source']}")
+        published = Table(title=paper["title"])
         longest = max((len(row["name"]) for row in paper["rows"]), default=0)
         published.add_column("", min_width=longest, no_wrap=True)
         for column in paper["columns"]:

@@ -63,9 +63,9 @@ def paper_tables(
         tables: Name of each model to the result of ``build_table`` for it.
 
     Returns:
-        Per table ``source``, ``columns``, ``ranked_by`` (its main column) and ``rows``, each with
-        ``name``, ``ours`` (whether it is ours) and ``figures``: estimates, numbers, texts or
-        ``None``.
+        Per table ``source``, ``title``, ``columns``, ``ranked_by`` (its main column) and ``rows``,
+        each with ``name``, ``ours`` (whether it is ours) and ``figures``: estimates, numbers, texts
+        or ``None``.
     """
     rows: dict[str, dict[str, MeasuredRow]] = {}
     for model, table in tables.items():
@@ -100,6 +100,7 @@ def _paper_table(
             row["figures"].insert(after, corrected.get(row["name"]) if row["ours"] else None)
     return {
         "source": published.source,
+        "title": f"Published, {published.source}" if published.rows else published.source,
         "columns": columns,
         "ranked_by": published.ranked_by,
         "rows": rows,
