@@ -6,9 +6,11 @@ Table 1 of the paper compares benchmarks, and Tables 7 and 8 list models.
 from __future__ import annotations
 
 from benchmarks.framework.base import PublishedTable
+from data_prep.construction.simplevqa_statistics import PUBLISHED as STATISTICS
+from data_prep.construction.steps.simplevqa import DOMAINS as DOMAIN_NAMES
+from data_prep.construction.steps.simplevqa import TASKS as TASK_NAMES
 
-TASKS = ("LS", "OIR", "TE", "PE", "LB", "TP", "QPR", "AC", "OAR")
-DOMAINS = ("LES", "EHC", "CS", "ETA", "FTM", "NS", "AR", "CHC", "LI")
+TASKS, DOMAINS = tuple(TASK_NAMES), tuple(DOMAIN_NAMES)
 
 BY_TASK = "Table 3 (%): overall, then F by task"
 BY_DOMAIN = "Table 4 (%): by language, then F by domain"
@@ -214,24 +216,15 @@ PUBLISHED = (
     PublishedTable(
         "Table 2: items",
         ("number",),
-        {
-            "items": (2025,),
-            "Chinese items": (1012,),
-            "English items": (1013,),
-            "tasks": (9,),
-            "domains": (9,),
-            "most words of a question": (314,),
-            "fewest words of a question": (5,),
-        },
+        {name: (number,) for name, number in STATISTICS.items() if number >= 1},
     ),
     PublishedTable(
         "Table 2 (%): shares of tasks and domains",
         (*TASKS, *DOMAINS),
         {
-            "share of the items": (
-                *(5.04, 14.07, 9.98, 13.58, 21.53, 10.07, 10.12, 9.09, 6.52),
-                *(13.48, 12.89, 11.51, 7.95, 10.62, 12.64, 7.65, 9.68, 13.58),
-            ),
+            "share of the items": tuple(
+                round(100 * STATISTICS[code], 2) for code in (*TASKS, *DOMAINS)
+            )
         },
     ),
 )
