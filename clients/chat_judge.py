@@ -9,7 +9,7 @@ from clients.chat import ChatClient, Reply
 from clients.completions import Usage
 from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, one_user_turn
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
@@ -79,6 +79,8 @@ class ChatJudge:
             try:
                 task = get_task(request.task)
                 task.check(request)
+                if request.given_critique is not None:
+                    raise FieldError("given_critique", "a chat model as a judge takes none")
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, request, judge_name=self.name)
                 continue

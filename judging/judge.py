@@ -47,6 +47,7 @@ WINDOW = 512
 WAYS = {"score": "at once", "critique": "after a critique"}
 """How a judge decides in each mode, for messages."""
 
+AFTER_GIVEN = "decided after the critique that was given"
 KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows nothing"
 
 OnText = Callable[[JudgeRequest, Pass, str], None]
@@ -328,12 +329,15 @@ class Judge:
         records = [scored.record for scored in passes]
         probabilities = merge_passes(task, records)
         key = calibration_key(task, request)
-        calibration = self.calibration if calibrated else None
+        # A calibration is fitted on what the judge decides by itself.
+        calibration = self.calibration if calibrated and request.given_critique is None else None
         is_calibrated = calibration is not None and key in calibration.rubrics
         if calibration and is_calibrated:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
         notes = self._notes_on_mode(request, is_calibrated=is_calibrated)
         notes += self._notes_on_pictures(request, passes[0].scaled_pictures)
+        if request.given_critique is not None:
+            notes.append(AFTER_GIVEN)
         if self.backbone.has_random_weights:
             notes.append(KNOWS_NOTHING)
         verdict = make_verdict(

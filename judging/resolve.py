@@ -20,8 +20,9 @@ def resolve(
 ) -> RequestT:
     """Return a request with the mode and the reference mode that a judge takes it in.
 
-    A request without a ``mode`` gets the judge's own. A single reference means the same in both
-    reference modes, so that a judge that knows one of them takes the request in that one.
+    A request without a ``mode`` gets the judge's own, or ``critique`` if it brings one. A single
+    reference means the same in both reference modes, so that a judge that knows one of them takes
+    the request in that one.
 
     Args:
         request: Request to judge.
@@ -56,6 +57,8 @@ def resolve(
     if request.mode:
         return request
     mode = card.trained_modes(task, task.rubric(request))[0] if card else "score"
+    if request.given_critique is not None:
+        mode = "critique"
     return request.model_copy(update={"mode": mode})
 
 

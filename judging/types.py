@@ -35,6 +35,7 @@ PAIR_NAMES = frozenset({"response_a", "response_b"})
 RESPONSE_NAMES = PAIR_NAMES | {"response"}
 """Names of a request's responses beside ``responses``."""
 MAX_TEXT_CHARS = 200_000
+MAX_CRITIQUE_TOKENS = 2048
 MAX_IMAGE_CHARS = 28_000_000
 
 
@@ -73,8 +74,12 @@ class JudgeRequest(_Record):
     mode: Mode | None = None
     """``score``: decide at once. ``critique``: write a critique first, then decide. ``None``: the
     way that the judge was trained for; ``score`` for a judge that was not trained."""
-    critique_tokens: int = Field(default=512, ge=1, le=2048)
+    critique_tokens: int = Field(default=512, ge=1, le=MAX_CRITIQUE_TOKENS)
     """Most tokens of a critique. A longer one is cut and closed, and its label is read."""
+    given_critique: str | None = Field(default=None, exclude_if=lambda text: text is None)
+    """Critique to decide after, instead of one that the judge writes: the verdict says what that
+    critique leads to, and not what the judge itself thinks. Of a pair it names the responses as
+    given. A longer one than ``critique_tokens`` is cut."""
     seed: int = 0
     """Seed with which a critique is drawn."""
     risk: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda risk: risk is None)
@@ -181,7 +186,7 @@ class Pass(_Record):
     posterior: dict[str, float] = Field(default_factory=dict)
     """Probability of every label before calibration, as this order was shown."""
     critique: str | None = None
-    """The critique that was written, if one was asked for."""
+    """The critique before the label, if there was one: written by the judge, or the given one."""
     finish_reason: Literal["tree", "stop", "length"] = "tree"
     """``tree``: no text was generated; ``length``: the critique hit its budget and was closed."""
     stated_confidence: float | None = None

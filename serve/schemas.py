@@ -61,6 +61,10 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
     }
     if not _takes_risk(task, service):
         del fields["risk"]
+    if task.critique:
+        fields["given_critique"]["anyOf"] = [text, {"type": "null"}]
+    else:
+        del fields["given_critique"]
     num = task.num_responses
     separate = list(task.response_fields)
     fields["responses"] = {"type": "array", "items": text, "minItems": num, "maxItems": num}

@@ -47,6 +47,8 @@ class OrderedPrompt:
     order: Literal["given", "swapped"]
     prompt: EncodedPrompt
     seed: int
+    given_critique: str | None = None
+    """Critique to decide after, which names the responses in this order; ``None``: one is drawn."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,13 @@ def make_ordered_prompts(
     if task.num_responses == 2 and request.order == "both":
         orders.append(("swapped", task.swap(request)))
     prompts = encoder.encode([(task, ordered) for _, ordered in orders])
+    critique = request.given_critique
+    critiques = {
+        "given": critique,
+        "swapped": None if critique is None else task.unswap_text(critique),
+    }
     return [
-        OrderedPrompt(request_index, order, prompt, request.seed)
+        OrderedPrompt(request_index, order, prompt, request.seed, critiques[order])
         for (order, _), prompt in zip(orders, prompts, strict=True)
     ]
 
@@ -182,25 +189,48 @@ class _Scoring:
         sampling: Sampling,
         on_text: Callable[[OrderedPrompt, str], None] | None,
     ) -> list[_Draft]:
-        """Write a critique for every draft, then add posteriors and stated confidences."""
+        """Write a critique for every draft that has none, then add posteriors.
+
+        A critique that the judge wrote itself is followed by the confidence that it states.
+        """
         opening = self.encoder.text(form.opening)
         drafts = [replace(draft, prompt=draft.prompt.extended(opening)) for draft in drafts]
+        given = [draft for draft in drafts if draft.source.given_critique is not None]
+        finished = self._add_labels(given, form, self._given_texts(given, sampling.max_new_tokens))
+        drawn = [draft for draft in drafts if draft.source.given_critique is None]
+        if not drawn:
+            return finished
         batches = self.engine.generate(
-            [draft.prompt for draft in drafts],
+            [draft.prompt for draft in drawn],
             self.encoder,
             form.closing,
-            [draft.source.seed for draft in drafts],
+            [draft.source.seed for draft in drawn],
             sampling,
-            (lambda index, piece: on_text(drafts[index].source, piece)) if on_text else None,
+            (lambda index, piece: on_text(drawn[index].source, piece)) if on_text else None,
         )
-        finished = []
         for batch in batches:
-            finished += self._score_batch([drafts[index] for index in batch.indices], form, batch)
+            scored = self._add_labels([drawn[index] for index in batch.indices], form, batch)
+            if form.states_confidence:
+                scored = self._add_confidences(scored, form, batch)
+            finished += scored
         return finished
 
-    def _score_batch(
+    def _given_texts(self, drafts: Sequence[_Draft], max_tokens: int) -> TextBatch:
+        """Return given critiques as if they had been generated, cut to so many tokens."""
+        texts = []
+        for draft in drafts:
+            text = draft.source.given_critique or ""
+            tokens = self.encoder.data(text)
+            is_whole = len(tokens) <= max_tokens
+            if not is_whole:
+                text = self.encoder.backbone.tokenizer.decode(tokens[:max_tokens])
+            texts.append(GeneratedText(tuple(tokens[:max_tokens]), text, is_whole))
+        return TextBatch(self.engine, range(len(texts)), texts)
+
+    def _add_labels(
         self, drafts: Sequence[_Draft], form: CritiqueFormat, batch: TextBatch
     ) -> list[_Draft]:
+        """Add each draft's text of a batch, and the probability of every label after it."""
         closing = self.encoder.text(form.closing)
         critiqued = [
             replace(
@@ -212,8 +242,7 @@ class _Scoring:
             )
             for draft, text in self._successes(drafts, batch.texts)
         ]
-        scored = self.add_posteriors(critiqued, batch.score)
-        return self._add_confidences(scored, form, batch) if form.states_confidence else scored
+        return self.add_posteriors(critiqued, batch.score)
 
     def add_posteriors(self, drafts: Sequence[_Draft], score: Scorer) -> list[_Draft]:
         """Add the probability of every label, scored at the end of each draft's prompt."""

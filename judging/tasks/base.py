@@ -81,6 +81,23 @@ class JudgeTask(ABC):
                 raise FieldError(field, f"task '{self.name}' needs it")
         if request.mode == "critique" and self.critique is None:
             raise FieldError("mode", f"task '{self.name}' writes no critiques")
+        if request.given_critique is not None:
+            self._check_given_critique(request, request.given_critique)
+
+    def _check_given_critique(self, request: JudgeRequest, text: str) -> None:
+        """Raise ``FieldError`` if a judge of this task cannot have written a given critique."""
+        if self.critique is None:
+            raise FieldError("given_critique", f"task '{self.name}' takes no critiques")
+        if request.mode == "score":
+            raise FieldError(
+                "given_critique", "mode 'score' reads no critique; leave one of them out"
+            )
+        if request.risk is not None:
+            raise FieldError("risk", "confidences after a given critique are not calibrated")
+        if self.critique.closing in text:
+            raise FieldError(
+                "given_critique", f"'{self.critique.closing}' would end it; cut it there"
+            )
 
     @abstractmethod
     def rubric(self, request: JudgeRequest) -> str:

@@ -38,10 +38,19 @@ def request_tokens(request: JudgeRequest, judge: Judge) -> int:
         FRAME_TOKENS
         + text_tokens(f"{field.heading}: {field.text}" for field in _fields(request))
         + picture_tokens(request.images, judge)
-        + (request.critique_tokens if request.mode == "critique" else 0)
+        + _critique_tokens(request)
     )
     is_read_twice = len(request.responses) == 2 and request.order == "both"
     return 2 * tokens if is_read_twice else tokens
+
+
+def _critique_tokens(request: JudgeRequest) -> int:
+    """Return the most tokens of a critique that the model writes, or about those of a given one."""
+    if request.mode != "critique":
+        return 0
+    if request.given_critique is None:
+        return request.critique_tokens
+    return min(request.critique_tokens, text_tokens([request.given_critique]))
 
 
 def check_length(request: JudgeRequest, judge: Judge, count: TokenCounter) -> None:

@@ -45,7 +45,8 @@ def cache_key(judge: Judge, request: JudgeRequest, salt: bytes = b"") -> bytes |
         32 bytes; ``None`` for a critique without a ``seed`` of the client's, which may differ the
         next time.
     """
-    if request.mode == "critique" and "seed" not in request.model_fields_set:
+    is_drawn = request.mode == "critique" and request.given_critique is None
+    if is_drawn and "seed" not in request.model_fields_set:
         return None
     content = request.model_dump(exclude={"id", "metadata", "images"})
     content["images"] = [picture_sha256(source) for source in request.images]

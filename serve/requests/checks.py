@@ -133,8 +133,8 @@ def checked_pictures(
 
 
 def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:
-    for name in ("question", "choices", "references", "responses", "criteria"):
-        value = getattr(request, name)
+    for name in ("question", "choices", "references", "responses", "criteria", "given_critique"):
+        value = getattr(request, name) or ""
         num_chars = sum(map(len, value))  # the same for a string and a tuple of strings
         if num_chars > limits.field_chars:
             raise ApiError(422, f"longer than {limits.field_chars:,} characters", f"{prefix}{name}")
