@@ -28,19 +28,19 @@ def test_other_names_are_errors() -> None:
         custos.judge  # noqa: B018
 
 
-def _modules_after(statement: str) -> set[str]:
+def modules_after(statement: str) -> set[str]:
     code = f"{statement}\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
 def test_importing_it_loads_none_of_its_names() -> None:
-    assert not {"judging", "clients", *HEAVY} & _modules_after("import custos")
+    assert not {"judging", "clients", *HEAVY} & modules_after("import custos")
 
 
 @pytest.mark.parametrize("names", [", ".join(LIGHT), "Judge"])
 def test_its_names_load_no_model_library(names: str) -> None:
-    assert not {*HEAVY} & _modules_after(f"from custos import {names}")
+    assert not {*HEAVY} & modules_after(f"from custos import {names}")
 
 
 def test_importing_it_takes_no_time() -> None:

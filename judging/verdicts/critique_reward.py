@@ -1,0 +1,125 @@
+"""The reward of a critique: how probable the label tree makes the right label after it.
+
+The verdict after a critique holds, for every order of a pair, the probability of every label before
+any calibration. So the reward is exact, and the same from a judge in this process and from a
+service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
+from judging.tasks.base import CritiqueFormat
+from judging.types import FAILURES, MAX_CRITIQUE_TOKENS, JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.build import merge_passes
+from judging.verdicts.probabilities import best_label, log_probabilities
+
+
+class Grader(Protocol):
+    """Gives verdicts: a judge in this process, or a client of a service."""
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Yield one verdict per request, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class CritiqueScore:
+    """What a critique leads to."""
+
+    logprobs: tuple[float, ...]
+    """Log-probability of the right label among all labels, for each order of the responses."""
+    flips: bool
+    """The orders lead to different labels."""
+    reward: float
+    """Mean of ``logprobs``, less the penalty if the orders lead to different labels."""
+
+
+class CritiqueScorer:
+    """Scores critiques by the labels that a judge gives after them.
+
+    A pair is read in both orders; in the swapped one the critique names the responses the other way
+    round.
+
+    Args:
+        judge: Gives the labels. Its probabilities must be exact.
+        flip_penalty: How much less a critique is worth after which the two orders of its pair lead
+            to different labels.
+    """
+
+    def __init__(self, judge: Grader, flip_penalty: float = 1.0) -> None:
+        self.judge, self.flip_penalty = judge, flip_penalty
+
+    def score(
+        self, examples: Sequence[LabelledExample], critiques: Sequence[str]
+    ) -> list[CritiqueScore | None]:
+        """Score a critique of each example.
+
+        Args:
+            examples: Requests with their right labels.
+            critiques: One per example, without its tags.
+
+        Returns:
+            A score per critique; ``None`` where a rule decides, whatever a critique says.
+
+        Raises:
+            CustosError: If an example cannot be judged, or its label is none of its task.
+        """
+        requests = [
+            example.request().model_copy(
+                update={
+                    "mode": "critique",
+                    "order": "both",
+                    "risk": None,
+                    "given_critique": critique,
+                    "critique_tokens": MAX_CRITIQUE_TOKENS,
+                }
+            )
+            for example, critique in zip(examples, critiques, strict=True)
+        ]
+        verdicts = self.judge.grade(requests)
+        return [
+            self.score_of(example, verdict)
+            for example, verdict in zip(examples, verdicts, strict=True)
+        ]
+
+    def score_of(self, example: LabelledExample, verdict: Verdict) -> CritiqueScore | None:
+        """Return what the critiques of a verdict led to; ``None`` if a rule decided.
+
+        Args:
+            example: Request with its right label.
+            verdict: Verdict after a critique, a given one or the judge's own.
+
+        Raises:
+            CustosError: If there is no verdict with exact probabilities, or the label is not in it.
+        """
+        if verdict.status in FAILURES:
+            raise CustosError(f"row '{example.id}': {verdict.message}")
+        if not verdict.passes:
+            return None
+        if verdict.posterior != "exact":
+            raise CustosError(f"judge '{verdict.judge_name}' gives no exact probabilities")
+        task, logprobs = get_task(example.task), []
+        for record in verdict.passes:
+            label = task.unswap(example.label) if record.order == "swapped" else example.label
+            if label not in record.posterior:
+                known = ", ".join(record.posterior)
+                raise FieldError("label", f"row '{example.id}': '{label}' is not one of {known}")
+            logprobs.append(log_probabilities(record.posterior)[label])
+        flips = len({best_label(merge_passes(task, [record])) for record in verdict.passes}) > 1
+        reward = sum(logprobs) / len(logprobs) - self.flip_penalty * flips
+        return CritiqueScore(tuple(logprobs), flips, reward)
+
+
+def critique_in(answer: str, form: CritiqueFormat) -> str:
+    """Return the critique in an answer: what stands between its tags.
+
+    An answer that was cut has no closing tag; one that goes on after an opening tag in its prompt
+    has no opening tag.
+    """
+    before, opening, after = answer.partition(form.opening)
+    return (after if opening else before).partition(form.closing)[0]

@@ -1,0 +1,129 @@
+"""Rewards of critiques, by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from judging.errors import CustosError, FieldError
+from judging.tasks.base import CritiqueFormat
+from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
+from judging.verdicts.critique_reward import CritiqueScorer, critique_in
+
+AGREES = ({"A": 0.8, "B": 0.1, "None": 0.1}, {"A": 0.3, "B": 0.6, "None": 0.1})
+"""Probabilities as each order was shown: both say that the first response is better."""
+FLIPS = ({"A": 0.8, "B": 0.1, "None": 0.1}, {"A": 0.6, "B": 0.3, "None": 0.1})
+
+
+class Fixed:
+    """A judge that finds the same after every critique, and keeps what it was asked."""
+
+    def __init__(self, *posteriors: dict[str, float], **fields: Any) -> None:
+        orders = ("given", "swapped")
+        passes = [
+            Pass(order=order, posterior=posterior)
+            for order, posterior in zip(orders, posteriors, strict=False)
+        ]
+        self.verdict = Verdict.model_validate(
+            {"status": "scored", "posterior": "exact", "passes": passes, **fields}
+        )
+        self.asked: list[JudgeRequest] = []
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        for request in requests:
+            self.asked.append(request)
+            yield self.verdict
+
+
+def labelled(label: str = "A", **fields: Any) -> LabelledExample:
+    given: dict[str, Any] = {
+        "id": "7",
+        "task": "truthful-pair",
+        "question": "Which?",
+        "responses": ("green", "brown"),
+        "label": label,
+    }
+    return LabelledExample.model_validate(given | fields)
+
+
+def test_the_mean_over_both_orders() -> None:
+    [score] = CritiqueScorer(Fixed(*AGREES)).score([labelled("A")], ["A it is."])
+    assert score
+    assert score.logprobs == pytest.approx((math.log(0.8), math.log(0.6)))
+    assert not score.flips
+    assert score.reward == pytest.approx((math.log(0.8) + math.log(0.6)) / 2)
+
+
+def test_the_swapped_order_exchanges_the_labels() -> None:
+    [score] = CritiqueScorer(Fixed(*AGREES)).score([labelled("B")], [""])
+    assert score
+    assert score.logprobs == pytest.approx((math.log(0.1), math.log(0.3)))
+    [tie] = CritiqueScorer(Fixed(*AGREES)).score([labelled("None")], [""])
+    assert tie
+    assert tie.logprobs == pytest.approx((math.log(0.1), math.log(0.1)))
+
+
+@pytest.mark.parametrize("penalty", [0.0, 2.5])
+def test_a_flip_costs_the_penalty(penalty: float) -> None:
+    [score] = CritiqueScorer(Fixed(*FLIPS), penalty).score([labelled("A")], [""])
+    assert score
+    assert score.flips
+    assert score.reward == pytest.approx((math.log(0.8) + math.log(0.3)) / 2 - penalty)
+
+
+def test_a_probability_of_zero_is_finite() -> None:
+    [score] = CritiqueScorer(Fixed({"A": 1.0, "B": 0.0, "None": 0.0})).score([labelled("B")], [""])
+    assert score
+    assert math.isfinite(score.reward)
+
+
+def test_what_the_judge_is_asked() -> None:
+    judge = Fixed(*AGREES)
+    example = labelled(mode="score", order="given", critique="gold", risk=0.1, critique_tokens=3)
+    CritiqueScorer(judge).score([example], ["drawn"])
+    [asked] = judge.asked
+    assert type(asked) is JudgeRequest, "neither label nor gold critique goes to the judge"
+    assert (asked.mode, asked.order, asked.given_critique) == ("critique", "both", "drawn")
+    assert (asked.risk, asked.critique_tokens) == (None, 2048)
+
+
+def test_a_rule_gives_no_reward() -> None:
+    ruled = Fixed(posterior=None, label=None, status="not_judgeable")
+    assert CritiqueScorer(ruled).score([labelled()], [""]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("judge", "example", "words"),
+    [
+        (Fixed(status="judge_error", message="down"), labelled(), "row '7': down"),
+        (Fixed(*AGREES, posterior="approximate"), labelled(), "no exact probabilities"),
+    ],
+)
+def test_no_reward_without_exact_probabilities(
+    judge: Fixed, example: LabelledExample, words: str
+) -> None:
+    with pytest.raises(CustosError, match=words):
+        CritiqueScorer(judge).score([example], [""])
+
+
+def test_a_label_of_another_task_is_an_error() -> None:
+    with pytest.raises(FieldError, match="'Correct' is not one of A, B, None"):
+        CritiqueScorer(Fixed(*AGREES)).score([labelled("Correct")], [""])
+
+
+@pytest.mark.parametrize(
+    ("answer", "critique"),
+    [
+        ("<critique>A is.</critique><label>A</label>", "A is."),
+        ("A is.</critique>", "A is."),
+        ("<critique>cut in the mid", "cut in the mid"),
+        ("no tags", "no tags"),
+        ("a</critique>b</critique>", "a"),
+        ("", ""),
+    ],
+)
+def test_the_critique_in_an_answer(answer: str, critique: str) -> None:
+    assert critique_in(answer, CritiqueFormat()) == critique
