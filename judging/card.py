@@ -52,6 +52,7 @@ class JudgeCard(BaseModel):
         tasks: dict[str, tuple[str, ...]],
         response_budget: int,
         modes: dict[str, tuple[Mode, ...]] | None = None,
+        layout: FieldLayout = "turns",
     ) -> JudgeCard:
         """Make the card of a judge that is trained on some rubrics, with today's instructions."""
         return cls(
@@ -60,7 +61,7 @@ class JudgeCard(BaseModel):
             tasks=tasks,
             modes=modes or {},
             response_budget=response_budget,
-            layout="turns",
+            layout=layout,
             **backbone.pixels._asdict(),
             random_weights=backbone.has_random_weights,
             instructions={

@@ -95,9 +95,11 @@ def _layer_names(modules: tuple[Module, ...]) -> list[str]:
 
 
 def save_adapter(adapted: Any, folder: Path) -> None:
-    """Write the adapter of a ``PeftModel`` to a folder, without any weights of the backbone."""
+    """Write the active adapter of a ``PeftModel`` to a folder, and no weights of the backbone."""
     # By default PEFT asks the hub whether the vocabulary has grown, which adapters here never do.
-    adapted.save_pretrained(str(folder), save_embedding_layers=False)
+    adapted.save_pretrained(
+        str(folder), save_embedding_layers=False, selected_adapters=[adapted.active_adapter]
+    )
 
 
 def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:

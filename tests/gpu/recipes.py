@@ -29,8 +29,6 @@ from train.plan.run_plan import plan_run
 from train.setup.recipe import read_values
 from train.setup.recipe_files import find_recipe, recipe_names, script_of
 
-NAMES = [name for name in recipe_names() if name != "embedded/vision_warmup"]
-"""Recipes that train an adapter; the other one trains the tower of the embedded backbone."""
 KIND_OF_SCRIPT = {
     "hieval_stage1": "focal",
     "hieval_stage2": "joint",
@@ -56,6 +54,10 @@ def script_of_recipe(name: str) -> str:
     """Return the script of a recipe that came with custos."""
     path = find_recipe(name)
     return script_of(path, read_values(path))
+
+
+NAMES = [name for name in recipe_names() if script_of_recipe(name) in KIND_OF_SCRIPT]
+"""Recipes of our own training loop."""
 
 
 def family_of(name: str) -> str:

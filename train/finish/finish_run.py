@@ -9,18 +9,18 @@ from data_prep.splits.overlap import Overlap
 from judging.judge import CALIBRATION_FILE
 from train.dry_run.parts import PARTS
 from train.finish.calibrate import calibrate
+from train.finish.finished_trainer import FinishedTrainer
 from train.finish.model_card import write_model_card
 from train.finish.processes import Processes
 from train.finish.report import announce, report_test
 from train.finish.result import RunResult
 from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
-from train.loop.trainer import Trainer
 from train.setup.data import Splits
 
 
 def finish_run(
-    trainer: Trainer,
+    trainer: FinishedTrainer,
     splits: Splits,
     hashes: Mapping[str, str],
     overlaps: Sequence[Overlap],

@@ -18,7 +18,7 @@ from judging.files.atomic import atomic_write
 from judging.judge import KNOWS_NOTHING
 from judging.types import LabelledExample
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
-from train.loop.trainer import Progress, early_stop_line
+from train.loop.progress import Progress, early_stop_line
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
 

@@ -16,8 +16,8 @@ from evaluation.intervals import Z_95, number_clusters, wilson_interval
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
+from train.loop.progress import Progress
 from train.loop.selection import selection_key, validations_in
-from train.loop.trainer import Progress
 from train.setup.data import Splits
 from train.setup.overlap import count_known_to_start
 from train.setup.recipe import Recipe

@@ -24,8 +24,8 @@ from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet
 from train.dry_run.parts import PARTS
+from train.finish.finished_trainer import FinishedTrainer
 from train.finish.processes import Processes
-from train.loop.trainer import Trainer
 
 MOST_SCORED = 2000
 """Most rows that the start is graded on ..."""
@@ -35,7 +35,7 @@ MOST_CRITIQUES = 200
 
 @PARTS.measured("grading")
 def grade_start(
-    trainer: Trainer, examples: Sequence[LabelledExample], processes: Processes
+    trainer: FinishedTrainer, examples: Sequence[LabelledExample], processes: Processes
 ) -> dict[int, Verdict]:
     """Grade test rows with the judge that the run started from, on all processes.
 
@@ -54,10 +54,15 @@ def grade_start(
     if trainer.progress.chosen["step"] == 0:
         return {}
     recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
-    tree_model = trainer.runner.unwrapped.eval()
+    tree_model = trainer.tree_model.eval()
     backbone = trainer.rows.train.encoder.backbone
     engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
-    card = JudgeCard.for_rubrics(backbone, _rubrics(examples), recipe.run.response_budget)
+    card = JudgeCard.for_rubrics(
+        backbone,
+        _rubrics(examples),
+        recipe.run.response_budget,
+        layout=trainer.rows.train.encoder.layout,
+    )
     judge = Judge("start", backbone, engine, card)
     if folder and (folder / CALIBRATION_FILE).is_file():
         content = (folder / CALIBRATION_FILE).read_bytes()
@@ -91,7 +96,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
 
 
 @contextmanager
-def _adapter_of_start(trainer: Trainer, adapted: Any) -> Iterator[None]:
+def _adapter_of_start(trainer: FinishedTrainer, adapted: Any) -> Iterator[None]:
     folder = trainer.recipe.adapter.init_folder
     if folder is None:
         with adapted.disable_adapter():

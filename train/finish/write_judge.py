@@ -24,7 +24,7 @@ from judging.questions import write_question_hashes
 from judging.types import Mode
 from train.dry_run.parts import PARTS
 from train.loop.checkpoint import best_folder
-from train.loop.trainer import Progress
+from train.loop.progress import Progress
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import Recipe
 
@@ -52,7 +52,11 @@ def write_judge(
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
     backbone.processor.image_processor.save_pretrained(folder)
     card = JudgeCard.for_rubrics(
-        backbone, _rubrics(rows.train), recipe.run.response_budget, _modes(rows.train)
+        backbone,
+        _rubrics(rows.train),
+        recipe.run.response_budget,
+        _modes(rows.train),
+        rows.train.encoder.layout,
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)

@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from judging.scoring.prefix import Prefix
 from judging.scoring.tree_batch import label_logprobs
@@ -148,3 +148,12 @@ def share_right(right: Sequence[bool | None]) -> float:
     """Return the share of rows that are right, among those that people decided; nan if none."""
     decided = [row for row in right if row is not None]
     return float(np.mean(decided)) if decided else float("nan")
+
+
+def free_weights(model: nn.Module) -> None:
+    """Put empty parameters in the place of all parameters of a model."""
+    for module in model.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            # Not with to(): weights of 4 bits cannot be moved so.
+            empty = torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")
+            setattr(module, name, nn.Parameter(empty, requires_grad=False))

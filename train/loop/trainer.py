@@ -7,17 +7,17 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from torch import nn
 
 from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
+from judging.scoring.tree_batch import TreeModel
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import thread_hint
 from train.loop.batches import MicroBatch, StepPlan
@@ -29,36 +29,17 @@ from train.loop.checkpoint import (
 )
 from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
-from train.loop.model_runner import Measured, ModelRunner
+from train.loop.model_runner import Measured, ModelRunner, free_weights
 from train.loop.optimizer import make_optimizer
+from train.loop.progress import Progress, early_stop_line
 from train.loop.resume import resume
-from train.loop.selection import selection_key, validations_in, validations_without_gain
+from train.loop.selection import validations_without_gain
 from train.loop.throughput import Throughput
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
 from train.setup.run_identity import describe_changes, free_settings, recipe_values
-
-
-@dataclass
-class Progress:
-    """How far a run has come; saved with every checkpoint."""
-
-    step: int = 0
-    """Optimizer steps done."""
-    chosen: dict[str, float] = field(default_factory=dict)
-    """Step and scores of the validation whose adapter becomes the judge, as ``run.select`` says."""
-    right: list[bool | None] | None = None
-    """Which validation rows the chosen adapter judges as people did."""
-    right_at_start: list[bool | None] | None = None
-    """Which validation rows the adapter judged so before the first step."""
-    history: list[dict[str, float]] = field(default_factory=list)
-    """Step with training loss, or step with the scores of a validation."""
-    losses: list[float] = field(default_factory=list)
-    """Losses of the steps since a training loss was last written to ``history``."""
-    planned_steps: int = 0
-    """Optimizer steps of a run that does not stop early."""
 
 
 class Trainer:
@@ -153,6 +134,12 @@ class Trainer:
             if line := early_stop_line(self.progress, run.patience):
                 self.tracker.note(line)
         return self.progress
+
+    @property
+    def tree_model(self) -> TreeModel:
+        """Return the model without its distributed wrapper."""
+        model: TreeModel = self.runner.unwrapped
+        return model
 
     @property
     def stops_early(self) -> bool:
@@ -265,20 +252,9 @@ class Trainer:
         """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
         with self.tracker.validating():
             measured = self._measure()
-            scores = {
-                f"{name}_{metric}": value
-                for name, of_rows in measured.items()
-                for metric, value in of_rows.scores.items()
-            }
-            self.progress.history.append({"step": self.progress.step, **scores})
-            if self.progress.step == 0:
-                self.progress.right_at_start = measured["val"].right
-            if self._is_chosen(scores):
-                self.progress.chosen = {"step": self.progress.step, **scores}
-                self.progress.right = measured["val"].right
-                if self.accelerator.is_main_process:
-                    adapted = self.runner.unwrapped.backbone
-                    save_best(self.recipe.run.output, self.progress.step, adapted)
+            scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
+            if is_chosen and self.accelerator.is_main_process:
+                save_best(self.recipe.run.output, self.progress.step, self.tree_model.backbone)
             self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
 
     @PARTS.measured("saving")
@@ -294,22 +270,12 @@ class Trainer:
 
     def free_memory(self) -> None:
         """Free the weights and the optimizer's state; the trainer cannot be used again."""
-        for module in self.runner.unwrapped.modules():
-            for name, parameter in list(module.named_parameters(recurse=False)):
-                # Not with to(): weights of 4 bits cannot be moved so.
-                empty = torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")
-                setattr(module, name, nn.Parameter(empty, requires_grad=False))
+        free_weights(self.tree_model)
         self.parameters.clear()
         self.runner.model = self.optimizer = None
         self.accelerator.free_memory()
         gc.collect()
         torch.cuda.empty_cache()
-
-    def _is_chosen(self, scores: Mapping[str, float]) -> bool:
-        chosen = self.progress.chosen
-        if not chosen or self.recipe.run.select == "last":
-            return True
-        return selection_key(scores) > selection_key(chosen)
 
     def _measure(self) -> dict[str, Measured]:
         sets = {"val": self.rows.val, **self.rows.watched}
@@ -351,15 +317,3 @@ class Trainer:
 def dropout_seed(seed: int, step: int, rank: int) -> int:
     """Return a seed for one step of one process, of 32 bits, as many as NumPy takes."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
-
-
-def early_stop_line(progress: Progress, patience: int | None) -> str | None:
-    """Return why a run stopped before its last planned step; ``None`` if it did not."""
-    without_gain = validations_without_gain(progress.history)
-    if patience is None or without_gain < patience or progress.step >= progress.planned_steps:
-        return None
-    best = int(max(validations_in(progress.history), key=selection_key)["step"])
-    return (
-        f"stopped early at step {progress.step} of {progress.planned_steps}: {without_gain} "
-        f"validations in a row were no better than step {best}'s (run.patience={patience})"
-    )

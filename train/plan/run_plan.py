@@ -16,6 +16,7 @@ from judging.models.backbones import load_backbone
 from judging.models.checkpoints import CONFIG, check_config
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.prompts import Encoder
+from train.critiques.recipe import CritiqueRecipe
 from train.plan.published import PUBLISHED, published_config
 from train.plan.row_sizes import (
     CHARACTERS_PER_TOKEN,
@@ -129,6 +130,8 @@ def plan_run(
     parsed = parse_recipe(recipe_model(script), path, keys)
     if not isinstance(parsed, Recipe):
         raise CustosError(f"{recipe}: only recipes that train an adapter can be planned")
+    if isinstance(parsed, CritiqueRecipe):
+        raise CustosError(f"{recipe}: steps of TRL's trainers cannot be planned; try --dry-run 2")
     parsed = with_shape_of_init_if_there(parsed)
     config, encoder = _backbone(parsed)
     if tokens_per_row is None:

@@ -30,6 +30,8 @@ KEYS_OF_SCRIPT = {
     "task": "truthful_judge",
     "loss.margin": "bradley_terry",
     "pictures": "vision_warmup",
+    "dpo": "critique_dpo",
+    "grpo": "critique_grpo",
 }
 """Keys that only the recipes of one script have."""
 

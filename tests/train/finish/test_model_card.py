@@ -3,7 +3,7 @@ from __future__ import annotations
 from judging.models.backbones import load_backbone
 from tests.train.made_up import encoded, examples
 from train.finish.model_card import watched_table
-from train.loop.trainer import Progress
+from train.loop.progress import Progress
 
 
 def test_what_is_kept_of_an_earlier_stage(small: str) -> None:

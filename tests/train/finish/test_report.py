@@ -10,7 +10,7 @@ import pytest
 from tests.train.made_up import examples, recipe
 from train.finish.report import announce
 from train.finish.result import RunResult
-from train.loop.trainer import Progress
+from train.loop.progress import Progress
 from train.rows.examples import Examples
 from train.setup.data import Splits
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.train.made_up import examples, recipe, trainer
 from train.loop.model_runner import Measured
+from train.loop.progress import early_stop_line
 from train.loop.selection import selection_key, validations_without_gain
-from train.loop.trainer import early_stop_line
 from train.objectives.focal import FocalObjective
 
 

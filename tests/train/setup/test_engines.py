@@ -11,11 +11,22 @@ from typing import Any
 import pytest
 
 from judging.errors import CustosError
-from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, vision_warmup
+from train import (
+    bradley_terry,
+    critique_dpo,
+    critique_grpo,
+    hieval_stage1,
+    hieval_stage2,
+    truthful_judge,
+    vision_warmup,
+)
 from train.setup.engines import check_config_file, check_distributed_type, check_engine
 
 REPOSITORY = Path(__file__).parents[3]
-SCRIPTS = (bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, vision_warmup)
+SCRIPTS = (
+    *(bradley_terry, critique_dpo, critique_grpo),
+    *(hieval_stage1, hieval_stage2, truthful_judge, vision_warmup),
+)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

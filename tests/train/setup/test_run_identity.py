@@ -15,7 +15,8 @@ from judging.fingerprint import file_sha256
 from tests.train.made_up import examples, recipe, trainer, write_recipe, write_split
 from train import hieval_stage1
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
-from train.loop.trainer import Progress, Trainer
+from train.loop.progress import Progress
+from train.loop.trainer import Trainer
 from train.setup.run_identity import run_identity
 
 

@@ -1,0 +1,200 @@
+"""Both scripts leave a judge: a folder that ``custos eval`` reads, with a history and a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+import yaml
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging.card import CARD_FILE, read_card
+from judging.errors import CustosError
+from judging.models.adapters import ADAPTER_FILE
+from tests.tiny import save_picture
+from tests.train.critiques.made_up import labelled_pair, write_recipe
+from tests.train.made_up import write_split
+from train import critique_dpo, critique_grpo, truthful_judge
+from train.plan.run_plan import plan_run
+
+SCRIPTS: dict[str, Any] = {"critique_dpo": critique_dpo, "critique_grpo": critique_grpo}
+SECTIONS: dict[str, Any] = {
+    "critique_dpo": {"dpo": {"least_margin": 0.0}},
+    "critique_grpo": {"critiques": {"drawn": 2, "max_tokens": 6, "micro_batch": 4}},
+}
+
+
+@pytest.fixture(scope="module")
+def start(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A judge of pairs that was trained on critiques."""
+    from tests.train.made_up import critique_pair
+
+    folder = tmp_path_factory.mktemp("start")
+    rows = [critique_pair(number, question=f"Which start {number}?") for number in range(8)]
+    recipe = {
+        "backbone": small,
+        "data": {"train": write_split(folder / "a.jsonl", rows[:6])}
+        | {"val": write_split(folder / "b.jsonl", rows[6:])},
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
+        "optim": {"lr": 1e-2, "batch_size": 4},
+        "run": {"output": str(folder / "start"), "precision": "fp32"},
+    }
+    (folder / "start.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    truthful_judge.main(["--config", str(folder / "start.yaml")])
+    # Judges of earlier versions keep fields apart by lines.
+    card = folder / "start" / CARD_FILE
+    values = json.loads(card.read_text(encoding="utf-8"))
+    card.write_text(json.dumps({**values, "layout": "lines"}), encoding="utf-8")
+    return folder / "start"
+
+
+@pytest.fixture(scope="module", params=SCRIPTS)
+def run(
+    request: pytest.FixtureRequest,
+    start: Path,
+    small: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Run folder of a script."""
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    folder = tmp_path_factory.mktemp(request.param)
+    path = write_recipe(
+        folder,
+        small,
+        adapter={"init": str(start)},
+        run={"select": "last"},
+        **SECTIONS[request.param],
+    )
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del values["adapter"]["r"], values["adapter"]["alpha"]
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    SCRIPTS[request.param].main(["--config", str(path)])
+    return folder / "run"
+
+
+def _history(run: Path) -> list[dict[str, float]]:
+    entries: list[dict[str, float]] = json.loads((run / "history.json").read_text("utf-8"))
+    return entries
+
+
+def test_the_adapter_has_learned(run: Path, start: Path) -> None:
+    before, after = load_file(start / ADAPTER_FILE), load_file(run / ADAPTER_FILE)
+    assert before.keys() == after.keys()
+    assert max((before[name] - after[name]).abs().max() for name in before) > 1e-4
+    assert not list(run.glob("**/ref")), "TRL's copy of the start is not a part of the judge"
+
+
+def test_the_card_is_that_of_a_judge_with_critiques(run: Path) -> None:
+    card = read_card(run)
+    assert card.modes == {"truthful-pair/plain": ("critique",)}
+    assert card.layout == "lines", "as the judge that it started from"
+
+
+def test_the_history_has_losses_and_validations(run: Path) -> None:
+    entries = _history(run)
+    validations = [entry for entry in entries if "val_nll" in entry]
+    assert [entry["step"] for entry in validations] == [0, 1, 2]
+    assert all({"val_accuracy", "val_flips"} <= entry.keys() for entry in validations)
+    losses = [entry for entry in entries if "train_loss" in entry]
+    assert [entry["step"] for entry in losses] == [1, 2]
+    name = "margin" if run.parent.name.startswith("critique_dpo") else "reward"
+    assert all(name in entry for entry in losses)
+    assert (run / "learning_curve.png").is_file()
+
+
+def test_custos_eval_reads_it(run: Path, tmp_path: Path) -> None:
+    data = str(run.parent / "test.jsonl")
+    result = CliRunner().invoke(
+        app, ["eval", str(run), "--data", data, "--out", str(tmp_path), "--no-zero-shot"]
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert (report["n"], report["coverage"]) == (4, 1.0)
+    own = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert own["against_start"]["start"].endswith("start")
+    assert own["metrics"]["accuracy"]["value"] == report["metrics"]["accuracy"]["value"]
+    assert (run / "calibration.json").is_file()
+
+
+def test_a_finished_judge_is_not_overwritten(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = next(name for name in SCRIPTS if run.parent.name.startswith(name))
+    with pytest.raises(SystemExit):
+        SCRIPTS[script].main(["--config", str(run.parent / "tiny.yaml")])
+    assert "holds a finished judge; choose another folder" in capsys.readouterr().err
+
+
+def test_trl_reports_to_nobody(run: Path) -> None:
+    assert huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY
+
+
+def test_the_preferences_are_kept(run: Path) -> None:
+    if not run.parent.name.startswith("critique_dpo"):
+        pytest.skip("GRPO has rewards, no preferences")
+    lines = (run / "preferences.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in map(json.loads, lines):
+        assert line["chosen_reward"] >= line["rejected_reward"]
+        assert line["chosen"] != line["rejected"]
+
+
+@pytest.mark.parametrize(
+    ("script", "keys", "words"),
+    [
+        ("critique_dpo", ["run.quantization=nf4"], "run.quantization"),
+        ("critique_grpo", ["run.patience=2"], "run.patience is not for this script"),
+        ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
+        ("critique_grpo", ["optim.batch_size=9"], "8 rows are fewer"),
+        ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
+        ("critique_dpo", ["critiques.micro_batch=3"], "3 does not divide 4"),
+    ],
+)
+def test_what_is_refused(
+    script: str,
+    keys: list[str],
+    words: str,
+    small: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = write_recipe(tmp_path, small, **SECTIONS[script])
+    with pytest.raises(SystemExit) as ended:
+        SCRIPTS[script].main(["--config", str(path), *keys])
+    assert ended.value.code == 1
+    assert words in capsys.readouterr().err
+
+
+def test_rows_that_grpo_cannot_take(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(critique_grpo, "load_backbone", pytest.fail)
+    picture = save_picture(tmp_path / "a.png", 60, 50)
+    for fields, words in (
+        ({"images": (picture,)}, "GRPO takes no pictures"),
+        ({"task": "truthful-pure-label"}, "'truthful-pure-label' writes no critiques"),
+    ):
+        path = write_recipe(tmp_path, small)
+        rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
+        write_split(tmp_path / "train.jsonl", rows)
+        with pytest.raises(SystemExit):
+            critique_grpo.main(["--config", str(path)])
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("recipe", ["embedded/pair_dpo", "embedded/pair_grpo"])
+def test_their_steps_are_not_planned(recipe: str) -> None:
+    with pytest.raises(CustosError, match="steps of TRL's trainers cannot be planned"):
+        plan_run(recipe, [], gpus=1, memory=80, rate=None, tokens_per_row=600)
+
+
+def test_one_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for script in SCRIPTS.values():
+        with pytest.raises(SystemExit):
+            script.main([])
+        assert "--processes 1" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""Train a judge on rewards of critiques that it draws itself (GRPO, by TRL).
+
+python train/critique_grpo.py [--config RECIPE] [key.path=value ...]
+
+At every step the judge draws several critiques of each pair. Each is worth the log-probability that
+its label tree gives the right label after it, the mean over both orders of the pair, less a penalty
+if the orders lead to different labels. Rows need labels and no critiques, and have no pictures. It
+runs in one process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from judging.errors import FieldError
+from judging.models.backbones import load_backbone
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample
+from judging.verdicts.critique_reward import CritiqueScorer, critique_in
+from train.critiques.policy import Policy
+from train.critiques.recipe import CritiqueRecipe, CritiqueSection, check_setting
+from train.critiques.run import (
+    CritiqueRun,
+    CritiqueSupervision,
+    check_rows,
+    check_unused,
+    encoder_of_start,
+)
+from train.dry_run.parts import PARTS
+from train.dry_run.rehearsal import with_rehearsal
+from train.finish.finish_run import finish_run
+from train.loop.accelerator import make_accelerator
+from train.rows.rows import index_splits
+from train.setup.command_line import command_line, launch_command, load_recipe
+from train.setup.data import check_splits, read_splits
+from train.setup.overlap import check_overlaps
+from train.setup.recipe import Section
+from train.setup.run_identity import hash_files
+from train.setup.starting_adapter import with_adapter, with_shape_of_init
+
+SCRIPT = Path(__file__)
+DEFAULT_RECIPE = "embedded/pair_grpo"
+PREPARE = "custos prep pairs --rows 2000 --pictures 0 --seed 7 --out data/new-pairs"
+QUIET = "TRL_EXPERIMENTAL_SILENCE"
+"""TRL's variable that silences the notice that ``rollout_func`` may change between versions."""
+
+
+class GrpoSection(Section):
+    """Group relative policy optimisation (Shao et al., 2024)."""
+
+    beta: float = Field(default=0.0, ge=0)
+    """How strongly the judge is held to the one that it started from (KL divergence)."""
+
+
+class CritiqueGrpoRecipe(CritiqueRecipe):
+    """Recipe of this script."""
+
+    grpo: GrpoSection = GrpoSection()
+
+
+class Rollouts:
+    """Draws the critiques of a step, with the prompts and the stop of a judge.
+
+    Args:
+        policy: The judge that is trained.
+        critiques: How critiques are drawn.
+        seed: Seed of the run.
+    """
+
+    def __init__(self, policy: Policy, critiques: CritiqueSection, seed: int) -> None:
+        self.policy, self.critiques = policy, critiques
+        self._order = random.Random(f"rollouts/{seed}")
+
+    def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
+        """Return the tokens of prompts and critiques, as TRL's ``rollout_func`` does.
+
+        Args:
+            prompts: Requests as JSON, each as often as a critique of it is wanted.
+            trainer: TRL's trainer (unused).
+        """
+        requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
+        seeds = [self._order.getrandbits(31) for _ in requests]
+        drawn = self.policy.draw(requests, seeds, self.critiques.temperature)
+        return {
+            "prompt_ids": [list(critique.prompt_ids) for critique in drawn],
+            "completion_ids": [list(critique.token_ids) for critique in drawn],
+            "logprobs": None,
+        }
+
+
+class RightLabel:
+    """The reward of critiques, as TRL asks for it.
+
+    Args:
+        scorer: Scores critiques.
+    """
+
+    def __init__(self, scorer: CritiqueScorer) -> None:
+        self.scorer = scorer
+
+    def __call__(
+        self, completions: Sequence[str], example: Sequence[str], **columns: Any
+    ) -> list[float | None]:
+        """Return the reward of every critique.
+
+        Args:
+            completions: Critiques, with the closing tag if they have ended.
+            example: Labelled examples as JSON, one for each critique.
+            columns: What else TRL hands over (unused).
+        """
+        rows = [LabelledExample.model_validate_json(text) for text in example]
+        critiques = []
+        for row, completion in zip(rows, completions, strict=True):
+            form = get_task(row.task).critique
+            assert form is not None  # checked of all rows
+            critiques.append(critique_in(completion, form))
+        scores = self.scorer.score(rows, critiques)
+        return [None if score is None else score.reward for score in scores]
+
+
+@command_line(PREPARE)
+@with_rehearsal(SCRIPT, DEFAULT_RECIPE)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train a judge on rewards of its own critiques, calibrate it, and report."""
+    recipe = load_recipe(CritiqueGrpoRecipe, SCRIPT, argv, DEFAULT_RECIPE)
+    check_setting()
+    check_unused(recipe.run.output)
+    splits = read_splits(recipe.data)
+    overlaps = check_overlaps(splits, recipe.data)
+    recipe = with_shape_of_init(recipe)
+    check_splits(splits, recipe.data)
+    check_rows(chain(splits.train, splits.val), pictures=False)
+    epoch = len(splits.train) // recipe.optim.batch_size
+    if not epoch:
+        raise FieldError(
+            "optim.batch_size", f"{recipe.optim.batch_size}: {len(splits.train)} rows are fewer"
+        )
+    hashes = hash_files(recipe.files)
+
+    accelerator = make_accelerator(recipe.run)
+    with PARTS.measured("load"):
+        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
+    encoder, adapted = encoder_of_start(backbone, recipe), with_adapter(backbone, recipe)
+    critiques = recipe.critiques
+    policy = Policy(adapted, encoder, accelerator, critiques.max_tokens)
+    rows = index_splits(splits, CritiqueSupervision(encoder))
+
+    os.environ.setdefault(QUIET, "1")
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    total_steps = min(epoch * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
+    run = CritiqueRun(recipe, policy, rows, total_steps)
+    trainer = GRPOTrainer(
+        model=adapted.model,
+        reward_funcs=RightLabel(CritiqueScorer(policy, critiques.flip_penalty)),
+        args=GRPOConfig(
+            **run.settings(recipe.optim.batch_size * critiques.drawn),
+            beta=recipe.grpo.beta,
+            num_generations=critiques.drawn,
+            max_completion_length=critiques.max_tokens,
+            temperature=critiques.temperature,
+        ),
+        train_dataset=Dataset.from_list(
+            [
+                {"prompt": row.request().model_dump_json(), "example": row.model_dump_json()}
+                for row in splits.train
+            ]
+        ),
+        processing_class=backbone.tokenizer,
+        rollout_func=Rollouts(policy, critiques, recipe.run.seed),
+        optimizers=run.optimizers(),
+    )
+    run.fit(trainer)
+    del trainer
+    finish_run(run, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The judge that is trained, as it is now: it draws critiques, and labels what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from accelerate import Accelerator
+
+from evaluation.outcomes import full_label
+from judging.card import JudgeCard
+from judging.judge import Judge
+from judging.models.backbones import Backbone
+from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
+from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
+from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_engine import TreeEngine
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.critique_reward import CritiqueScorer
+from train.loop.model_runner import Measured, share_right
+
+JUDGED_AT_ONCE = 64
+"""Requests whose pictures are in memory at the same time."""
+
+
+@dataclass(frozen=True)
+class DrawnCritique:
+    """A critique that was drawn, in the tokens that it was drawn in."""
+
+    text: str
+    is_finished: bool
+    """The judge ended it; otherwise it was cut."""
+    prompt_ids: tuple[int, ...]
+    """What came before it, its opening tag included."""
+    token_ids: tuple[int, ...]
+    """Its tokens and those that ended it."""
+
+
+class Policy:
+    """A judge whose weights change while it is used.
+
+    Args:
+        backbone: Backbone whose model carries the adapter that is trained.
+        encoder: Encoder of the judge.
+        accelerator: Device and precision.
+        max_tokens: Most tokens of a critique.
+    """
+
+    def __init__(
+        self, backbone: Backbone, encoder: Encoder, accelerator: Accelerator, max_tokens: int
+    ) -> None:
+        self.backbone, self.encoder = backbone, encoder
+        self.accelerator, self.max_tokens = accelerator, max_tokens
+        self.tree_model = TreeModel(backbone.model)
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Grade requests with the weights of now, and without calibration."""
+        requests = list(requests)
+        rubrics: dict[str, set[str]] = {}
+        for request in requests:
+            task = get_task(request.task)
+            rubrics.setdefault(task.name, set()).add(task.rubric(request))
+        card = JudgeCard.for_rubrics(
+            self.backbone,
+            {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()},
+            self.encoder.response_budget,
+            layout=self.encoder.layout,
+        )
+        with self._judging() as engine:
+            verdicts = list(Judge("policy", self.backbone, engine, card).grade(requests))
+        return iter(verdicts)
+
+    def draw(
+        self, requests: Sequence[JudgeRequest], seeds: Sequence[int], temperature: float
+    ) -> list[DrawnCritique]:
+        """Draw a critique of each request, of a pair in the order given.
+
+        Args:
+            requests: Requests of tasks with critiques.
+            seeds: One per request.
+            temperature: How freely tokens are drawn; every token may be.
+        """
+        drawn: dict[int, DrawnCritique] = {}
+        for start in range(0, len(requests), JUDGED_AT_ONCE):
+            by_rubric: dict[str, list[int]] = {}
+            for index in range(start, min(start + JUDGED_AT_ONCE, len(requests))):
+                rubric = get_task(requests[index].task).full_rubric(requests[index])
+                by_rubric.setdefault(rubric, []).append(index)
+            for indices in by_rubric.values():
+                of_rubric = self._draw_under_rubric(
+                    [requests[index] for index in indices],
+                    [seeds[index] for index in indices],
+                    Sampling(self.max_tokens, temperature),
+                )
+                drawn |= dict(zip(indices, of_rubric, strict=True))
+        return [drawn[index] for index in range(len(requests))]
+
+    def _draw_under_rubric(
+        self, requests: Sequence[JudgeRequest], seeds: Sequence[int], sampling: Sampling
+    ) -> list[DrawnCritique]:
+        task = get_task(requests[0].task)
+        assert task.critique is not None  # checked of all rows
+        opening = self.encoder.text(task.critique.opening)
+        encoded = self.encoder.encode([(task, request) for request in requests])
+        prompts = [prompt.extended(opening) for prompt in encoded]
+        closing = task.critique.closing
+        with self._judging() as engine:
+            batches = engine.generate(prompts, self.encoder, closing, seeds, sampling)
+            texts = texts_in_order(batches)
+        return [
+            self._drawn(prompt, text, closing)
+            for prompt, text in zip(prompts, texts, strict=True)
+            if isinstance(text, GeneratedText)  # in this process none fails
+        ]
+
+    def _drawn(self, prompt: EncodedPrompt, text: GeneratedText, closing: str) -> DrawnCritique:
+        tokenizer, tokens = self.backbone.tokenizer, text.tokens
+        if text.finished and closing not in tokenizer.decode(tokens):
+            tokens = (*tokens, tokenizer.convert_tokens_to_ids(END_TOKEN))
+        return DrawnCritique(
+            text.text, text.finished, (*prompt.prefix_ids, *prompt.suffix_ids), tokens
+        )
+
+    def measure(self, examples: Iterable[LabelledExample]) -> Measured:
+        """Return what the judge decides after critiques that it writes.
+
+        The scores are ``accuracy``, the share of ``flips``, in which the orders of a pair lead to
+        different labels, and ``nll``, the negative log-likelihood of the right label, the mean over
+        the orders.
+        """
+        examples, scorer = list(examples), CritiqueScorer(self, flip_penalty=0)
+        verdicts = self.grade(
+            row.request().model_copy(
+                update={"mode": "critique", "critique_tokens": self.max_tokens}
+            )
+            for row in examples
+        )
+        right: list[bool | None] = []
+        scores = []
+        for row, verdict in zip(examples, verdicts, strict=True):
+            right.append(full_label(verdict) == row.label)
+            if score := scorer.score_of(row, verdict):
+                scores.append(score)
+        mean = {
+            "nll": -sum(score.reward for score in scores) / len(scores),
+            "flips": sum(score.flips for score in scores) / len(scores),
+        }
+        return Measured({"accuracy": share_right(right), **mean}, right)
+
+    @contextmanager
+    def _judging(self) -> Iterator[TreeEngine]:
+        """Yield an engine with the weights of now; the model does not train meanwhile."""
+        was_training = self.backbone.model.training
+        self.tree_model.eval()
+        try:
+            with self.accelerator.autocast(), torch.inference_mode():
+                yield TreeEngine(self.tree_model, self.backbone.tokenizer.pad_token_id)
+        finally:
+            self.tree_model.train(was_training)

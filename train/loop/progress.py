@@ -1,0 +1,72 @@
+"""How far a run has come, and which of its validations is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from train.loop.model_runner import Measured
+from train.loop.selection import selection_key, validations_in, validations_without_gain
+
+
+@dataclass
+class Progress:
+    """How far a run has come; saved with every checkpoint."""
+
+    step: int = 0
+    """Optimizer steps done."""
+    chosen: dict[str, float] = field(default_factory=dict)
+    """Step and scores of the validation whose adapter becomes the judge, as ``run.select`` says."""
+    right: list[bool | None] | None = None
+    """Which validation rows the chosen adapter judges as people did."""
+    right_at_start: list[bool | None] | None = None
+    """Which validation rows the adapter judged so before the first step."""
+    history: list[dict[str, float]] = field(default_factory=list)
+    """Step with training loss, or step with the scores of a validation."""
+    losses: list[float] = field(default_factory=list)
+    """Losses of the steps since a training loss was last written to ``history``."""
+    planned_steps: int = 0
+    """Optimizer steps of a run that does not stop early."""
+
+    def add_validation(
+        self, measured: Mapping[str, Measured], select: Literal["best", "last"]
+    ) -> tuple[dict[str, float], bool]:
+        """Note what a validation measured.
+
+        Args:
+            measured: What was measured, by the name of the rows; ``val`` selects.
+            select: Whether the best validation is chosen, or the last.
+
+        Returns:
+            The scores by name, and whether the adapter of now is the one to choose so far.
+        """
+        scores = {
+            f"{name}_{metric}": value
+            for name, of_rows in measured.items()
+            for metric, value in of_rows.scores.items()
+        }
+        self.history.append({"step": self.step, **scores})
+        right = measured["val"].right
+        if self.step == 0:
+            self.right_at_start = right
+        is_chosen = (
+            not self.chosen
+            or select == "last"
+            or selection_key(scores) > selection_key(self.chosen)
+        )
+        if is_chosen:
+            self.chosen, self.right = {"step": self.step, **scores}, right
+        return scores, is_chosen
+
+
+def early_stop_line(progress: Progress, patience: int | None) -> str | None:
+    """Return why a run stopped before its last planned step; ``None`` if it did not."""
+    without_gain = validations_without_gain(progress.history)
+    if patience is None or without_gain < patience or progress.step >= progress.planned_steps:
+        return None
+    best = int(max(validations_in(progress.history), key=selection_key)["step"])
+    return (
+        f"stopped early at step {progress.step} of {progress.planned_steps}: {without_gain} "
+        f"validations in a row were no better than step {best}'s (run.patience={patience})"
+    )
