@@ -16,8 +16,8 @@ from cli.shared.judges import default_judges, load_judge, load_named_judges, nam
 from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
 from judging import CustosError, Judge
-from judging.judge import KNOWS_NOTHING
 from judging.log_lines import LineFormatter
+from judging.verdicts.notes import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
 

@@ -14,7 +14,7 @@ from judging.card import (
     run_folder,
 )
 from judging.errors import CustosError
-from judging.files.pictures import PixelLimits, megapixels
+from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
 from judging.judge_names import check_name
 from judging.models.adapters import ADAPTER_FILE
@@ -33,6 +33,7 @@ from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
 from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
+from judging.verdicts.notes import AFTER_GIVEN, KNOWS_NOTHING, mode_note, pictures_note
 from judging.verdicts.probabilities import log_probabilities
 from judging.verdicts.risk import with_review
 
@@ -43,12 +44,6 @@ if TYPE_CHECKING:
 CALIBRATION_FILE = "calibration.json"
 WINDOW = 512
 """Requests that are read ahead, to fill batches with prompts of similar length."""
-
-WAYS = {"score": "at once", "critique": "after a critique"}
-"""How a judge decides in each mode, for messages."""
-
-AFTER_GIVEN = "decided after the critique that was given"
-KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows nothing"
 
 OnText = Callable[[JudgeRequest, Pass, str], None]
 """Called with the request, a pass that holds only the order of the responses, and new text."""
@@ -334,12 +329,12 @@ class Judge:
         is_calibrated = calibration is not None and key in calibration.rubrics
         if calibration and is_calibrated:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
-        notes = self._notes_on_mode(request, is_calibrated=is_calibrated)
-        notes += self._notes_on_pictures(request, passes[0].scaled_pictures)
-        if request.given_critique is not None:
-            notes.append(AFTER_GIVEN)
-        if self.backbone.has_random_weights:
-            notes.append(KNOWS_NOTHING)
+        notes = [
+            mode_note(self.card, task, request, is_calibrated=is_calibrated),
+            pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
+            AFTER_GIVEN if request.given_critique is not None else None,
+            KNOWS_NOTHING if self.backbone.has_random_weights else None,
+        ]
         verdict = make_verdict(
             request,
             task,
@@ -348,33 +343,13 @@ class Judge:
             label_mass=sum(scored.label_mass for scored in passes) / len(passes),
             posterior=self.engine.posterior,
             truncated_input=any(scored.truncated_input for scored in passes),
-            note="; ".join(notes) or None,
+            note="; ".join(filter(None, notes)) or None,
             **signature,
         )
         if request.risk is None or not is_calibrated:
             return verdict
         held_out = held_out_verdicts(calibration, self.name, request)
         return with_review(verdict, request.risk, held_out.threshold(request.risk))
-
-    def _notes_on_pictures(self, request: JudgeRequest, num_scaled: int) -> list[str]:
-        """Return what to know of a verdict on pictures that were scaled down."""
-        if not num_scaled or self.engine.posterior != "exact":  # other servers scale as they like
-            return []
-        number, most = len(request.images), megapixels(self.backbone.pixels.max_pixels)
-        pictures = "the picture was" if number == 1 else f"{num_scaled} of {number} pictures were"
-        return [f"{pictures} scaled down to {most}"]
-
-    def _notes_on_mode(self, request: JudgeRequest, *, is_calibrated: bool) -> list[str]:
-        """Return what to know of a verdict in a mode that the judge was not trained for."""
-        if self.card is None or request.mode is None:
-            return []
-        task = get_task(request.task)
-        trained = self.card.trained_modes(task, task.rubric(request))
-        if request.mode in trained:
-            return []
-        way, other = WAYS[trained[0]], WAYS[request.mode]
-        caution = "" if is_calibrated else "; its confidence is not calibrated"
-        return [f"this judge was trained to decide {way}, not {other}{caution}"]
 
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.

@@ -16,12 +16,13 @@ from judging.errors import CustosError
 from judging.export.checkpoint import write_checkpoint
 from judging.export.parity import Parity, compare, judge_scores
 from judging.files.atomic import atomic_write, sync
-from judging.judge import CALIBRATION_FILE, KNOWS_NOTHING, Judge
+from judging.judge import CALIBRATION_FILE, Judge
 from judging.judge_names import check_name
 from judging.models.backbones import Backbone, Dtype, empty_model
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest
+from judging.verdicts.notes import KNOWS_NOTHING
 
 JUDGE_FOLDER = "judge"
 """Subfolder of an export. In the export itself ``judge.json`` would ask for an adapter."""

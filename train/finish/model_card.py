@@ -15,8 +15,8 @@ from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
 from judging.files.atomic import atomic_write
-from judging.judge import KNOWS_NOTHING
 from judging.types import LabelledExample
+from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
 from train.loop.progress import Progress, early_stop_line
 from train.rows.rows import Rows

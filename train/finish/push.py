@@ -10,8 +10,9 @@ from typing import Any
 
 from judging.card import CARD_FILE, JudgeCard, read_card, run_folder
 from judging.errors import CustosError
-from judging.judge import CALIBRATION_FILE, KNOWS_NOTHING
+from judging.judge import CALIBRATION_FILE
 from judging.models.adapters import ADAPTER_FILE
+from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.hub_card import base_model, hub_readme
 
 README, REPORT = "README.md", "report.json"

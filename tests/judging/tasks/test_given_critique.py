@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from judging.errors import FieldError
-from judging.judge import AFTER_GIVEN, Judge
+from judging.judge import Judge
 from judging.scoring.engine import Sampling
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
+from judging.verdicts.notes import AFTER_GIVEN
 from tests.conftest import Folders
 from tests.tiny import brute_force, reference_model
 

@@ -1,0 +1,41 @@
+"""What a verdict's message says of how it came about."""
+
+from __future__ import annotations
+
+from judging.card import JudgeCard
+from judging.files.pictures import megapixels
+from judging.models.backbones import Backbone
+from judging.scoring.engine import Engine
+from judging.tasks.base import JudgeTask
+from judging.types import JudgeRequest
+
+WAYS = {"score": "at once", "critique": "after a critique"}
+"""How a judge decides in each mode."""
+
+AFTER_GIVEN = "decided after the critique that was given"
+KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows nothing"
+
+
+def pictures_note(
+    request: JudgeRequest, backbone: Backbone, engine: Engine, num_scaled: int
+) -> str | None:
+    """Say how many pictures were scaled down, if this engine did so."""
+    if not num_scaled or engine.posterior != "exact":  # other servers scale as they like
+        return None
+    number, most = len(request.images), megapixels(backbone.pixels.max_pixels)
+    pictures = "the picture was" if number == 1 else f"{num_scaled} of {number} pictures were"
+    return f"{pictures} scaled down to {most}"
+
+
+def mode_note(
+    card: JudgeCard | None, task: JudgeTask, request: JudgeRequest, *, is_calibrated: bool
+) -> str | None:
+    """Say that a judge was not trained for the mode of a request, if it was not."""
+    if card is None or request.mode is None:
+        return None
+    trained = card.trained_modes(task, task.rubric(request))
+    if request.mode in trained:
+        return None
+    way, other = WAYS[trained[0]], WAYS[request.mode]
+    caution = "" if is_calibrated else "; its confidence is not calibrated"
+    return f"this judge was trained to decide {way}, not {other}{caution}"
