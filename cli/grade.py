@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from cli.shards.options import Ray, WorkerGpus, WorkerPrice, Workers
 from cli.shared.grading import Batch, RetryFailed, fill_showing
-from cli.shared.judges import load_grader
+from cli.shared.judges import is_address, load_grader
 from cli.shared.options.mapping import (
     TABLE_FORMATS,
     Labels,
@@ -27,16 +29,20 @@ from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests, source_digest
 from cli.shared.verdicts.files import check_verdict_files, write_verdicts
 from cli.shared.verdicts.summary import Summary, end_with
-from clients.kept_verdicts import partial_file
+from clients.kept_verdicts import Grader, NumberedRequest, partial_file
 from clients.kept_work import locked
 from judging import CustosError
 
 
 def grade(
-    source: Annotated[Path, typer.Option("--in", help=f"Read requests from this {TABLE_FORMATS}.")],
+    source: Annotated[
+        str,
+        typer.Option("--in", metavar="PATH", help=f"Read requests from this {TABLE_FORMATS}."),
+    ],
     out: Annotated[
-        Path,
+        str,
         typer.Option(
+            metavar="PATH",
             callback=in_known_folder,
             help="Write a verdict for every row to this file. JSONL: whole verdicts; CSV, TSV or "
             "Parquet: your own columns with the verdict beside them.",
@@ -74,6 +80,10 @@ def grade(
     key_env: KeyEnv = None,
     concurrency: Concurrency = 64,
     deadline: Deadline = 300,
+    ray: Ray = None,
+    workers: Workers = None,
+    worker_gpus: WorkerGpus = None,
+    worker_price: WorkerPrice = 0,
 ) -> None:
     """Grade every row of a file, one verdict per row in the same order.
 
@@ -92,21 +102,51 @@ def grade(
     A running service: custos grade --judge http://127.0.0.1:8000 --in answers.jsonl
     --out verdicts.jsonl (--key-env names the variable of its key; default CUSTOS_KEY)
 
+    Many files on a Ray cluster: custos grade --judge embedded-qs --ray auto
+    --in 'answers/*.parquet' --out 'verdicts/*.jsonl'
+
     A spreadsheet, saved as CSV:
 
     Example: custos grade --in answers.csv --map references=gold --map response=model_answer
     --reference-mode any --out verdicts.jsonl --csv graded.csv
     """
-    check_verdict_files(source, out, table)
     in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
-    rows = functools.partial(read_requests, source, in_table, risk)
-    num_rows = sum(1 for _ in rows())  # A file that cannot be read is no reason to load a model.
+    load = functools.partial(
+        load_grader, judge or [], engine, base_url, key_env, concurrency, deadline
+    )
+    if ray is None:
+        read = functools.partial(read_requests, Path(source), in_table, risk)
+        _grade_file(Path(source), Path(out), table, read, load, batch, retry_failed, allow_failed)
+        return
+    if table is not None:
+        raise CustosError("--csv: with --ray, choose the form of the output by the ending of --out")
+    from cli.shards.ray_pool import RayPool
+    from cli.shards.records import ShardSettings
+    from cli.shards.run import grade_shards
+
+    is_remote = engine == "openai" or any(map(is_address, judge or []))
+    pool = RayPool(ray, workers, 0 if is_remote and worker_gpus is None else worker_gpus)
+    settings = ShardSettings(mapping=in_table, risk=risk, batch=batch)
+    grade_shards(source, out, pool, load, settings, worker_price, retry_failed, allow_failed)
+
+
+def _grade_file(
+    source: Path,
+    out: Path,
+    table: Path | None,
+    read: Callable[[], Iterable[NumberedRequest]],
+    load: Callable[[], Grader],
+    batch: int,
+    retry_failed: bool,
+    allow_failed: bool,
+) -> None:
+    check_verdict_files(source, out, table)
+    num_rows = sum(1 for _ in read())  # A file that cannot be read is no reason to load a model.
     outputs = [out] if table is None else [out, table]
     partial = partial_file(out)
     with locked(partial.path):
         before = source_digest(source)
-        grader = load_grader(judge or [], engine, base_url, key_env, concurrency, deadline)
-        fill_showing(partial, grader, rows, num_rows, batch, retry_failed)
+        fill_showing(partial, load(), read, num_rows, batch, retry_failed)
         if source_digest(source) != before:
             raise CustosError(f"{source}: the file has changed while it was graded")
         for output in outputs:

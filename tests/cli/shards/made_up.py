@@ -1,0 +1,75 @@
+"""Shards with made-up rows, and a judge that writes down what it grades and can be made to die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cli.shards.records import ShardSettings
+from data_prep.tables.mapping import TableMapping
+from judging.types import JudgeRequest, Verdict
+from tests.serve.made_up import FakeJudge, row
+
+SETTINGS = ShardSettings(mapping=TableMapping(), risk=None, batch=4)
+
+
+class LoggingJudge(FakeJudge):
+    """Writes the ids of the rows that it grades to a log; dies once at the row that says "die".
+
+    Args:
+        folder: Where the log lies.
+        pause_s: Seconds for each row.
+    """
+
+    def __init__(self, folder: Path, pause_s: float = 0.0) -> None:
+        super().__init__(pause_s=pause_s)
+        self._folder = folder
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        for verdict in super().grade(requests, **options):
+            with (self._folder / "graded.log").open("a") as log:
+                log.write(f"{verdict.id}\n")
+            yield verdict
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        died = self._folder / "died"
+        if "die" in request.response and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().verdict_on(request, confidence)
+
+
+def times_graded(folder: Path) -> Counter[str]:
+    """How often each row was graded, by its id."""
+    return Counter((folder / "graded.log").read_text().split())
+
+
+def write_shards(folder: Path, num_shards: int, num_rows: int) -> None:
+    """Write shards whose rows have ids such as ``s2-r3``."""
+    folder.mkdir(exist_ok=True)
+    for shard in range(num_shards):
+        rows = [
+            row("Paris" if number % 3 else "Rome", id=f"s{shard}-r{number}")
+            for number in range(num_rows)
+        ]
+        text = "".join(f"{json.dumps(one)}\n" for one in rows)
+        (folder / f"s{shard}.jsonl").write_text(text)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files in a folder."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def wait_for_files(pattern: Path, count: int, seconds: float = 60) -> None:
+    """Wait until so many files match, or fail."""
+    end = time.monotonic() + seconds
+    while len(list(pattern.parent.glob(pattern.name))) < count:
+        assert time.monotonic() < end, f"{pattern}: fewer than {count} files after {seconds} s"
+        time.sleep(0.05)

@@ -1,0 +1,154 @@
+"""What a run does with shards that are done, and how it ends; workers in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cli.main import app
+from cli.shards.files import Shard
+from cli.shards.ray_pool import Load, RayPool, ShardOutcome, ShardWorker
+from cli.shards.records import ShardSettings
+from cli.shards.run import grade_shards
+from judging import CustosError, Judge
+from tests.cli.shards.made_up import SETTINGS, contents, write_shards
+from tests.serve.made_up import FakeJudge
+
+
+class PoolHere(RayPool):
+    """One worker, without a cluster."""
+
+    @contextmanager
+    def connected(self) -> Iterator[int]:
+        yield 1
+
+    def grade(
+        self,
+        shards: Sequence[Shard],
+        num_workers: int,
+        load: Load,
+        settings: ShardSettings,
+        judge: str | None,
+    ) -> Iterator[ShardOutcome]:
+        worker = ShardWorker(load, settings, judge)
+        for shard in shards:
+            [text] = worker({"shard": [shard.model_dump_json()]})["outcome"]
+            yield ShardOutcome.model_validate_json(text)
+
+
+@pytest.fixture
+def judge() -> FakeJudge:
+    return FakeJudge()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_shards(tmp_path / "in", 3, 5)
+    return tmp_path
+
+
+def run(
+    folder: Path,
+    judge: FakeJudge,
+    settings: ShardSettings = SETTINGS,
+    *,
+    retry_failed: bool = False,
+    allow_failed: bool = False,
+) -> None:
+    files = f"{folder}/in/*.jsonl", f"{folder}/out/*.jsonl"
+    pool = PoolHere("local")
+    grade_shards(*files, pool, lambda: judge, settings, 0, retry_failed, allow_failed)
+
+
+def graded(judge: FakeJudge) -> set[str]:
+    """Names of the shards that a judge was given rows of since the last call."""
+    shards = {row.partition("-")[0] for batch in judge.batches for row in batch}
+    judge.batches.clear()
+    return shards
+
+
+def add_shard(folder: Path) -> None:
+    text = (folder / "in" / "s2.jsonl").read_text().replace("s2-", "s3-")
+    (folder / "in" / "s3.jsonl").write_text(text)
+
+
+def test_only_new_and_changed_shards_are_graded(folder: Path, judge: FakeJudge) -> None:
+    run(folder, judge)
+    assert graded(judge) == {"s0", "s1", "s2"}
+    first = contents(folder / "out")
+    with (folder / "in" / "s1.jsonl").open("a") as file:
+        file.write("\n")
+    add_shard(folder)
+    run(folder, judge)
+    assert graded(judge) == {"s1", "s3"}
+    assert contents(folder / "out").items() >= first.items()
+    run(folder, judge)
+    assert graded(judge) == set()
+
+
+def test_failed_rows(folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]) -> None:
+    with (folder / "in" / "s1.jsonl").open("a") as file:
+        file.write("{\n")
+    with pytest.raises(typer.Exit):
+        run(folder, judge)
+    told = capsys.readouterr()
+    assert "16 rows graded (15 scored, 1 invalid): " in told.out
+    assert (
+        f"error: 1 rows in 1 shards have no verdict; the first: {folder}/in/s1.jsonl: row 6: "
+        in told.err
+    )
+    graded(judge)
+    run(folder, judge, allow_failed=True)
+    assert graded(judge) == set()
+    run(folder, judge, retry_failed=True, allow_failed=True)
+    assert graded(judge) == {"s1"}
+
+
+def test_a_shard_that_cannot_be_read_does_not_keep_others(
+    folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "in" / "s1.jsonl").rename(folder / "in" / "s1.parquet")
+    files = f"{folder}/in/*", f"{folder}/out/*.jsonl"
+    with pytest.raises(typer.Exit):
+        grade_shards(*files, PoolHere("local"), lambda: judge, SETTINGS, 0, False, False)
+    assert graded(judge) == {"s0", "s2"}
+    told = capsys.readouterr()
+    assert f"error: 1 of 3 shards are not graded: the first: {folder}/in/s1.parquet: " in told.err
+
+
+def test_another_judge_or_other_options_are_refused(folder: Path, judge: FakeJudge) -> None:
+    run(folder, judge)
+    first = contents(folder / "out")
+    add_shard(folder)
+    with pytest.raises(CustosError, match="under other options"):
+        run(folder, judge, SETTINGS.model_copy(update={"batch": 2}))
+    with pytest.raises(typer.Exit):
+        run(folder, FakeJudge("other"))
+    assert contents(folder / "out") == first
+
+
+def test_machines_with_different_judges_are_refused(folder: Path) -> None:
+    judges = iter([FakeJudge(), FakeJudge("other")])
+
+    class TwoMachines(PoolHere):
+        def grade(self, shards: Sequence[Shard], *arguments: object) -> Iterator[ShardOutcome]:
+            for shard in shards[:2]:
+                yield from super().grade([shard], 1, lambda: next(judges), SETTINGS, None)
+
+    files = f"{folder}/in/*.jsonl", f"{folder}/out/*.jsonl"
+    with pytest.raises(CustosError, match="s1.jsonl is graded by another judge"):
+        grade_shards(*files, TwoMachines("local"), FakeJudge, SETTINGS, 0, False, False)
+
+
+def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Judge, "load", lambda source: pytest.fail("loaded"))
+    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
+    table = ["--csv", f"{folder}/graded.csv"]
+    done = CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", "local", *files, *table])
+    assert done.exit_code == 2
+    assert "choose the form of the output by the ending of --out" in done.stderr
