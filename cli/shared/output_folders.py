@@ -25,7 +25,7 @@ def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | N
     """
     if path is None or "://" in str(path):
         return path
-    folder = Path(path).resolve().parent
+    folder: Path = Path(path).resolve().parent
     if not folder.is_dir() and not folder.is_relative_to(Path.cwd()):
         missing = next(parent for parent in (folder, *folder.parents) if parent.parent.is_dir())
         raise CustosError(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cli.shards.records import ShardSettings
 from data_prep.tables.mapping import TableMapping
 from judging.types import JudgeRequest, Verdict
@@ -43,6 +45,25 @@ class LoggingJudge(FakeJudge):
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().verdict_on(request, confidence)
+
+
+class MeasuredJudge(FakeJudge):
+    """Keeps nothing of what it grades; writes time, CPU time and memory of its process to a log.
+
+    Args:
+        folder: Where the log lies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._log = folder / "measured.log"
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        for request in requests:
+            yield self.verdict_on(request, 0.9)
+        size = psutil.Process().memory_info().rss / 2**20
+        with self._log.open("a") as log:
+            log.write(f"{time.time():.1f} {time.process_time():.2f} {size:.1f}\n")
 
 
 def times_graded(folder: Path) -> Counter[str]:

@@ -62,7 +62,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, plain: Plain) -> None:
     assert (tmp_path / "died").exists()
     assert_plain(tmp_path, plain)
     assert "60 rows graded (60 scored): " in done.stdout
-    assert "60 rows, " in done.stderr and ", cost 0.0" in done.stderr
+    assert "60 rows, " in done.stderr and ", cost " in done.stderr
     times = times_graded(tmp_path)
     assert len(times) == 60
     assert {row for row, count in times.items() if count > 1} <= {f"s3-r{n}" for n in range(10)}
@@ -91,6 +91,7 @@ def test_a_killed_driver_goes_on(tmp_path: Path, plain: Plain) -> None:
 
 def test_the_command_with_a_service(tmp_path: Path) -> None:
     write_shards(tmp_path / "in", 3, 6)
+    (tmp_path / "out").mkdir()
     with serving_judges({"fake": FakeJudge()}) as url:
         words = ["-m", "cli", "grade", "--ray", "local", "--workers", "1", "--judge", url]
         files = ["--in", f"{tmp_path}/in/*.jsonl", "--out", f"{tmp_path}/out/*.jsonl"]
