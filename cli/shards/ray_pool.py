@@ -41,6 +41,8 @@ class ShardOutcome(BaseModel):
     source: str
     record: ShardRecord | None = None
     error: str = ""
+    ends_run: bool = False
+    """Whether no other shard could be graded either."""
 
 
 class ShardWorker:
@@ -71,16 +73,19 @@ class ShardWorker:
     def __call__(self, batch: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Grade the shard of a batch, unless an earlier try has committed it."""
         [text] = batch["shard"]
-        shard = Shard.model_validate_json(text)
-        outcome = ShardOutcome(source=shard.source)
+        return {"outcome": [self._grade(Shard.model_validate_json(text)).model_dump_json()]}
+
+    def _grade(self, shard: Shard) -> ShardOutcome:
         try:
             grader, judge = self._judge
-            outcome.record = read_records([shard]).get(shard.source) or grade_shard(
-                shard, grader, judge, self._settings
-            )
+        except CustosError as error:
+            return ShardOutcome(source=shard.source, error=str(error), ends_run=True)
+        try:
+            record = read_records([shard]).get(shard.source)
+            record = record or grade_shard(shard, grader, judge, self._settings)
         except (CustosError, OSError) as error:
-            outcome.error = error_text(error)
-        return {"outcome": [outcome.model_dump_json()]}
+            return ShardOutcome(source=shard.source, error=error_text(error))
+        return ShardOutcome(source=shard.source, record=record)
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class RayPool:
             import ray
             from ray.data import DataContext
         except ImportError:
-            raise CustosError("--ray: Ray is not installed; pip install 'custos[scale]'") from None
+            raise CustosError("--ray: Ray is not installed; pip install 'ray[data]'") from None
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # A busy machine starts the processes of Ray more slowly than Ray expects.
         os.environ.setdefault("RAY_agent_register_timeout_ms", "120000")

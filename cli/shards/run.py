@@ -71,25 +71,26 @@ class ShardRun:
         cost = f", cost {hours * self.price:.2f}" if self.price else ""
         return f"{self._num_rows:,} rows, {self.rate()}, {hours:.2f} worker hours{cost}"
 
-    def finish(self, num_shards: int, allow_failed: bool) -> None:
+    def finish(self, shards: Sequence[Shard], allow_failed: bool) -> None:
         """Print what was graded; exit with status 1 if rows or shards failed, unless allowed."""
         summary = total(self.records.values())
         counts = ", ".join(f"{count} {status}" for status, count in summary.statuses.most_common())
         typer.echo(f"{summary.statuses.total()} rows graded ({counts or 'none'}): {self.out}")
         for line in summary.judge_lines():
             typer.echo(line)
-        failures = list(self._failures(num_shards))
+        failures = list(self._failures(shards))
         for failure in failures:
             typer.echo(failure if allow_failed else f"error: {failure}", err=True)
         if failures and not allow_failed:
             raise typer.Exit(1)
 
-    def _failures(self, num_shards: int) -> Iterator[str]:
-        if num_missing := num_shards - len(self.records):
-            first = next((f": the first: {error}" for error in self.errors.values()), "")
+    def _failures(self, shards: Sequence[Shard]) -> Iterator[str]:
+        missing = [shard.source for shard in shards if shard.source not in self.records]
+        if missing:
+            first = self.errors.get(missing[0], f"{missing[0]}: every worker that had it died")
             yield (
-                f"{num_missing} of {num_shards} shards are not graded{first or ': workers died'}; "
-                "give the same command again: it grades only these"
+                f"{len(missing)} of {len(shards)} shards are not graded; the first: {first}; give "
+                "the same command again: it grades only these"
             )
         failed = {source: record for source, record in self.records.items() if record.num_failed}
         if failed:
@@ -137,7 +138,7 @@ def grade_shards(
         left = [shard for shard in shards if shard.source not in run.records]
         if left:
             _grade(run, left, len(shards), pool, load)
-    run.finish(len(shards), allow_failed)
+    run.finish(shards, allow_failed)
 
 
 def _alone(shard: Shard) -> AbstractContextManager[None]:
@@ -159,6 +160,8 @@ def _grade(
     with pool.connected() as num_workers, _shown(run, num_shards) as show:
         run.begin(num_workers)
         for outcome in pool.grade(left, num_workers, load, run.settings, run.judge):
+            if outcome.ends_run:
+                raise CustosError(outcome.error)
             if outcome.record is None:
                 run.errors[outcome.source] = outcome.error
             else:

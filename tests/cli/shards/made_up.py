@@ -22,7 +22,7 @@ SETTINGS = ShardSettings(mapping=TableMapping(), risk=None, batch=4)
 
 
 class LoggingJudge(FakeJudge):
-    """Writes the ids of the rows that it grades to a log; dies once at the row that says "die".
+    """Writes the ids of the rows that it grades to a log; dies at rows that say "die always", once at "die".
 
     Args:
         folder: Where the log lies.
@@ -41,7 +41,7 @@ class LoggingJudge(FakeJudge):
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         died = self._folder / "died"
-        if "die" in request.response and not died.exists():
+        if "die always" in request.response or ("die" in request.response and not died.exists()):
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().verdict_on(request, confidence)
@@ -59,11 +59,11 @@ class MeasuredJudge(FakeJudge):
         self._log = folder / "measured.log"
 
     def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
-        for request in requests:
-            yield self.verdict_on(request, 0.9)
+        verdicts = [self.verdict_on(request, 0.9) for request in requests]
         size = psutil.Process().memory_info().rss / 2**20
         with self._log.open("a") as log:
             log.write(f"{time.time():.1f} {time.process_time():.2f} {size:.1f}\n")
+        yield from verdicts
 
 
 def times_graded(folder: Path) -> Counter[str]:

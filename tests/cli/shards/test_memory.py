@@ -14,7 +14,7 @@ import pytest
 from tests.build_context import ROOT
 from tests.serve.made_up import row
 
-pytest.importorskip("ray", reason="pip install 'custos[scale]'")
+pytest.importorskip("ray", reason="pip install 'ray[data]'")
 
 NUM_SHARDS, NUM_ROWS = 100, 10_000
 HOURS = 2

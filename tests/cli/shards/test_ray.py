@@ -15,7 +15,7 @@ from tests.cli.shards.made_up import contents, times_graded, wait_for_files, wri
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 
-pytest.importorskip("ray", reason="pip install 'custos[scale]'")
+pytest.importorskip("ray", reason="pip install 'ray[data]'")
 
 NUM_WORKERS = 2
 SECONDS = 300
@@ -39,11 +39,16 @@ def command(folder: Path, pause_s: float = 0.0) -> list[str]:
     return [sys.executable, "-c", RUN, str(folder), str(pause_s)]
 
 
-def finish(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+def run_command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in time."""
-    done = subprocess.run(
+    return subprocess.run(
         arguments, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
     )
+
+
+def finish(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command that succeeds."""
+    done = run_command(arguments)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -66,6 +71,18 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, plain: Plain) -> None:
     times = times_graded(tmp_path)
     assert len(times) == 60
     assert {row for row, count in times.items() if count > 1} <= {f"s3-r{n}" for n in range(10)}
+
+
+def test_a_shard_that_kills_every_worker_is_left_out(tmp_path: Path) -> None:
+    write_shards(tmp_path / "in", 3, 10)
+    first = tmp_path / "in" / "s1.jsonl"
+    first.write_text(first.read_text().replace("Rome", "die always"))
+    done = run_command(command(tmp_path))
+    assert done.returncode == 1
+    assert (
+        f"error: 1 of 3 shards are not graded; the first: {first}: every worker that had it died"
+    ) in done.stderr
+    assert set(contents(tmp_path / "out")) == {"s0.jsonl", "s2.jsonl"}
 
 
 def test_a_killed_driver_goes_on(tmp_path: Path, plain: Plain) -> None:

@@ -118,7 +118,7 @@ def test_a_shard_that_cannot_be_read_does_not_keep_others(
         grade_shards(*files, PoolHere("local"), lambda: judge, SETTINGS, 0, False, False)
     assert graded(judge) == {"s0", "s2"}
     told = capsys.readouterr()
-    assert f"error: 1 of 3 shards are not graded: the first: {folder}/in/s1.parquet: " in told.err
+    assert f"error: 1 of 3 shards are not graded; the first: {folder}/in/s1.parquet: " in told.err
 
 
 def test_another_judge_or_other_options_are_refused(folder: Path, judge: FakeJudge) -> None:
@@ -127,7 +127,7 @@ def test_another_judge_or_other_options_are_refused(folder: Path, judge: FakeJud
     add_shard(folder)
     with pytest.raises(CustosError, match="under other options"):
         run(folder, judge, SETTINGS.model_copy(update={"batch": 2}))
-    with pytest.raises(typer.Exit):
+    with pytest.raises(CustosError, match="is not that of the shards that are done"):
         run(folder, FakeJudge("other"))
     assert contents(folder / "out") == first
 
