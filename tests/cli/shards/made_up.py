@@ -22,7 +22,9 @@ SETTINGS = ShardSettings(mapping=TableMapping(), risk=None, batch=4)
 
 
 class LoggingJudge(FakeJudge):
-    """Writes the ids of the rows that it grades to a log; dies at rows that say "die always", once at "die".
+    """Writes the ids of the rows that it grades to a log, and dies at some.
+
+    It dies at each row that says "die always", and once at a row that says "die".
 
     Args:
         folder: Where the log lies.
