@@ -116,8 +116,6 @@ class RayPool:
         except ImportError:
             raise CustosError("--ray: Ray is not installed; pip install 'ray[data]'") from None
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # A busy machine starts the processes of Ray more slowly than Ray expects.
-        os.environ.setdefault("RAY_agent_register_timeout_ms", "120000")
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         logging.getLogger("ray.data").setLevel(logging.ERROR)
         options: dict[str, Any] = {}

@@ -40,10 +40,14 @@ def command(folder: Path, pause_s: float = 0.0) -> list[str]:
 
 
 def run_command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, in time."""
-    return subprocess.run(
-        arguments, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    """Run a command to its end, in time; again if the machine is too busy for Ray to start."""
+    for _ in range(3):
+        done = subprocess.run(
+            arguments, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        if "The current node timed out during startup" not in done.stderr:
+            break
+    return done
 
 
 def finish(arguments: list[str]) -> subprocess.CompletedProcess[str]:
