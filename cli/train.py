@@ -93,7 +93,10 @@ RandomWeights = Annotated[
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(help="Start processes as this file of 'accelerate config' says. Default: no."),
+    typer.Option(
+        help="Start processes as this file of 'accelerate config' says, or the shipped 'fsdp2': "
+        "all processes share one model. Default: each has a copy."
+    ),
 ]
 
 
@@ -132,6 +135,8 @@ def train(
     Example: custos train my.yaml --train a.jsonl --test b.jsonl optim.epochs=5
 
     Example: custos train hieval_stage1 --train rows.parquet --processes 4
+
+    Example: custos train hieval_stage1 --config-file fsdp2
 
     Example: custos train hieval_stage1 --dry-run 2 --random-weights
     """

@@ -21,6 +21,7 @@ from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
 from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import check_run_folder
+from train.loop.sharding import first_device
 from train.loop.trainer import Trainer
 from train.objectives.reward import (
     PairSection,
@@ -83,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             dtype=recipe.run.dtype,
             device=accelerator.device,
             quantization=recipe.run.quantization,
+            held_on=first_device(accelerator),
         )
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
     encoder = Encoder(backbone, recipe.run.response_budget)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError
 from judging.models.stored_weights import LoraChange
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # "all-linear" would adapt the whole vision tower too.
 _TARGETS = r".*language_model.*\.({})"
@@ -94,11 +97,20 @@ def _layer_names(modules: tuple[Module, ...]) -> list[str]:
     return names
 
 
-def save_adapter(adapted: Any, folder: Path) -> None:
-    """Write the active adapter of a ``PeftModel`` to a folder, and no weights of the backbone."""
+def save_adapter(adapted: Any, folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
+    """Write the active adapter of a ``PeftModel`` to a folder, and no weights of the backbone.
+
+    Args:
+        adapted: The model.
+        folder: Folder to write to.
+        weights: Its trained parameters by name; default those that the model holds.
+    """
     # By default PEFT asks the hub whether the vocabulary has grown, which adapters here never do.
     adapted.save_pretrained(
-        str(folder), save_embedding_layers=False, selected_adapters=[adapted.active_adapter]
+        str(folder),
+        state_dict=weights,
+        save_embedding_layers=False,
+        selected_adapters=[adapted.active_adapter],
     )
 
 

@@ -187,6 +187,7 @@ def load_backbone(
     version: str | None = None,
     adapter: Path | None = None,
     quantization: Quantization | None = None,
+    held_on: torch.device | None = None,
 ) -> Backbone:
     """Load a backbone for judging or training. Threads may call it at the same time.
 
@@ -201,6 +202,8 @@ def load_backbone(
         adapter: Run folder whose adapter is merged into the weights: added to each weight in
             float32, before the sum is rounded once. The backbone must be of ``version``.
         quantization: Format of the linear layers of its text tower, to train an adapter on.
+        held_on: Device that holds the weights at first; default ``device``. A model that will be
+            sharded over several devices need not fit on one.
 
     Raises:
         CustosError: If it cannot be found or is not of a supported family, or does not fit the
@@ -238,7 +241,7 @@ def load_backbone(
         )
     except (OSError, ValueError) as error:
         raise missing_backbone(name, str(error)) from None
-    model = on_device(model.eval(), device, quantization) if weights else model.eval()
+    model = on_device(model.eval(), device, quantization, held_on) if weights else model.eval()
     return Backbone(name, loaded_version, model, processor)
 
 
@@ -337,11 +340,12 @@ def on_device(
     model: Any,
     device: str | torch.device | None = None,
     quantization: Quantization | None = None,
+    held_on: torch.device | None = None,
 ) -> Any:
     """Move a model to a device (default CUDA if there is one) and choose its attention.
 
     Weights in bfloat16 become float32 if the device does not compute in bfloat16. A quantized model
-    is quantized layer by layer on the way.
+    is quantized layer by layer on the way. With ``held_on`` the weights stay on that device.
     """
     import torch
 
@@ -354,7 +358,7 @@ def on_device(
     model.set_attn_implementation(choose_attention(target.type, model.dtype, installed_flash()))
     if quantization:
         quantize(model)
-    return model.to(target)
+    return model.to(held_on or target)
 
 
 def _folder_sha256(folder: Path) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from peft import set_peft_model_state_dict
@@ -19,6 +18,8 @@ from evaluation.evaluate import grade_examples
 from judging.card import JudgeCard
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.models.adapters import ADAPTER_FILE
+from judging.models.backbones import load_backbone
+from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
@@ -26,6 +27,8 @@ from judging.verdicts.calibration import CalibrationSet
 from train.dry_run.parts import PARTS
 from train.finish.finished_trainer import FinishedTrainer
 from train.finish.processes import Processes
+from train.loop.sharding import is_sharded
+from train.setup.starting_adapter import with_adapter
 
 MOST_SCORED = 2000
 """Most rows that the start is graded on ..."""
@@ -54,21 +57,20 @@ def grade_start(
     if trainer.progress.chosen["step"] == 0:
         return {}
     recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
-    tree_model = trainer.tree_model.eval()
     backbone = trainer.rows.train.encoder.backbone
-    engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
     card = JudgeCard.for_rubrics(
         backbone,
         _rubrics(examples),
         recipe.run.response_budget,
         layout=trainer.rows.train.encoder.layout,
     )
-    judge = Judge("start", backbone, engine, card)
-    if folder and (folder / CALIBRATION_FILE).is_file():
-        content = (folder / CALIBRATION_FILE).read_bytes()
-        judge.calibration = CalibrationSet.model_validate_json(content)
     indices = affordable_rows(examples, recipe.run.seed)
-    with _adapter_of_start(trainer, tree_model.backbone), trainer.accelerator.autocast():
+    with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():
+        engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
+        judge = Judge("start", backbone, engine, card)
+        if folder and (folder / CALIBRATION_FILE).is_file():
+            content = (folder / CALIBRATION_FILE).read_bytes()
+            judge.calibration = CalibrationSet.model_validate_json(content)
         chosen = [examples[index] for index in indices]
         mine = processes.share(chosen)
         graded = grade_examples(
@@ -96,15 +98,26 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
 
 
 @contextmanager
-def _adapter_of_start(trainer: FinishedTrainer, adapted: Any) -> Iterator[None]:
-    folder = trainer.recipe.adapter.init_folder
+def _model_of_start(trainer: FinishedTrainer) -> Iterator[TreeModel]:
+    """Give the trainer's model the adapter of the start, or none if it began as nothing.
+
+    Processes that share one model would have to grade the same rows: each loads a whole one.
+    """
+    recipe, device = trainer.recipe, trainer.accelerator.device
+    if is_sharded(trainer.accelerator):
+        trainer.free_memory()
+        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=device)
+        yield TreeModel(with_adapter(backbone, recipe).model).eval()
+        return
+    tree_model = trainer.tree_model.eval()
+    adapted, folder = tree_model.backbone, recipe.adapter.init_folder
     if folder is None:
         with adapted.disable_adapter():
-            yield
+            yield tree_model
         return
     with torch.no_grad():
         set_peft_model_state_dict(adapted, load_file(folder / ADAPTER_FILE))
-    yield
+    yield tree_model
 
 
 def _takes_critique(example: LabelledExample) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -16,9 +18,12 @@ from judging.errors import CustosError, FieldError
 from judging.files.atomic import whole_folder
 from judging.models.adapters import save_adapter
 from train.loop.optimizer import set_state, state_tensors
+from train.loop.sharding import like, whole
 
 KEEP = 2
 """Newest checkpoints that stay."""
+WEIGHT = "weight"
+"""Name of a parameter itself beside what the optimizer keeps for it."""
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -31,16 +36,19 @@ def best_folder(folder: Path, step: int) -> Path:
     return folder / f"best-{step:06d}"
 
 
-def save_best(folder: Path, step: int, adapted: Any) -> None:
+def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> None:
     """Write the adapter of a step, which is the best so far.
 
     Args:
         folder: Run folder.
         step: Optimizer steps done.
-        adapted: ``PeftModel``.
+        adapted: ``PeftModel``; if it is sharded, all processes must call this.
+        writes: Whether this process writes.
     """
-    with whole_folder(best_folder(folder, step)) as partial:
-        save_adapter(adapted, partial)
+    weights = {name: whole(parameter) for name, parameter in trainable(adapted).items()}
+    if writes:
+        with whole_folder(best_folder(folder, step)) as partial:
+            save_adapter(adapted, partial, weights)
 
 
 def keep_best(folder: Path, step: int) -> None:
@@ -56,25 +64,32 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     state: Mapping[str, Any],
     identity: Mapping[str, Any],
+    *,
+    writes: bool = True,
 ) -> None:
     """Write ``checkpoint-<step>`` under a temporary name, then rename it; keep the newest two.
+
+    A checkpoint holds whole tensors, so any number of processes can go on from it.
 
     Args:
         folder: Run folder.
         step: Optimizer steps done.
-        model: Unwrapped model; only trainable parameters are saved.
+        model: Unwrapped model; only trainable parameters are saved. If it is sharded, all processes
+            must call this.
         optimizer: Optimizer over exactly those parameters.
         state: JSON-able progress (best score, history, ...).
         identity: What the run depends on (:func:`~train.setup.run_identity.run_identity`).
+        writes: Whether this process writes.
     """
     parameters = trainable(model)
+    weights = {name: whole(parameter).contiguous() for name, parameter in parameters.items()}
+    moments = _optimizer_tensors(parameters, optimizer)
+    if not writes:
+        return
     progress = {"step": step, **state, "identity": identity}
     with whole_folder(folder / f"checkpoint-{step:06d}") as partial:
-        save_file(
-            {name: p.detach().contiguous() for name, p in parameters.items()},
-            partial / "adapter.safetensors",
-        )
-        save_file(_optimizer_tensors(parameters, optimizer), partial / "optimizer.safetensors")
+        save_file(weights, partial / "adapter.safetensors")
+        save_file(moments, partial / "optimizer.safetensors")
         (partial / "state.json").write_text(json.dumps(progress), encoding="utf-8")
     for old in sorted(folder.glob("checkpoint-*"))[:-KEEP]:
         shutil.rmtree(old)
@@ -106,8 +121,77 @@ def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def _read_state(checkpoint: Path) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    try:
+        state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise _damaged(checkpoint) from None
     return state
+
+
+def _read_tensors(file: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(file)
+    except (OSError, SafetensorError):
+        raise _damaged(file.parent) from None
+
+
+def _damaged(checkpoint: Path) -> CustosError:
+    """Return the error of a checkpoint that was cut short after it was written whole."""
+    return CustosError(
+        f"{checkpoint}: damaged; delete it, and the run goes on from an earlier checkpoint or "
+        "starts again"
+    )
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint holds."""
+
+    state: dict[str, Any]
+    """Step and progress."""
+    tensors: dict[str, dict[str, Tensor]]
+    """By trained parameter: its ``weight``, and what the optimizer keeps for it."""
+
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Put the tensors into a model and its optimizer."""
+        with torch.no_grad():
+            for name, parameter in trainable(model).items():
+                kept = dict(self.tensors[name])
+                parameter.copy_(like(kept.pop(WEIGHT), parameter))
+                if kept:
+                    set_state(optimizer, parameter, kept)
+
+
+def read_checkpoint(
+    folder: Path, model: nn.Module, identity: Mapping[str, Any]
+) -> Checkpoint | None:
+    """Read the newest checkpoint of a run folder; return ``None`` if it has none.
+
+    Args:
+        folder: Run folder.
+        model: Unwrapped model.
+        identity: What the run depends on.
+
+    Raises:
+        CustosError: If the folder holds a run of another identity (what differs is named),
+            parameters of another shape, or a damaged checkpoint.
+    """
+    newest = newest_checkpoint(folder)
+    if newest is None:
+        return None
+    state = _read_state(newest)
+    _check_identity(folder, state.pop("identity", None), identity)
+    weights = _read_tensors(newest / "adapter.safetensors")
+    shapes = {name: tensor.shape for name, tensor in weights.items()}
+    if shapes != {name: parameter.shape for name, parameter in trainable(model).items()}:
+        raise CustosError(
+            f"{newest}: holds other parameters than this recipe trains; choose another run.output"
+        )
+    tensors = {name: {WEIGHT: weight} for name, weight in weights.items()}
+    for key, tensor in _read_tensors(newest / "optimizer.safetensors").items():
+        name, _, kept = key.rpartition(".")
+        tensors[name][kept] = tensor
+    return Checkpoint(state, tensors)
 
 
 def load_checkpoint(
@@ -116,7 +200,7 @@ def load_checkpoint(
     optimizer: torch.optim.Optimizer,
     identity: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """Restore the newest checkpoint into model and optimizer.
+    """Restore the newest checkpoint into the model and optimizer of a single process.
 
     There is no random state to restore: every step sets its own seed.
 
@@ -130,36 +214,13 @@ def load_checkpoint(
         The checkpoint's ``state``, or ``None`` when the run folder has no checkpoint.
 
     Raises:
-        CustosError: If the folder holds a run of another identity (what differs is named), or
-            parameters of another shape.
+        CustosError: As :func:`read_checkpoint`.
     """
-    newest = newest_checkpoint(folder)
-    if newest is None:
+    checkpoint = read_checkpoint(folder, model, identity)
+    if checkpoint is None:
         return None
-    state = _read_state(newest)
-    _check_identity(folder, state.pop("identity", None), identity)
-    _restore(newest, trainable(model), optimizer)
-    return state
-
-
-def _restore(
-    newest: Path, parameters: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
-) -> None:
-    weights = load_file(newest / "adapter.safetensors")
-    shapes = {name: tensor.shape for name, tensor in weights.items()}
-    if shapes != {name: parameter.shape for name, parameter in parameters.items()}:
-        raise CustosError(
-            f"{newest}: holds other parameters than this recipe trains; choose another run.output"
-        )
-    by_parameter: dict[str, dict[str, Tensor]] = {}
-    for key, tensor in load_file(newest / "optimizer.safetensors").items():
-        name, _, kept = key.rpartition(".")
-        by_parameter.setdefault(name, {})[kept] = tensor
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(weights[name])
-            if state := by_parameter.get(name):
-                set_state(optimizer, parameter, state)
+    checkpoint.restore(model, optimizer)
+    return checkpoint.state
 
 
 def _check_identity(

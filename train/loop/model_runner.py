@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,7 +17,8 @@ from judging.scoring.prefix import Prefix
 from judging.scoring.tree_batch import label_logprobs
 from train.loop.batches import scoring_batches
 from train.loop.loader import Loader
-from train.rows.rows import Batch, Rows
+from train.loop.sharding import is_sharded
+from train.rows.rows import Batch, Row, Rows
 
 EntryT = TypeVar("EntryT")
 
@@ -67,33 +68,51 @@ class ModelRunner:
             )
         return outputs
 
-    @torch.inference_mode()
     def label_logprobs(self, rows: Rows) -> list[NDArray[np.float64]]:
         """Return the label log-probabilities of every row, in order.
 
         Each is ``[labels]``, or ``[prompts, labels]`` for rows that the model reads as several
         prompts.
         """
-        self.model.eval()
-        prefixes: dict[str, Prefix | None] = {}
         scores_by_row: list[tuple[int, Any]] = []
-        for batch in self.batches(rows):
+        for batch, outputs in self.passes(rows):
             row = batch.rows[0]
-            if row.rubric not in prefixes:
-                prefixes[row.rubric] = self._prefill(batch)
-            outputs = self.outputs(batch, {}, self.unwrapped, prefixes[row.rubric])
             scores = label_logprobs(outputs, row.tree).double()
             if len(row.requests) > 1:
                 scores = scores.view(len(batch.rows), len(row.requests), -1)
             scores_by_row += zip(batch.indices, scores.tolist(), strict=True)
         return [np.array(scores) for _, scores in sorted(self.gathered(scores_by_row))]
 
-    def batches(self, rows: Rows) -> Iterator[Batch]:
-        """Yield this process's batches to score, each of rows of one rubric and like length."""
-        accelerator = self.accelerator
+    # Not in inference mode: weights that are put together in it could not be trained afterwards.
+    @torch.no_grad()
+    def passes(
+        self,
+        rows: Rows,
+        inputs: Callable[[Sequence[Row]], Mapping[str, Tensor]] = lambda rows: {},
+    ) -> Iterator[tuple[Batch, Tensor]]:
+        """Run this process's share of rows, and yield its batches with the model's outputs.
+
+        Each batch has rows of one rubric and like length. The processes of a sharded model run
+        equally many: some of them run one more, whose outputs are not yielded.
+
+        Args:
+            rows: Rows to score.
+            inputs: Returns further inputs of the model for the rows of a batch.
+        """
+        self.model.eval()
+        accelerator, prefixes = self.accelerator, dict[str, Prefix | None]()
         every = scoring_batches(rows, self.token_budget)
         mine = every[accelerator.process_index :: accelerator.num_processes]
-        return self.loader.batches(rows, mine)
+        most = -(-len(every) // accelerator.num_processes)
+        more = every[: most - len(mine)] if is_sharded(accelerator) else []
+        for number, batch in enumerate(self.loader.batches(rows, mine + more)):
+            rubric = batch.rows[0].rubric
+            if rubric not in prefixes:
+                prefixes[rubric] = self._prefill(batch)
+            # A wrapper's own pass would wait for processes that have fewer batches.
+            outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefixes[rubric])
+            if number < len(mine):
+                yield batch, outputs
 
     def _prefill(self, batch: Batch) -> Prefix | None:
         """Compute the instruction of a batch once, for all batches of its rubric."""

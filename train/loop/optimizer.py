@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from train.loop.sharding import like, whole
 from train.setup.recipe import OptimSection
 
 STEP = "step"
@@ -26,11 +27,12 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
 
 
 def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:
-    """Return a copy of what the optimizer keeps for a parameter; nothing before its first step."""
+    """Return a copy of what the optimizer keeps for a parameter; nothing before its first step.
+
+    If the parameter is sharded, all processes must ask for it.
+    """
     state = optimizer.state.get(parameter, {})
-    return {
-        key: torch.as_tensor(value).detach().clone().contiguous() for key, value in state.items()
-    }
+    return {key: whole(torch.as_tensor(value)).clone().contiguous() for key, value in state.items()}
 
 
 def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Tensor]) -> None:
@@ -38,7 +40,7 @@ def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Ten
     state: dict[str, Any] = {}
     for key, tensor in tensors.items():
         if isinstance(optimizer, torch.optim.AdamW):
-            state[key] = tensor.to("cpu" if key == STEP else parameter.device)
+            state[key] = tensor.cpu() if key == STEP else like(tensor, parameter)
         elif key == STEP:
             state[key] = int(tensor)
         elif tensor.shape == parameter.shape:  # a moment, in memory that can be paged

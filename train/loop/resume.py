@@ -12,8 +12,7 @@ from accelerate import Accelerator
 from accelerate.utils import broadcast, broadcast_object_list, gather_object
 from torch import nn
 
-from train.loop.checkpoint import load_checkpoint, newest_checkpoint, trainable
-from train.loop.optimizer import set_state, state_tensors
+from train.loop.checkpoint import Checkpoint, newest_checkpoint, read_checkpoint
 
 
 def resume(
@@ -40,16 +39,18 @@ def resume(
         The checkpoint's state, the same on every process; ``None`` if the first process has none.
 
     Raises:
-        CustosError: On the first process, as :func:`~train.loop.checkpoint.load_checkpoint`.
+        CustosError: On the first process, as :func:`~train.loop.checkpoint.read_checkpoint`.
     """
-    state: dict[str, Any] | None = None
+    saved: Checkpoint | None = None
     if accelerator.is_main_process:
-        state = load_checkpoint(folder, model, optimizer, identity)
+        saved = read_checkpoint(folder, model, identity)
+    if accelerator.num_processes > 1:
+        saved = _broadcast(saved, accelerator.device)
+    if saved:
+        saved.restore(model, optimizer)
+    state = saved.state if saved else None
     if accelerator.num_processes == 1:
         return state
-    [state] = broadcast_object_list([state])
-    if state is not None:
-        _broadcast(model, optimizer, accelerator.device)
     checkpoint = newest_checkpoint(folder)
     name = checkpoint.name if checkpoint else "no checkpoint"
     names = gather_object([(accelerator.process_index, socket.gethostname(), name)])
@@ -63,18 +64,21 @@ def resume(
     return state
 
 
-def _broadcast(model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> None:
-    """Give every process the first one's trainable parameters and state of the optimizer."""
-    parameters = list(trainable(model).values())
-    states = [state_tensors(optimizer, parameter) for parameter in parameters]
-    shapes = [{key: (t.shape, t.dtype) for key, t in state.items()} for state in states]
-    [shapes] = broadcast_object_list([shapes])
-    for parameter, state, kept in zip(parameters, states, shapes, strict=True):
-        broadcast(parameter.data)
-        if not kept:
-            continue
-        tensors = {
-            key: broadcast(state.get(key, torch.zeros(shape, dtype=dtype)).to(device))
-            for key, (shape, dtype) in kept.items()
-        }
-        set_state(optimizer, parameter, tensors)
+def _broadcast(saved: Checkpoint | None, device: torch.device) -> Checkpoint | None:
+    """Return the first process's checkpoint on every process."""
+    shapes = saved and {
+        name: {key: (tensor.shape, tensor.dtype) for key, tensor in kept.items()}
+        for name, kept in saved.tensors.items()
+    }
+    [state, shapes] = broadcast_object_list([saved and saved.state, shapes])
+    if state is None or shapes is None:
+        return None
+    empty = {
+        name: {key: torch.zeros(shape, dtype=dtype) for key, (shape, dtype) in kept.items()}
+        for name, kept in shapes.items()
+    }
+    tensors = {
+        name: {key: broadcast(tensor.to(device)).cpu() for key, tensor in kept.items()}
+        for name, kept in (saved.tensors if saved else empty).items()
+    }
+    return Checkpoint(state, tensors)

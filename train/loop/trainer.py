@@ -34,6 +34,7 @@ from train.loop.optimizer import make_optimizer
 from train.loop.progress import Progress, early_stop_line
 from train.loop.resume import resume
 from train.loop.selection import validations_without_gain
+from train.loop.sharding import free_parts, is_sharded, whole
 from train.loop.throughput import Throughput
 from train.loop.trackers import Tracker
 from train.objectives.base import Objective
@@ -48,7 +49,8 @@ class Trainer:
     In each step, losses are summed over all micro-batches of all processes and divided by their
     total denominator. The gradient is that of the quotient. So any number of processes takes the
     same step. A process that has no micro-batch in a step runs a row of it that counts nothing,
-    because all processes must add up their gradients together.
+    because all processes must add up their gradients together. If they share one model, each of
+    them runs as many passes as the others.
 
     Args:
         recipe: Validated recipe.
@@ -76,13 +78,16 @@ class Trainer:
         self.accelerator, self.identity = accelerator, identity
         self.progress = Progress()
         self.data_wait = 0.0
+        for of_split in rows.by_name.values():
+            # A layer that is sharded runs once between its forward and its backward pass.
+            of_split.share_prefix = not is_sharded(accelerator)
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes)
         tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing:
             tree_model.checkpoint_activations()
-        self.parameters = list(trainable(tree_model).values())
-        optimizer = make_optimizer(self.parameters, optim)
-        model, self.optimizer = accelerator.prepare(tree_model, optimizer)
+        model = accelerator.prepare(tree_model)
+        self.parameters = list(trainable(tree_model).values())  # of a sharded model, its parts
+        self.optimizer = accelerator.prepare(make_optimizer(self.parameters, optim))
         workers = run.workers
         if workers is None:
             workers = default_workers(accelerator.device, accelerator.num_processes)
@@ -191,29 +196,29 @@ class Trainer:
         rows = sorted(row for micro_batch in micro_batches for row in micro_batch)
         # In one order for any number of processes and any budget: sums round alike.
         denominator = self.objective.denominator(*self.rows.train.weights(rows))
-        mine, is_idle = self._share(micro_batches)
+        mine, num_counted = self._share(micro_batches)
         batches = batches or self.loader.batches(self.rows.train, mine)
         if denominator == 0:
             for _ in mine:
                 next(batches)
             return 0.0
         waited_before = self.data_wait
-        factor = 0 if is_idle else accelerator.num_processes
         total = torch.zeros((), device=accelerator.device)
         model = self.runner.model.train()
         for index in range(len(mine)):
-            last = index == len(mine) - 1
+            last, counts = index == len(mine) - 1, index < num_counted
             batch = self._next(batches)
-            if not is_idle:
+            if counts:
                 self.throughput.add_batch(batch.layout)
             with accelerator.no_sync(model) if not last else nullcontext():
                 outputs = self.runner.outputs(batch, self.objective.inputs(batch.rows))
                 loss = self.objective.loss_sum(outputs, batch.rows, step) / denominator
                 # The wrapper of several processes averages gradients; the step needs their sum.
-                accelerator.backward(loss * factor)
-            total += loss.detach() * bool(factor)
+                accelerator.backward(loss * (accelerator.num_processes if counts else 0))
+            total += loss.detach() * counts
         mean: float = accelerator.reduce(total, "sum").item()
-        norm = float(accelerator.clip_grad_norm_(self.parameters, self.recipe.optim.max_grad_norm))
+        most = self.recipe.optim.max_grad_norm
+        norm = float(whole(accelerator.clip_grad_norm_(self.parameters, most)))
         if not math.isfinite(mean + norm):
             raise CustosError(
                 f"step {step + 1}: loss {mean} and gradient norm {norm} are not finite; "
@@ -226,11 +231,13 @@ class Trainer:
         self.optimizer.zero_grad()
         return mean
 
-    def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], bool]:
-        """Return this process's micro-batches, and whether they are only there to keep step."""
+    def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], int]:
+        """Return this process's micro-batches, and how many count: the last may only keep step."""
         accelerator = self.accelerator
-        mine = micro_batches[accelerator.process_index :: accelerator.num_processes]
-        return mine or [micro_batches[0][:1]], not mine
+        processes = accelerator.num_processes
+        mine = micro_batches[accelerator.process_index :: processes]
+        least = -(-len(micro_batches) // processes) if is_sharded(accelerator) else 1
+        return mine + [micro_batches[0][:1]] * (least - len(mine)), len(mine)
 
     def _batches(self, steps: range) -> Iterator[Batch]:
         """Yield this process's batches of consecutive steps."""
@@ -253,23 +260,27 @@ class Trainer:
         with self.tracker.validating():
             measured = self._measure()
             scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
-            if is_chosen and self.accelerator.is_main_process:
-                save_best(self.recipe.run.output, self.progress.step, self.tree_model.backbone)
+            if is_chosen:
+                adapted, writes = self.tree_model.backbone, self.accelerator.is_main_process
+                save_best(self.recipe.run.output, self.progress.step, adapted, writes=writes)
             self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
 
     @PARTS.measured("saving")
     def save(self) -> None:
         """Write a checkpoint, then delete every kept adapter but the one that it names."""
-        if self.accelerator.is_main_process:
-            folder = self.recipe.run.output
-            state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
-            model, optimizer = self.runner.unwrapped, self.optimizer.optimizer
-            save_checkpoint(folder, state.pop("step"), model, optimizer, state, self.identity)
+        folder, writes = self.recipe.run.output, self.accelerator.is_main_process
+        state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
+        step, parts = state.pop("step"), (self.runner.unwrapped, self.optimizer.optimizer)
+        save_checkpoint(folder, step, *parts, state, self.identity, writes=writes)
+        if writes:
             keep_best(folder, int(self.progress.chosen["step"]))
         self.accelerator.wait_for_everyone()
 
     def free_memory(self) -> None:
         """Free the weights and the optimizer's state; the trainer cannot be used again."""
+        if self.runner.model is None:
+            return
+        free_parts(self.tree_model)
         free_weights(self.tree_model)
         self.parameters.clear()
         self.runner.model = self.optimizer = None

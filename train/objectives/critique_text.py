@@ -178,7 +178,6 @@ class TextObjective(Objective):
         counted = (torch.arange(outputs.shape[1]) < lengths[:, None]) * weights[:, None]
         return -(outputs * counted.to(outputs.device, non_blocking=True)).sum()
 
-    @torch.inference_mode()
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the accuracy of labels, and the negative log-likelihood per token of answers.
 
@@ -189,11 +188,8 @@ class TextObjective(Objective):
             runner: Runs the model.
             rows: Rows of a :class:`TextSupervision` with labels.
         """
-        runner.model.eval()
         sums, right_by_row = [], list[tuple[int, bool]]()
-        for batch in runner.batches(rows):
-            # The wrapper's own pass would wait for processes that have fewer batches.
-            outputs = runner.outputs(batch, _with_labels(batch.rows), runner.unwrapped)
+        for batch, outputs in runner.passes(rows, _with_labels):
             weight = self.denominator(*rows.weights(batch.indices))
             sums.append((self.loss_sum(outputs, batch.rows, 0).item(), weight))
             for index, row, logprobs in zip(

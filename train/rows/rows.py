@@ -94,6 +94,8 @@ class Rows(Sequence[Row]):
 
     Attributes:
         facts: Length, rubric, target and so on of every row.
+        share_prefix: Whether a batch reads its instruction once; otherwise every row does, and the
+            model runs once for each batch.
         pictures: Whether each picture is scaled down, by the hash of its source.
 
     Raises:
@@ -108,6 +110,7 @@ class Rows(Sequence[Row]):
         self.encoder = supervision.encoder
         self.facts = RowFacts(len(examples))
         self.pictures: dict[int, bool] = {}
+        self.share_prefix = True
         numbers: dict[str, dict[str, int]] = {"rubric": {}, "shared_text": {}}
         for start in range(0, len(examples), MEASURED_AT_ONCE):
             self._measure(start, examples[start : start + MEASURED_AT_ONCE], numbers)
@@ -163,6 +166,7 @@ class Rows(Sequence[Row]):
             trees,
             backbone.tokenizer.pad_token_id,
             rows=shared_rows(prompts, max(len(tree.node_tokens) for tree in trees)),
+            share_prefix=self.share_prefix,
         )
         return Batch(indices, rows, layout)
 
@@ -180,7 +184,8 @@ class Rows(Sequence[Row]):
 
     def widths(self) -> NDArray[np.int64]:
         """Return the columns that each row needs in a tensor, padding not included."""
-        is_alone = TreeModel(self.encoder.backbone.model).is_recurrent
+        is_recurrent = TreeModel(self.encoder.backbone.model).is_recurrent
+        is_alone = is_recurrent or not self.share_prefix
         return self.facts.width + (self.facts.instruction if is_alone else 0)
 
     def weights(self, indices: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:

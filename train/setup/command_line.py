@@ -17,7 +17,7 @@ from rich.console import Console
 from safetensors import SafetensorError
 
 from judging.errors import CustosError, Missing, error_text
-from train.setup.engines import check_engine, check_installed, check_number_of_processes
+from train.setup.engines import check_engine, check_installed, check_processes
 from train.setup.processes import COMMAND_VARIABLE, stop_message
 from train.setup.recipe import R, Recipe, parse_recipe
 from train.setup.recipe_files import find_recipe
@@ -50,12 +50,12 @@ def load_recipe(
             package that the recipe needs is not installed.
         FieldError: If a key is unknown, missing or out of range.
     """
-    check_engine(os.environ)
+    check_engine(os.environ, shards=issubclass(kind, Recipe))
     arguments = parse_arguments(script, argv, default)
     recipe = parse_recipe(kind, find_recipe(arguments.config), arguments.overrides)
     if isinstance(recipe, Recipe):
         check_installed(recipe)
-        check_number_of_processes(recipe, os.environ)
+        check_processes(recipe, os.environ)
     return recipe
 
 

@@ -11,36 +11,57 @@ import yaml
 from judging.errors import CustosError
 from judging.models.quantization import check_bitsandbytes
 from train.setup.recipe import Recipe
+from train.setup.recipe_files import RECIPES
 
-SUPPORTED = ("NO", "MULTI_GPU", "MULTI_CPU")
+SUPPORTED = ("NO", "MULTI_GPU", "MULTI_CPU", "FSDP")
 """Values of accelerate's ``distributed_type``."""
 ADVICE = (
     "training runs in one process, or in several that each hold a copy of the model "
-    "(distributed_type NO, MULTI_GPU or MULTI_CPU): use 'custos train RECIPE --processes N'"
+    "('custos train RECIPE --processes N') or share one ('--config-file fsdp2')"
 )
+FSDP = "ACCELERATE_USE_FSDP"
+"""Variable by which a launcher asks for a model that processes share."""
 ENGINES = {
-    "ACCELERATE_USE_FSDP": "FSDP",
     "ACCELERATE_USE_DEEPSPEED": "DeepSpeed",
     "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
     "ACCELERATE_USE_PARALLELISM_CONFIG": "accelerate's parallelism_config",
 }
-"""Variables that ``accelerate launch`` sets for an engine, with its name."""
+"""Variables that ``accelerate launch`` sets for other engines, with their names."""
+FSDP_SETTINGS = {
+    "FSDP_VERSION": (("2",), "1", "set fsdp_version: 2"),
+    "FSDP_RESHARD_AFTER_FORWARD": (("true", "full_shard"), "true", "leave it out"),
+    "FSDP_OFFLOAD_PARAMS": (("false",), "false", "leave it out"),
+    "FSDP_ACTIVATION_CHECKPOINTING": (
+        ("false",),
+        "false",
+        "leave it out and set run.gradient_checkpointing=true",
+    ),
+}
+"""Variables that ``accelerate launch`` makes of ``fsdp_config``: the values that are supported, the
+default, and what to do instead. Other variables change nothing here."""
 ACCUMULATION = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"
+LAUNCH_FILES = RECIPES / "accelerate"
+"""Files of ``accelerate config`` that came with custos."""
 
 
-def check_engine(environment: Mapping[str, str]) -> None:
+def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None:
     """Refuse a launch that training would not fit, before anything is read or loaded.
 
     Args:
         environment: Environment variables of this process.
+        shards: Whether the script can share a model between processes.
 
     Raises:
-        CustosError: If they ask for a sharding engine, a TPU, or accumulation of the launcher's
-            own, which would divide every gradient once more.
+        CustosError: If they ask for an engine that is not supported, a TPU, or accumulation of the
+            launcher's own, which would divide every gradient once more.
     """
     for variable, engine in ENGINES.items():
-        if environment.get(variable, "").lower() in ("1", "true", "yes", "on", "y", "t"):
+        if _is_true(environment.get(variable)):
             raise CustosError(f"{variable}: {engine} is not supported; {ADVICE}")
+    if asks_for_fsdp(environment):
+        if not shards:
+            raise CustosError(f"{FSDP}: this script does not share a model between processes")
+        _check_fsdp(environment)
     if environment.get("PJRT_DEVICE", "").upper() == "TPU":
         raise CustosError(f"PJRT_DEVICE: TPU is not supported; {ADVICE}")
     if environment.get(ACCUMULATION, "1") != "1":
@@ -48,6 +69,22 @@ def check_engine(environment: Mapping[str, str]) -> None:
             f"{ACCUMULATION}={environment[ACCUMULATION]}: not supported; unset it and choose "
             "optim.batch_size and optim.token_budget"
         )
+
+
+def asks_for_fsdp(environment: Mapping[str, str]) -> bool:
+    """Return whether a launcher's environment asks processes to share one model (FSDP)."""
+    return _is_true(environment.get(FSDP))
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").lower() in ("1", "true", "yes", "on", "y", "t")
+
+
+def _check_fsdp(settings: Mapping[str, Any], location: str = "") -> None:
+    for name, (supported, default, advice) in FSDP_SETTINGS.items():
+        value = settings.get(name, default)
+        if str(value).lower() not in supported:
+            raise CustosError(f"{location}{name}={value}: not supported; {advice}")
 
 
 def check_installed(recipe: Recipe) -> None:
@@ -62,8 +99,8 @@ def check_installed(recipe: Recipe) -> None:
         check_bitsandbytes(f"run.quantization={recipe.run.quantization}")
 
 
-def check_number_of_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
-    """Refuse several processes for an adapter that not every row gives a gradient.
+def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
+    """Refuse several processes for what only one can train.
 
     Args:
         recipe: Validated recipe.
@@ -71,30 +108,53 @@ def check_number_of_processes(recipe: Recipe, environment: Mapping[str, str]) ->
 
     Raises:
         CustosError: If a merger is to be trained in several processes, which wait for the gradients
-            of each other: rows without pictures give none.
+            of each other: rows without pictures give none. Or if processes are to share a model
+            whose weights or moments are quantised.
     """
-    if recipe.adapter.merger and int(environment.get("WORLD_SIZE", "1")) > 1:
+    if int(environment.get("WORLD_SIZE", "1")) == 1:
+        return
+    if recipe.adapter.merger:
         raise CustosError(
             "adapter.merger=true: one process trains a merger, because rows without pictures have "
             "no gradient for it; use --processes 1"
         )
+    if not asks_for_fsdp(environment):
+        return
+    for key, value in (
+        ("run.quantization", recipe.run.quantization),
+        ("optim.optimizer", recipe.optim.optimizer),
+    ):
+        if value not in (None, "adamw"):
+            raise CustosError(
+                f"{key}={value}: processes that share a model (FSDP) do not quantise; leave it out"
+            )
 
 
-def check_config_file(path: Path) -> None:
-    """Refuse a file of ``accelerate config`` whose engine training does not support.
+def launch_file(name: Path) -> Path:
+    """Return a file of ``accelerate config``, whose engine training must support.
+
+    Args:
+        name: A file, or the name of one that came with custos, such as ``fsdp2``.
 
     Raises:
         CustosError: If the file is missing, not YAML, or names another engine.
     """
+    path = name if name.is_file() else LAUNCH_FILES / f"{name}.yaml"
     if not path.is_file():
-        raise CustosError(f"{path}: no such file of 'accelerate config'")
+        shipped = ", ".join(sorted(file.stem for file in LAUNCH_FILES.glob("*.yaml")))
+        raise CustosError(f"{name}: no such file of 'accelerate config' (shipped: {shipped})")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         values = None
     if not isinstance(values, dict):
         raise CustosError(f"{path}: not a file of 'accelerate config'")
-    check_distributed_type(values.get("distributed_type") or "NO", f"{path}: ")
+    kind = values.get("distributed_type") or "NO"
+    check_distributed_type(kind, f"{path}: ")
+    if kind == "FSDP":
+        settings = values.get("fsdp_config") or {}
+        _check_fsdp({key.upper(): value for key, value in settings.items()}, f"{path}: ")
+    return path
 
 
 def check_distributed_type(kind: Any, location: str = "") -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
-from train.setup.engines import check_config_file
+from train.setup.engines import LAUNCH_FILES, launch_file
 
 COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
 """Environment variable with the command that the user typed, for reports."""
@@ -53,7 +53,8 @@ def run_script(
         command: Command that the user typed.
         grade_command: Command that grades the user's table with the finished judge, if one does.
         processes: Number of processes; default one for each GPU, or one.
-        config_file: Settings of ``accelerate config``, which may say the number too.
+        config_file: Settings of ``accelerate config``, which may say the number too, or the name of
+            a file that came with custos.
 
     Raises:
         CustosError: If the processes of several fail; the message is that of the first error.
@@ -77,10 +78,12 @@ def _launcher(processes: int | None, count: int, config_file: Path | None) -> li
     if config_file is None:  # accelerate launch starts one process, whatever it is asked, on a CPU
         run = (sys.executable, "-m", "torch.distributed.run")
         return [*run, "--standalone", "--nproc-per-node", str(count)]
-    check_config_file(config_file)
-    number = ["--num_processes", str(processes)] if processes else []
+    file = launch_file(config_file)
+    # The shipped files are for any number of GPUs.
+    number = count if file.parent == LAUNCH_FILES else processes
     launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
-    return [*launch, "--config_file", str(config_file), *number]
+    given = ["--num_processes", str(number)] if number else []
+    return [*launch, "--config_file", str(file), *given]
 
 
 def _run_launcher(arguments: Sequence[str], folder: Path, command: str) -> None:

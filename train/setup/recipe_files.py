@@ -14,6 +14,8 @@ from judging.tasks import task_names
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
+LAUNCHERS = ("accelerate",)
+"""Folders of recipes that hold launchers' settings instead."""
 
 RECIPE_OF_TASK = {
     "hieval-ea": "embedded/mine_ea",
@@ -47,8 +49,9 @@ class RecipeHeader(NamedTuple):
 
 def recipe_names() -> list[str]:
     """Return the names of the recipes that came with custos, in alphabetical order."""
+    paths = (path.relative_to(RECIPES) for path in RECIPES.rglob(f"*{SUFFIX}"))
     return sorted(
-        path.relative_to(RECIPES).with_suffix("").as_posix() for path in RECIPES.rglob(f"*{SUFFIX}")
+        path.with_suffix("").as_posix() for path in paths if path.parts[0] not in LAUNCHERS
     )
 
 

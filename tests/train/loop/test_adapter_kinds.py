@@ -18,7 +18,7 @@ from tests.train.made_up import example, examples, recipe, trainer
 from train.loop.checkpoint import best_folder, load_checkpoint, save_checkpoint, trainable
 from train.loop.optimizer import make_optimizer
 from train.loop.trainer import Trainer
-from train.setup.engines import check_installed, check_number_of_processes
+from train.setup.engines import check_installed, check_processes
 
 needs_bitsandbytes = pytest.mark.skipif(
     find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed"
@@ -59,10 +59,10 @@ def test_every_part_of_an_adapter_is_trained(tiny_folder: str, tmp_path: Path) -
 
 def test_a_merger_is_trained_by_one_process(tmp_path: Path) -> None:
     settings = recipe(tmp_path, adapter__merger=True)
-    check_number_of_processes(settings, {"WORLD_SIZE": "1"})
-    check_number_of_processes(recipe(tmp_path), {"WORLD_SIZE": "2"})
+    check_processes(settings, {"WORLD_SIZE": "1"})
+    check_processes(recipe(tmp_path), {"WORLD_SIZE": "2"})
     with pytest.raises(CustosError, match="adapter.merger=true: one process trains a merger"):
-        check_number_of_processes(settings, {"WORLD_SIZE": "2"})
+        check_processes(settings, {"WORLD_SIZE": "2"})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from judging.errors import CustosError
+from tests.train.made_up import recipe
 from train import (
     bradley_terry,
     critique_dpo,
@@ -20,7 +21,12 @@ from train import (
     truthful_judge,
     vision_warmup,
 )
-from train.setup.engines import check_config_file, check_distributed_type, check_engine
+from train.setup.engines import (
+    check_distributed_type,
+    check_engine,
+    check_processes,
+    launch_file,
+)
 
 REPOSITORY = Path(__file__).parents[3]
 SCRIPTS = (
@@ -33,7 +39,7 @@ SCRIPTS = (
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("ACCELERATE_USE_FSDP", "true", "ACCELERATE_USE_FSDP: FSDP is not supported; training"),
+        ("ACCELERATE_USE_FSDP", "true", "FSDP_VERSION=1: not supported; set fsdp_version: 2"),
         ("ACCELERATE_USE_DEEPSPEED", "true", "DeepSpeed is not supported; training runs in one"),
         ("ACCELERATE_USE_MEGATRON_LM", "1", "Megatron-LM is not supported; training runs in one"),
         ("PJRT_DEVICE", "TPU", "TPU is not supported; training runs in one process, or in several"),
@@ -64,12 +70,40 @@ def test_variables_that_ask_for_nothing_are_taken() -> None:
     check_engine({"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "1"})
 
 
-@pytest.mark.parametrize("kind", ["FSDP", "DEEPSPEED", "MEGATRON_LM", "XLA", "TPU", "MULTI_NPU"])
+FSDP2 = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
+
+
+def test_the_settings_of_fsdp_that_are_taken() -> None:
+    check_engine(FSDP2)
+    check_engine(FSDP2 | {"FSDP_RESHARD_AFTER_FORWARD": "full_shard"})
+    for name, value, advice in (
+        ("FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
+        ("FSDP_OFFLOAD_PARAMS", "true", "leave it out"),
+        ("FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
+    ):
+        with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
+            check_engine(FSDP2 | {name: value})
+    with pytest.raises(CustosError, match="this script does not share a model"):
+        check_engine(FSDP2, shards=False)
+
+
+def test_what_processes_that_share_a_model_do_not_train(tmp_path: Path) -> None:
+    plain, shared = {"WORLD_SIZE": "2"}, FSDP2 | {"WORLD_SIZE": "2"}
+    for section, value in (("run__quantization", "nf4"), ("optim__optimizer", "paged_adamw_8bit")):
+        settings = recipe(tmp_path, **{section: value})
+        check_processes(settings, plain)
+        check_processes(settings, FSDP2 | {"WORLD_SIZE": "1"})
+        with pytest.raises(CustosError, match=f"={value}: processes that share a model .FSDP. do"):
+            check_processes(settings, shared)
+    check_processes(recipe(tmp_path), shared)
+
+
+@pytest.mark.parametrize("kind", ["DEEPSPEED", "MEGATRON_LM", "XLA", "TPU", "MULTI_NPU"])
 def test_files_of_other_engines_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "accelerate.yaml"
     path.write_text(f"distributed_type: {kind}\nnum_processes: 8\n", encoding="utf-8")
     with pytest.raises(CustosError, match=f"accelerate.yaml: distributed_type {kind} is not"):
-        check_config_file(path)
+        launch_file(path)
     with pytest.raises(CustosError, match=f"^distributed_type {kind} is not supported; training"):
         check_distributed_type(kind)
 
@@ -78,7 +112,7 @@ def test_files_of_other_engines_are_refused(kind: str, tmp_path: Path) -> None:
 def test_files_of_plain_processes_are_taken(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "accelerate.yaml"
     path.write_text(f"distributed_type: {kind}\n", encoding="utf-8")
-    check_config_file(path)
+    assert launch_file(path) == path
 
 
 @pytest.mark.parametrize("content", [b"- a list", b"a: [", b"\xff\xfe", b""])
@@ -86,16 +120,28 @@ def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> No
     path = tmp_path / "accelerate.yaml"
     path.write_bytes(content)
     with pytest.raises(CustosError, match="accelerate.yaml: not a file of 'accelerate config'"):
-        check_config_file(path)
+        launch_file(path)
     with pytest.raises(CustosError, match="none.yaml: no such file of 'accelerate config'"):
-        check_config_file(tmp_path / "none.yaml")
+        launch_file(tmp_path / "none.yaml")
+
+
+def test_the_shipped_file_is_taken_by_name_and_others_only_if_they_say_the_same(
+    tmp_path: Path,
+) -> None:
+    assert launch_file(Path("fsdp2")).is_file()
+    path = tmp_path / "fsdp.yaml"
+    path.write_text("distributed_type: FSDP\n", encoding="utf-8")
+    with pytest.raises(CustosError, match="fsdp.yaml: FSDP_VERSION=1: not supported; set fsdp_ver"):
+        launch_file(path)
+    with pytest.raises(CustosError, match="^none: no such file .*shipped: fsdp2"):
+        launch_file(Path("none"))
 
 
 def test_accelerate_launch_with_an_fsdp_file(tmp_path: Path) -> None:
     """On a CPU accelerate itself would train without a word in another way."""
     path = tmp_path / "fsdp.yaml"
     path.write_text(
-        "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 1\nfsdp_config: {fsdp_version: 2}\n"
+        "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 1\nfsdp_config: {fsdp_version: 1}\n"
     )
     launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
     done = subprocess.run(
@@ -110,4 +156,4 @@ def test_accelerate_launch_with_an_fsdp_file(tmp_path: Path) -> None:
     assert done.returncode == 1
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
-    assert "FSDP is not supported; training runs in one process" in errors[0]
+    assert "FSDP_VERSION=1: not supported; set fsdp_version: 2" in errors[0]

@@ -1,0 +1,202 @@
+"""Short runs of every stage, by one process or by processes that share the model.
+
+``torchrun ... -m tests.train.sharding.learners OUT FAMILY=FOLDER ...`` does the cases together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from judging.types import LabelledExample
+from losses import BradleyTerryLoss
+from tests.tiny import save_picture
+from tests.train.made_up import analysed, critique_pair, example, recipe
+from train.hieval_stage1 import Stage1Recipe
+from train.loop.accelerator import make_accelerator
+from train.loop.sharding import first_device, whole
+from train.loop.trainer import Trainer
+from train.objectives.base import Objective
+from train.objectives.critique_text import TextObjective, TextSupervision
+from train.objectives.focal import FocalObjective
+from train.objectives.joint import JointObjective
+from train.objectives.reward import PairSupervision, RewardObjective
+from train.rows.rows import IndexedSplits, Rows
+from train.rows.supervision import LabelSupervision, Supervision
+from train.setup.engines import FSDP
+from train.setup.run_identity import run_identity
+from train.setup.starting_adapter import with_adapter
+
+STEPS = 3
+FAMILIES = ("qwen2_5_vl", "qwen3_vl")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A short run: of which stage, on which family, with which keys of the recipe."""
+
+    kind: str
+    family: str
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    killed_at: int | None = None
+    """Step after whose checkpoint the run is killed."""
+
+    def __str__(self) -> str:
+        return "-".join([self.kind, self.family, *self.keys])
+
+
+CASES = [Case(*values) for values in product(("focal", "joint", "text", "reward"), FAMILIES)]
+CASES += [
+    # Every row is a micro-batch: one process has one less, or a whole step without a row.
+    Case("focal", "qwen3_vl", {"optim__token_budget": 1, "optim__batch_size": 5}),
+    Case("focal", "qwen2_5_vl", {"optim__batch_size": 1}),
+    Case("joint", "qwen3_vl", {"run__gradient_checkpointing": True}),
+    Case("text", "qwen2_5_vl", {"run__gradient_checkpointing": True}),
+    Case("focal", "qwen3_vl", {"adapter__dora": True}),
+]
+
+
+class _KilledError(Exception):
+    pass
+
+
+def rows(kind: str, folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
+    """Rows of a stage, some of them with a picture; their weights differ."""
+    picture = (save_picture(folder / f"{os.environ.get('RANK', 0)}.png", 60, 60),)
+    if kind == "joint":  # two tasks, as in a second stage
+        return [*analysed(folder, count // 2, start), *rows("focal", folder, count // 2, start)]
+    make = example if kind == "focal" else critique_pair
+    return [
+        make(i, weight=1.0 + i % 3, images=picture if i % 5 == 0 else ())
+        for i in range(start, start + count)
+    ]
+
+
+def _objective(kind: str, train: list[LabelledExample]) -> Objective:
+    if kind == "focal":
+        return FocalObjective.for_examples(train, gamma=1.0, t_max=5.0, weighting="sqrt")
+    if kind == "joint":
+        return JointObjective(0.3, "sampled", "whole", seed=0)
+    return TextObjective() if kind == "text" else RewardObjective(BradleyTerryLoss(0.0))
+
+
+def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision, Supervision]:
+    """Return what is read in training, and in validations."""
+    if kind == "text":
+        return TextSupervision(encoder), TextSupervision(encoder, with_labels=True)
+    one = PairSupervision(encoder) if kind == "reward" else LabelSupervision(encoder)
+    return one, one
+
+
+def settings(case: Case, out: Path) -> Stage1Recipe:
+    """Keys under which a wrong scale of the gradient shows: it is clipped, but not by much."""
+    keys: dict[str, Any] = {
+        **{"optim__max_steps": STEPS, "optim__warmup_ratio": 0.0, "optim__max_grad_norm": 0.5},
+        **{"run__log_every": 1, "run__save_every": 1, "run__eval_every": 2, "run__trackers": []},
+    }
+    return recipe(out, **(keys | dict(case.keys)))
+
+
+def learner(case: Case, backbone_folder: str, out: Path) -> Trainer:
+    """Return a trainer of a case."""
+    out.mkdir(parents=True, exist_ok=True)
+    chosen = settings(case, out)
+    accelerator = make_accelerator(chosen.run)
+    backbone = load_backbone(
+        backbone_folder, dtype="float32", device="cpu", held_on=first_device(accelerator)
+    )
+    size = chosen.optim.batch_size
+    train = rows(case.kind, out, max(12, STEPS * size))
+    for_training, for_validation = _supervisions(case.kind, Encoder(backbone))
+    splits = IndexedSplits(
+        Rows(train, for_training, "train"),
+        Rows(rows(case.kind, out, 10, 900), for_validation, "val"),
+        {},
+    )
+    adapted, identity = with_adapter(backbone, chosen), run_identity(chosen, "tiny", {})
+    objective = _objective(case.kind, train)
+    return Trainer(chosen, adapted, splits, objective, accelerator, identity)
+
+
+def run(case: Case, backbone_folder: str, out: Path) -> None:
+    """Train, and keep the gradients of the first step in the run folder."""
+    trained = learner(case, backbone_folder, out)
+    gradients: dict[str, Tensor] = {}
+    with _gradients_into(gradients), _killed(case.killed_at):
+        trained.fit()
+    if trained.accelerator.is_main_process:
+        save_file(gradients, out / "gradients.safetensors")
+        layers = [p for n, p in trained.runner.unwrapped.named_parameters() if ".layers." in n]
+        held = sum(p.to_local().numel() if isinstance(p, DTensor) else p.numel() for p in layers)
+        share = held / sum(p.numel() for p in layers)
+        (out / "share.json").write_text(json.dumps(share), encoding="utf-8")
+    trained.free_memory()
+
+
+@contextmanager
+def _gradients_into(gradients: dict[str, Tensor]) -> Iterator[None]:
+    """Keep the gradients of the first step, whole, while the block runs."""
+
+    def keep(optimizer: Any, *_: Any) -> None:
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for index, parameter in enumerate(parameters):
+            gradient = whole(parameter.grad)  # every process asks, in every step
+            gradients.setdefault(f"{index:04}", gradient.clone())
+
+    hook = register_optimizer_step_pre_hook(keep)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+@contextmanager
+def _killed(step: int | None) -> Iterator[None]:
+    """End the run that the block does after the checkpoint of a step."""
+    save = Trainer.save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        if self.progress.step == step:
+            raise _KilledError
+
+    Trainer.save = save_and_die  # type: ignore[method-assign]  # put back below
+    try:
+        yield
+    except _KilledError:
+        pass
+    finally:
+        Trainer.save = save  # type: ignore[method-assign]  # the original
+
+
+def main(out: Path, folders: Mapping[str, str]) -> None:
+    """Do every case together, then begin a run and go on with one that another process began."""
+    first = Case("focal", "qwen3_vl")
+    begun = Case("focal", "qwen3_vl", killed_at=2)
+    work = [(case, out / str(case)) for case in CASES]
+    for case, folder in [*work, (begun, out / "begun-together"), (first, out / "begun-alone")]:
+        os.environ[FSDP] = "true"  # each trainer takes it out of the environment
+        run(case, folders[case.family], folder)
+    sys.stdout.flush()
+    torch.distributed.barrier()
+    os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main(Path(sys.argv[1]), dict(pair.split("=", 1) for pair in sys.argv[2:]))

@@ -1,0 +1,132 @@
+"""Two processes that share one model take the steps of a single one, whatever the stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tests.conftest import Folders
+from tests.tiny import reference_model
+from tests.train.sharding.learners import CASES, FAMILIES, STEPS, Case, run
+
+ROOT = Path(__file__).parents[3]
+GRADIENT = 1e-5
+"""Share of a gradient's norm by which sums of float32 in another order may differ."""
+ADAPTER = 1e-3
+"""The same for what an adapter learns: Adam's first steps only see the signs of small gradients."""
+
+
+@pytest.fixture(scope="module")
+def together(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run folders of two processes that shared the model."""
+    out = tmp_path_factory.mktemp("together")
+    folders = {family: tiny_folders(family) for family in FAMILIES}
+    run(Case("focal", "qwen3_vl", killed_at=2), folders["qwen3_vl"], out / "begun-alone")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", "-m", "tests.train.sharding.learners", str(out)),
+            *(f"{family}={folder}" for family, folder in folders.items()),
+        ],
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return out
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_steps_are_those_of_one_process(
+    case: Case, together: Path, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    run(case, tiny_folders(case.family), tmp_path)  # type: ignore[arg-type]  # a name of a family
+    shared = together / str(case)
+    assert json.loads((tmp_path / "share.json").read_text()) == 1
+    assert json.loads((shared / "share.json").read_text()) == pytest.approx(0.5, abs=0.05)
+    gradients = [load_file(folder / "gradients.safetensors") for folder in (shared, tmp_path)]
+    assert relative_error(*gradients) < GRADIENT
+    for name in ("train_loss", "grad_norm"):
+        assert _reported(shared, name) == pytest.approx(_reported(tmp_path, name), rel=1e-4)
+    for shared_entry, entry in zip(_history(shared), _history(tmp_path), strict=True):
+        assert shared_entry == pytest.approx(entry, rel=1e-3, abs=1e-3)
+    last = f"checkpoint-{STEPS:06d}"
+    assert relative_error(*(_learned(folder / last) for folder in (shared, tmp_path))) < ADAPTER
+
+
+def test_plain_peft_loads_the_adapter(together: Path, tiny_folders: Folders) -> None:
+    for family in FAMILIES:
+        folder = together / str(Case("focal", family))
+        state = json.loads((folder / f"checkpoint-{STEPS:06d}" / "state.json").read_text())
+        best = folder / f"best-{int(state['chosen']['step']):06d}"
+        adapted = PeftModel.from_pretrained(reference_model(tiny_folders(family)), str(best))
+        saved = load_file(best / "adapter_model.safetensors")
+        loaded = {
+            name.replace(".default.", "."): tensor for name, tensor in adapted.named_parameters()
+        }
+        assert saved.keys() == {name for name in loaded if ".lora_" in name}
+        assert all(torch.equal(loaded[name], tensor) for name, tensor in saved.items())
+        if best.name == f"best-{STEPS:06d}":
+            checkpoint = load_file(folder / f"checkpoint-{STEPS:06d}" / "adapter.safetensors")
+            assert sorted(t.norm().item() for t in checkpoint.values()) == pytest.approx(
+                sorted(t.norm().item() for t in saved.values())
+            )
+
+
+@pytest.mark.parametrize("began", ["alone", "together"])
+def test_another_number_of_processes_goes_on(
+    began: str, together: Path, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    """Two steps by one process and the third by two that share the model, or the other way."""
+    case = Case("focal", "qwen3_vl")
+    whole, folder = together / str(case), together / f"begun-{began}"
+    if began == "together":
+        assert not (folder / "checkpoint-000003").exists()
+        run(case, tiny_folders("qwen3_vl"), folder)
+    last = f"checkpoint-{STEPS:06d}"
+    assert relative_error(_learned(folder / last), _learned(whole / last)) < ADAPTER
+    moments = [load_file(path / last / "optimizer.safetensors") for path in (folder, whole)]
+    assert relative_error(*moments) < ADAPTER
+
+
+def relative_error(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
+    """Return the norm of all differences as a share of the norm."""
+    assert tensors.keys() == expected.keys()
+    found, wanted = (
+        torch.cat([values[name].flatten().double() for name in sorted(expected)])
+        for values in (tensors, expected)
+    )
+    assert wanted.norm() > 1e-4, "or there would be nothing to compare"
+    return float((found - wanted).norm() / wanted.norm())
+
+
+def _learned(checkpoint: Path) -> dict[str, Tensor]:
+    """Return the matrices of an adapter that start at zero."""
+    weights = load_file(checkpoint / "adapter.safetensors")
+    return {name: tensor for name, tensor in weights.items() if "lora_B" in name}
+
+
+def _history(folder: Path) -> list[dict[str, float]]:
+    state = json.loads((folder / f"checkpoint-{STEPS:06d}" / "state.json").read_text())
+    history: list[dict[str, float]] = state["history"]
+    return history
+
+
+def _reported(folder: Path, name: str) -> list[Any]:
+    """Return the values that a run reported under a name."""
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    reports = [json.loads(line) for line in lines]
+    return [report[name] for report in reports if name in report]

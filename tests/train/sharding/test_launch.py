@@ -1,0 +1,92 @@
+"""A launch in which processes share the model, from the command to the finished judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from judging import Judge
+from tests.conftest import Folders
+from tests.train.made_up import write_split
+from tests.train.sharding.learners import FAMILIES, rows
+from tests.train.sharding.test_fsdp2 import ADAPTER, ROOT, relative_error
+from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+
+SCRIPTS: dict[str, tuple[Any, str]] = {
+    "focal": (hieval_stage1, "hieval_stage1"),
+    "joint": (hieval_stage2, "hieval_stage2"),
+    "text": (truthful_judge, "truthful_judge"),
+    "reward": (bradley_terry, "bradley_terry"),
+}
+CASES = [
+    pytest.param(kind, family, marks=[] if number == 1 else [pytest.mark.slow])
+    for number, (kind, family) in enumerate((k, f) for k in SCRIPTS for f in FAMILIES)
+]
+
+
+@pytest.mark.parametrize(("kind", "family"), CASES)
+def test_custos_train_shares_the_model(
+    kind: str, family: str, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    main, script = SCRIPTS[kind]
+    recipe = _recipe(kind, script, tiny_folders(family), tmp_path)  # type: ignore[arg-type]  # name
+    cli = (sys.executable, "-c", "from cli.main import app; app()")
+    launch = ("--config-file", "fsdp2", "--processes", "2", "--out", str(tmp_path / "shared"))
+    done = subprocess.run(
+        [*cli, "train", str(recipe), *launch],
+        env=os.environ
+        | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    log = tmp_path / "shared" / "launch.log"
+    assert done.returncode == 0, done.stderr + (log.read_text()[-5000:] if log.exists() else "")
+    main.main(["--config", str(recipe), f"run.output={tmp_path / 'alone'}"])
+    adapters = [
+        {n: t for n, t in load_file(folder / "adapter_model.safetensors").items() if "lora_B" in n}
+        for folder in (tmp_path / "shared", tmp_path / "alone")
+    ]
+    assert relative_error(*adapters) < ADAPTER
+    Judge.load(str(tmp_path / "shared"), device="cpu")
+    if kind != "reward":
+        reports = [
+            json.loads((folder / "report.json").read_text())
+            for folder in (tmp_path / "shared", tmp_path / "alone")
+        ]
+        assert reports[0]["overall"] == pytest.approx(reports[1]["overall"], abs=1e-3, nan_ok=True)
+
+
+def _recipe(kind: str, script: str, backbone: str, folder: Path) -> Path:
+    splits = {"train": 24, "val": 6, "cal": 18, "test": 12}
+    if kind == "reward":
+        del splits["cal"], splits["test"]
+    files = {
+        split: write_split(folder / f"{split}.jsonl", rows(kind, folder, count, 100 * number))
+        for number, (split, count) in enumerate(splits.items())
+    }
+    values = {
+        "backbone": backbone,
+        "data": {**files, "train": [files["train"]], "allow_overlap": True},
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
+        "optim": {"lr": 5e-3, "batch_size": 8, "token_budget": 300, "max_steps": 3},
+        "run": {
+            **{"output": str(folder / "run"), "precision": "fp32", "select": "last"},
+            **{"trackers": []},
+        },
+    }
+    path = folder / "tiny.yaml"
+    header = f"# accelerate launch -m train.{script} --config tiny\n"
+    path.write_text(header + yaml.safe_dump(values), encoding="utf-8")
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    return path
