@@ -130,9 +130,10 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
 
 def _read_tensors(file: Path) -> dict[str, Tensor]:
     try:
-        return load_file(file)
+        tensors: dict[str, Tensor] = load_file(file)
     except (OSError, SafetensorError):
         raise _damaged(file.parent) from None
+    return tensors
 
 
 def _damaged(checkpoint: Path) -> CustosError:

@@ -63,7 +63,7 @@ def shard(model: nn.Module, device: torch.device) -> None:
 
 def whole(tensor: Tensor) -> Tensor:
     """Return a tensor put together from all processes, if it is sharded; all must ask for it."""
-    return tensor.detach().full_tensor() if isinstance(tensor, DTensor) else tensor.detach()
+    return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach()
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:

@@ -59,9 +59,9 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
         if _is_true(environment.get(variable)):
             raise CustosError(f"{variable}: {engine} is not supported; {ADVICE}")
     if asks_for_fsdp(environment):
+        _check_fsdp(environment)
         if not shards:
             raise CustosError(f"{FSDP}: this script does not share a model between processes")
-        _check_fsdp(environment)
     if environment.get("PJRT_DEVICE", "").upper() == "TPU":
         raise CustosError(f"PJRT_DEVICE: TPU is not supported; {ADVICE}")
     if environment.get(ACCUMULATION, "1") != "1":

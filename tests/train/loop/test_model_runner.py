@@ -18,7 +18,7 @@ def test_a_small_budget_scores_alike(small: str, tmp_path: Path) -> None:
         for budget in (10_000, 120)
     )
     sizes = [
-        [len(batch.rows) for batch in learner.runner.batches(learner.rows.val)]
+        [len(batch.rows) for batch, _ in learner.runner.passes(learner.rows.val)]
         for learner in (large, some)
     ]
     assert len(sizes[0]) == 1 and len(sizes[1]) > 2

@@ -1,6 +1,6 @@
 """Short runs of every stage, by one process or by processes that share the model.
 
-``torchrun ... -m tests.train.sharding.learners OUT FAMILY=FOLDER ...`` does the cases together.
+``torchrun ... -m tests.train.sharding.learners OUT quick|slow FAMILY=FOLDER ...``
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from losses import BradleyTerryLoss
-from tests.tiny import save_picture
+from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, recipe
 from train.hieval_stage1 import Stage1Recipe
 from train.loop.accelerator import make_accelerator
@@ -43,7 +43,7 @@ from train.setup.run_identity import run_identity
 from train.setup.starting_adapter import with_adapter
 
 STEPS = 3
-FAMILIES = ("qwen2_5_vl", "qwen3_vl")
+FAMILIES: tuple[Family, ...] = ("qwen2_5_vl", "qwen3_vl")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Case:
     """A short run: of which stage, on which family, with which keys of the recipe."""
 
     kind: str
-    family: str
+    family: Family
     keys: Mapping[str, Any] = field(default_factory=dict)
     killed_at: int | None = None
     """Step after whose checkpoint the run is killed."""
@@ -60,11 +60,12 @@ class Case:
         return "-".join([self.kind, self.family, *self.keys])
 
 
-CASES = [Case(*values) for values in product(("focal", "joint", "text", "reward"), FAMILIES)]
-CASES += [
-    # Every row is a micro-batch: one process has one less, or a whole step without a row.
-    Case("focal", "qwen3_vl", {"optim__token_budget": 1, "optim__batch_size": 5}),
-    Case("focal", "qwen2_5_vl", {"optim__batch_size": 1}),
+# Every row is a micro-batch: one process has one less than the other.
+QUICK = [Case("focal", "qwen2_5_vl", {"optim__token_budget": 1, "optim__batch_size": 5})]
+QUICK += [Case("focal", "qwen3_vl"), Case("joint", "qwen3_vl")]
+SLOW = [Case(*values) for values in product(("focal", "joint", "text", "reward"), FAMILIES)]
+SLOW += [
+    Case("focal", "qwen3_vl", {"optim__batch_size": 1}),  # one process has no row
     Case("joint", "qwen3_vl", {"run__gradient_checkpointing": True}),
     Case("text", "qwen2_5_vl", {"run__gradient_checkpointing": True}),
     Case("focal", "qwen3_vl", {"adapter__dora": True}),
@@ -184,11 +185,11 @@ def _killed(step: int | None) -> Iterator[None]:
         Trainer.save = save  # type: ignore[method-assign]  # the original
 
 
-def main(out: Path, folders: Mapping[str, str]) -> None:
-    """Do every case together, then begin a run and go on with one that another process began."""
+def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str]) -> None:
+    """Do cases together, then begin a run and go on with one that another process began."""
     first = Case("focal", "qwen3_vl")
-    begun = Case("focal", "qwen3_vl", killed_at=2)
-    work = [(case, out / str(case)) for case in CASES]
+    begun = replace(first, killed_at=2)
+    work = [(case, out / str(case)) for case in cases]
     for case, folder in [*work, (begun, out / "begun-together"), (first, out / "begun-alone")]:
         os.environ[FSDP] = "true"  # each trainer takes it out of the environment
         run(case, folders[case.family], folder)
@@ -199,4 +200,5 @@ def main(out: Path, folders: Mapping[str, str]) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(Path(sys.argv[1]), dict(pair.split("=", 1) for pair in sys.argv[2:]))
+    chosen = QUICK if sys.argv[2] == "quick" else SLOW
+    main(Path(sys.argv[1]), chosen, dict(pair.split("=", 1) for pair in sys.argv[3:]))

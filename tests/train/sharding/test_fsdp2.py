@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from torch import Tensor
 
 from tests.conftest import Folders
 from tests.tiny import reference_model
-from tests.train.sharding.learners import CASES, FAMILIES, STEPS, Case, run
+from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run
 
 ROOT = Path(__file__).parents[3]
 GRADIENT = 1e-5
@@ -26,35 +28,55 @@ ADAPTER = 1e-3
 """The same for what an adapter learns: Adam's first steps only see the signs of small gradients."""
 
 
+Together = Callable[[str], Path]
+
+
 @pytest.fixture(scope="module")
-def together(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run folders of two processes that shared the model."""
-    out = tmp_path_factory.mktemp("together")
+def together(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Together:
+    """Run folders of two processes that shared the model, for the quick cases or the slow ones."""
     folders = {family: tiny_folders(family) for family in FAMILIES}
-    run(Case("focal", "qwen3_vl", killed_at=2), folders["qwen3_vl"], out / "begun-alone")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", "-m", "tests.train.sharding.learners", str(out)),
-            *(f"{family}={folder}" for family, folder in folders.items()),
-        ],
-        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
-    return out
+
+    @cache
+    def made(cases: str) -> Path:
+        out = tmp_path_factory.mktemp("together")
+        run(Case("focal", "qwen3_vl", killed_at=2), folders["qwen3_vl"], out / "begun-alone")
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+                *("--nproc-per-node", "2", "-m", "tests.train.sharding.learners", str(out), cases),
+                *(f"{family}={folder}" for family, folder in folders.items()),
+            ],
+            env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-5000:]
+        return out
+
+    return made
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", QUICK, ids=str)
 def test_the_steps_are_those_of_one_process(
-    case: Case, together: Path, tiny_folders: Folders, tmp_path: Path
+    case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
 ) -> None:
-    run(case, tiny_folders(case.family), tmp_path)  # type: ignore[arg-type]  # a name of a family
-    shared = together / str(case)
+    check(case, together("quick") / str(case), tiny_folders, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SLOW, ids=str)
+def test_so_are_those_of_every_stage_and_family(
+    case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    check(case, together("slow") / str(case), tiny_folders, tmp_path)
+
+
+def check(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
+    """Compare a run of two processes with the same run of one."""
+    run(case, tiny_folders(case.family), tmp_path)
     assert json.loads((tmp_path / "share.json").read_text()) == 1
     assert json.loads((shared / "share.json").read_text()) == pytest.approx(0.5, abs=0.05)
     gradients = [load_file(folder / "gradients.safetensors") for folder in (shared, tmp_path)]
@@ -67,9 +89,9 @@ def test_the_steps_are_those_of_one_process(
     assert relative_error(*(_learned(folder / last) for folder in (shared, tmp_path))) < ADAPTER
 
 
-def test_plain_peft_loads_the_adapter(together: Path, tiny_folders: Folders) -> None:
-    for family in FAMILIES:
-        folder = together / str(Case("focal", family))
+def test_plain_peft_loads_the_adapter(together: Together, tiny_folders: Folders) -> None:
+    for case in QUICK:
+        folder, family = together("quick") / str(case), case.family
         state = json.loads((folder / f"checkpoint-{STEPS:06d}" / "state.json").read_text())
         best = folder / f"best-{int(state['chosen']['step']):06d}"
         adapted = PeftModel.from_pretrained(reference_model(tiny_folders(family)), str(best))
@@ -88,11 +110,11 @@ def test_plain_peft_loads_the_adapter(together: Path, tiny_folders: Folders) -> 
 
 @pytest.mark.parametrize("began", ["alone", "together"])
 def test_another_number_of_processes_goes_on(
-    began: str, together: Path, tiny_folders: Folders, tmp_path: Path
+    began: str, together: Together, tiny_folders: Folders, tmp_path: Path
 ) -> None:
     """Two steps by one process and the third by two that share the model, or the other way."""
     case = Case("focal", "qwen3_vl")
-    whole, folder = together / str(case), together / f"begun-{began}"
+    whole, folder = together("quick") / str(case), together("quick") / f"begun-{began}"
     if began == "together":
         assert not (folder / "checkpoint-000003").exists()
         run(case, tiny_folders("qwen3_vl"), folder)
