@@ -11,6 +11,7 @@ import experiments.findings
 from judging.errors import CustosError
 
 HELPERS = {
+    "kill_works",
     "load_generator",
     "paradigm_tables",
     "processor_use",
