@@ -82,8 +82,8 @@ def is_page(path: Path) -> bool:
 
 
 def _anchors(text: str) -> frozenset[str]:
-    reader = Markdown(extensions=["toc", "fenced_code", "attr_list"])
-    reader.convert(text)
+    reader = Markdown(extensions=["toc", "attr_list"])
+    reader.convert(FENCE.sub("", text))  # its own rule for fences does not know titles
     pending = list(reader.toc_tokens)
     ids = set()
     while pending:
