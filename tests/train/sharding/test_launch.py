@@ -28,13 +28,11 @@ SCRIPTS: dict[str, tuple[Any, str]] = {
     "text": (truthful_judge, "truthful_judge"),
     "reward": (bradley_terry, "bradley_terry"),
 }
-CASES = [
-    pytest.param(kind, family, marks=[] if number == 1 else [pytest.mark.slow])
-    for number, (kind, family) in enumerate((k, f) for k in SCRIPTS for f in FAMILIES)
-]
 
 
-@pytest.mark.parametrize(("kind", "family"), CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("kind", SCRIPTS)
 def test_custos_train_shares_the_model(
     kind: str, family: Family, tiny_folders: Folders, tmp_path: Path
 ) -> None:
