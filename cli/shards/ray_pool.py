@@ -36,13 +36,13 @@ Load = Callable[[], Grader]
 
 
 class ShardOutcome(BaseModel):
-    """What became of a shard: its record, or why there is none."""
+    """Outcome of a shard: its record, or the reason why there is none."""
 
     source: str
     record: ShardRecord | None = None
     error: str = ""
     ends_run: bool = False
-    """Whether no other shard could be graded either."""
+    """True if no other shard could be graded either."""
 
 
 class ShardWorker:

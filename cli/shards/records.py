@@ -15,7 +15,7 @@ from judging.types import FAILURES
 
 
 class ShardSettings(BaseModel):
-    """What the verdicts on a shard depend on, beside its rows and the judge."""
+    """Settings that the verdicts on a shard depend on, beside its rows and the judge."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -30,7 +30,7 @@ class ShardSettings(BaseModel):
 
 
 class ShardRecord(BaseModel):
-    """What was graded in a shard; written when its verdicts are complete."""
+    """Record of a graded shard; written when its verdicts are complete."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,7 +45,7 @@ class ShardRecord(BaseModel):
     tallies: list[tuple[str, str, JudgeTally]]
     """Name of a judge, rubric, and what was counted."""
     failure: str | None
-    """The first row without a verdict, and why it has none."""
+    """First row without a verdict, with the reason; ``None`` if all rows have one."""
 
     @property
     def num_rows(self) -> int:

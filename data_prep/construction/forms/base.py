@@ -36,7 +36,7 @@ class Entry:
     prompt: str
     kind: Literal["choice", "choices", "text"] = "choice"
     options: Mapping[str, str] = field(default_factory=dict)
-    """What can be chosen, with its meaning (or an empty text)."""
+    """Choices with their meanings; an empty text if a choice needs none."""
     asked_if: tuple[str, tuple[str, ...]] | None = None
     """An entry before this one, and the values of it for which this one is asked."""
     required: bool = True
@@ -94,9 +94,9 @@ class Form(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What people decide, in a few words for its help."""
+    """Summary of the decision, for the command's help."""
     guide: ClassVar[str]
-    """What people are told before they begin."""
+    """Instructions for people, shown before they begin."""
     entries: ClassVar[tuple[Entry, ...]]
     per_row: ClassVar[int] = 2
     """People who fill in each row before it counts."""
