@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -204,13 +205,17 @@ def vllm_rows(
         export_llama(model, judge.backbone.tokenizer, folder / "model")
         job = {
             "model": str(folder / "model"),
+            "dtype": str(model.dtype).removeprefix("torch."),
             "warm": [list(ids) for ids in _encode(judge, warm)],
             "prompts": [list(ids) for ids in _encode(judge, rows)],
             "tokens": list(first.values()),
         }
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         script = Path(__file__).with_name("vllm_probe.py")
-        subprocess.run([python, "-P", script, folder / "job.json", folder / "out.json"], check=True)
+        command = [python, "-P", script, folder / "job.json", folder / "out.json"]
+        # vLLM keeps a core for its other processes unless it is told to compute on all of them.
+        every_core = os.environ | {"VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
+        subprocess.run(command, env=every_core, check=True)
         out = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     by_token = {token: label for label, token in first.items()}
     return [out["seconds"]], [by_token.get(token) for token in out["tokens"]]

@@ -12,13 +12,13 @@ from pathlib import Path
 
 
 def main(job_path: str, out_path: str) -> None:
-    """Read ``model``, ``warm``, ``prompts`` and ``tokens``; write ``seconds`` and ``tokens``."""
+    """Read ``model``, ``dtype``, ``warm``, ``prompts`` and ``tokens``; write ``seconds`` and ``tokens``."""
     from vllm import LLM, SamplingParams
 
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     engine = LLM(
         model=job["model"],
-        dtype="bfloat16",
+        dtype=job["dtype"],
         max_model_len=4096,
         enable_prefix_caching=True,
         gpu_memory_utilization=0.4,  # of main memory, on a CPU; the caller holds some too
