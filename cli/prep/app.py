@@ -5,22 +5,22 @@ from __future__ import annotations
 import typer
 
 from cli.prep import charthal_construct
-from cli.prep.chartom import chartom
-from cli.prep.charts import charts
-from cli.prep.claims import claims
 from cli.prep.construct.app import app as construct_app
 from cli.prep.critiques import critiques
 from cli.prep.error_types import error_types
-from cli.prep.evouna import evouna
-from cli.prep.hard import hard
-from cli.prep.hieval import hieval
 from cli.prep.mix import mix
-from cli.prep.pairs import pairs
-from cli.prep.synthetic import synthetic
+from cli.prep.sources.evouna import evouna
+from cli.prep.sources.hieval import hieval
+from cli.prep.sources.truthful import truthful
+from cli.prep.sources.truthfulqa import truthfulqa
+from cli.prep.synthetic.chartom import chartom
+from cli.prep.synthetic.charts import charts
+from cli.prep.synthetic.claims import claims
+from cli.prep.synthetic.hard import hard
+from cli.prep.synthetic.pairs import pairs
+from cli.prep.synthetic.text import synthetic
+from cli.prep.synthetic.twins import twins
 from cli.prep.table import table
-from cli.prep.truthful import truthful
-from cli.prep.truthfulqa import truthfulqa
-from cli.prep.twins import twins
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (

@@ -1,0 +1,1 @@
+"""The verbs of ``custos prep`` that read published data sets."""

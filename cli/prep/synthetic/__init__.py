@@ -1,0 +1,1 @@
+"""The verbs of ``custos prep`` that make examples whose labels are known."""
