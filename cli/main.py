@@ -7,29 +7,29 @@ from typing import Annotated
 
 import typer
 
-from cli import recipe
-from cli.attack import attack
 from cli.backbone import backbone
 from cli.bench.app import app as bench_app
-from cli.calibrate import calibrate
-from cli.card import card
-from cli.compare import compare
 from cli.demo import demo
-from cli.doctor import doctor
-from cli.eval import evaluate
-from cli.export import export
 from cli.grade import grade
-from cli.judges import judges
-from cli.load import load
-from cli.plan import plan
+from cli.judges.card import card
+from cli.judges.export import export
+from cli.judges.list import judges
+from cli.judges.push import push
+from cli.measuring.attack import attack
+from cli.measuring.calibrate import calibrate
+from cli.measuring.compare import compare
+from cli.measuring.eval import evaluate
+from cli.measuring.review import review
 from cli.prep.app import app as prep_app
-from cli.push import push
-from cli.review import review
-from cli.serve import serve
+from cli.service.doctor import doctor
+from cli.service.load import load
+from cli.service.serve import serve
 from cli.shared.error_line import Verbs
-from cli.sweep import sweep
 from cli.tasks import tasks
-from cli.train import train
+from cli.training import recipe
+from cli.training.plan import plan
+from cli.training.sweep import sweep
+from cli.training.train import train
 
 app = typer.Typer(
     cls=Verbs,

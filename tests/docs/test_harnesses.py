@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cli.doctor import contract_models, model_names
+from cli.service.doctor import contract_models, model_names
 from cli.tasks import describe
 from judging.card import SHIPPED, JudgeCard
 from judging.tasks import TASKS, task_names

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.eval import read_examples
+from cli.shared.labelled_examples import read_examples
 from cli.shared.options.mapping import (
     TABLE_FORMATS,
     AllowDropped,

@@ -16,7 +16,7 @@ import yaml
 
 from tests.train.made_up import example, examples, recipe, write_split
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def _train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

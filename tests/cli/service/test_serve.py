@@ -31,7 +31,7 @@ app()
 
 def started(script: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", script.format(repository=Path(__file__).parents[2]), *arguments],
+        [sys.executable, "-c", script.format(repository=Path(__file__).parents[3]), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -91,7 +91,7 @@ def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cli.serve.load_judge", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr("cli.service.serve.load_judge", lambda *_: pytest.fail("loaded"))
     with bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--port", str(port)])
@@ -130,7 +130,7 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
         given.append((settings[-1], patience))
         return FakeJudge()
 
-    monkeypatch.setattr("cli.serve.load_judge", load_judge)
+    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     command = "serve --engine openai --base-url http://127.0.0.1:9/v1 --judge m --port 0"
     result = CliRunner().invoke(app, [*command.split(), "--deadline", "60"])

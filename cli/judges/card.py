@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.eval import read_examples
 from cli.shared.command_line import command_line, read_assignments
+from cli.shared.labelled_examples import read_examples
 from cli.shared.options.mapping import TABLE_FORMATS
 from cli.shared.output_folders import in_known_folder
 from data_prep.tables.mapping import TableMapping

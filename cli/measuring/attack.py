@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.eval import read_examples
 from cli.shared.attack_search import search_file, search_showing
 from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed, fill_showing
 from cli.shared.judges import load_grader
+from cli.shared.labelled_examples import read_examples
 from cli.shared.options.mapping import (
     TABLE_FORMATS,
     AllowDropped,

@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.compare import compare
+from cli.measuring.compare import compare
 from evaluation.folder import save_evaluation
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation

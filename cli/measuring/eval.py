@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cli.shared.bad_rows import show_dropped
 from cli.shared.command_line import command_line
 from cli.shared.judges import load_judge
+from cli.shared.labelled_examples import read_examples
 from cli.shared.options.mapping import (
     TABLE_FORMATS,
     AllowDropped,
@@ -27,11 +26,6 @@ from cli.shared.options.mapping import (
 from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
-from data_prep.tables import dropped
-from data_prep.tables.mapping import TableMapping
-from data_prep.tables.pictures import check_row_pictures
-from data_prep.tables.reader import BadRow
-from evaluation.declared_labels import check_labels
 from judging import LabelledExample, Verdict
 
 
@@ -139,34 +133,3 @@ def _write_and_summarise(
         typer.echo(line)
     typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
     typer.echo(f"disagreements: {out / FILE}")
-
-
-def read_examples(
-    data: Path,
-    mapping: TableMapping,
-    allow_dropped: bool,
-    limit: int | None,
-    seed: int,
-    *,
-    check_pictures: bool,
-) -> list[LabelledExample]:
-    """Read labelled examples, all or a random few in file order; a missing id is the row number.
-
-    With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
-
-    Raises:
-        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed.
-    """
-    bad_rows: dict[int, BadRow] = {}
-    rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
-    show_dropped(bad_rows)
-    if check_pictures:
-        check_row_pictures(data, rows)
-    examples = [
-        example if example.id else example.model_copy(update={"id": str(row)})
-        for row, example in rows
-    ]
-    check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
-    if limit is None or limit >= len(examples):
-        return examples
-    return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]

@@ -1,0 +1,1 @@
+"""The verbs that list, describe and publish judges."""

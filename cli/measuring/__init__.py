@@ -1,0 +1,1 @@
+"""The verbs that measure judges against people, and that calibrate them."""

@@ -1,0 +1,1 @@
+"""The verbs that serve judges, and that test a service."""

@@ -1,0 +1,1 @@
+"""The verbs that train judges, and that say what a training run will need."""
