@@ -16,9 +16,9 @@ from judging.card import (
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
-from judging.judge_names import check_name
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.names.judges import check_name
 from judging.resolve import RequestT, resolve
 from judging.scoring.ask_model import (
     OrderedPrompt,

@@ -14,8 +14,8 @@ from typing import IO
 
 import typer
 
-from judging.cpu_cores import num_cores
 from judging.errors import CustosError
+from judging.models.cpu_cores import num_cores
 
 PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
 """Modules that run a program, which may not be on the path."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from judging.errors import FieldError
-from judging.label_spellings import UNKNOWN, labels_option, likely_label
+from judging.names.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, type_of
 

@@ -17,8 +17,8 @@ from judging.export.checkpoint import write_checkpoint
 from judging.export.parity import Parity, compare, judge_scores
 from judging.files.atomic import atomic_write, sync
 from judging.judge import CALIBRATION_FILE, Judge
-from judging.judge_names import check_name
 from judging.models.backbones import Backbone, Dtype, empty_model
+from judging.names.judges import check_name
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest

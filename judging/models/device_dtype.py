@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from judging.cpu_cores import num_cores
+from judging.models.cpu_cores import num_cores
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from judging.response_names import exchange_names
+from judging.names.responses import exchange_names
 from judging.tasks.base import BareLabelTask, CritiqueFormat, Field, judge_task
 from judging.types import JudgeRequest
 from judging.verdicts.probabilities import log_probabilities

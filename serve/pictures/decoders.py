@@ -8,9 +8,9 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 
-from judging.cpu_cores import num_cores
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
+from judging.models.cpu_cores import num_cores
 from serve.pictures import decode
 
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH")

@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration
 
-from judging.cpu_cores import num_cores
+from judging.models.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
 from train.loop.experiment_log import check_trackers
 from train.loop.sharding import ShardingAccelerator

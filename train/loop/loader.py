@@ -15,8 +15,8 @@ from itertools import islice
 
 import torch
 
-from judging.cpu_cores import num_cores
 from judging.errors import CustosError
+from judging.models.cpu_cores import num_cores
 from train.rows.rows import Batch, Rows
 
 AHEAD = 2

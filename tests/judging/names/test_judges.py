@@ -11,7 +11,7 @@ import pytest
 from judging import Judge
 from judging.card import CARD_FILE, shipped_judges
 from judging.errors import CustosError
-from judging.judge_names import check_name
+from judging.names.judges import check_name
 
 
 @pytest.fixture(autouse=True)
