@@ -29,10 +29,10 @@ from train.loop.learning_rate import learning_rate
 from train.loop.model_runner import free_weights
 from train.loop.optimizer import make_optimizer
 from train.loop.progress import Progress
-from train.loop.trackers import Tracker
 from train.rows.rows import IndexedSplits
 from train.rows.supervision import LabelSupervision
 from train.setup.run_identity import recipe_values
+from train.tracking.trackers import Tracker
 
 REFERENCE_ADAPTER = "ref"
 """Name that TRL gives to its copy of the adapter that a run starts from."""

@@ -11,10 +11,10 @@ from accelerate.utils import ProjectConfiguration
 
 from judging.models.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
-from train.loop.experiment_log import check_trackers
 from train.loop.sharding import ShardingAccelerator
 from train.setup.engines import FSDP, asks_for_fsdp, check_distributed_type
 from train.setup.recipe import RunSection
+from train.tracking.experiment_log import check_trackers
 
 _THREADS = "OMP_NUM_THREADS"
 _THREADS_OPTION = "--num-cpu"  # -threads-per-process, also with underscores or cut short

@@ -35,12 +35,12 @@ from train.loop.progress import Progress, early_stop_line
 from train.loop.resume import resume
 from train.loop.selection import validations_without_gain
 from train.loop.sharding import free_parts, is_sharded, whole
-from train.loop.throughput import Throughput
-from train.loop.trackers import Tracker
 from train.objectives.base import Objective
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
 from train.setup.run_identity import describe_changes, free_settings, recipe_values
+from train.tracking.throughput import Throughput
+from train.tracking.trackers import Tracker
 
 
 class Trainer:

@@ -14,9 +14,9 @@ from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator, uses_autocast
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.learning_rate import learning_rate
-from train.loop.trackers import Tracker
 from train.setup.recipe import OptimSection, RunSection
 from train.setup.run_identity import recipe_values
+from train.tracking.trackers import Tracker
 from train.vision.model import WarmupModel
 from train.vision.pictures import Picture, by_size, vary
 

@@ -13,8 +13,8 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from tests.train.made_up import recipe
 from train.loop.accelerator import make_accelerator
-from train.loop.trackers import METRICS_FILE, Tracker
 from train.setup.run_log import LOG_FILE
+from train.tracking.trackers import METRICS_FILE, Tracker
 
 
 def _tracker(folder: Path, **run: Any) -> Tracker:
@@ -88,7 +88,7 @@ def test_time_left_counts_validations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("train.loop.trackers.monotonic", lambda: now)
+    monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
     tracker = Tracker(tmp_path, 25, 8, make_accelerator(recipe(tmp_path).run), eval_every=10)
     with tracker.running(0, {}):
         with tracker.validating():

@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests.tiny import Family, save_picture, save_tiny
 from tests.train.made_up import example, examples, recipe, trainer
-from train.loop.throughput import measured_peak, peak_memory
-from train.loop.trackers import METRICS_FILE
+from train.tracking.throughput import measured_peak, peak_memory
+from train.tracking.trackers import METRICS_FILE
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])

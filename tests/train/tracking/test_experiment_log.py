@@ -13,10 +13,10 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from judging.errors import CustosError
 from tests.train.made_up import recipe
-from train.loop import experiment_log
 from train.loop.accelerator import make_accelerator
-from train.loop.experiment_log import RUNS_FILE, ExperimentLog
 from train.setup.recipe import TrackerName
+from train.tracking import experiment_log
+from train.tracking.experiment_log import RUNS_FILE, ExperimentLog
 
 
 @pytest.fixture(autouse=True)

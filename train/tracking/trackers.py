@@ -15,9 +15,9 @@ from accelerate import Accelerator
 from rich.console import Console
 
 from judging.files.atomic import atomic_write
-from train.loop.experiment_log import ExperimentLog
-from train.loop.progress_bar import ProgressBar
 from train.setup.run_log import RUN_LOG
+from train.tracking.experiment_log import ExperimentLog
+from train.tracking.progress_bar import ProgressBar
 
 METRICS_FILE = "metrics.jsonl"
 """A line for every report, with its step, in the run folder."""

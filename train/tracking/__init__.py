@@ -1,0 +1,1 @@
+"""The record of a run: progress on the screen, logs, trackers, throughput."""
