@@ -287,7 +287,7 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--limit", type=int, default=400, help="rows of each test")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="cells at once")
-    parser.add_argument("--recipes", type=Path, default=RECIPES / "embedded")
+    parser.add_argument("--recipes", type=Path, default=RECIPES / "embedded" / "experiments")
     options = parser.parse_args(argv)
     if options.seeds < 1 or options.jobs < 1:
         parser.error("--seeds and --jobs: at least 1")

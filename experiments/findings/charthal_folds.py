@@ -37,7 +37,7 @@ from judging.types import LabelledExample, Verdict
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "train" / "hieval_stage1.py"
-RECIPE = ROOT / "recipes" / "embedded" / "charthal.yaml"
+RECIPE = ROOT / "recipes" / "embedded" / "experiments" / "charthal.yaml"
 FOLDS = 5
 VAL_SHARE = 8
 """One in so many of a fold's other figures chooses its adapter."""

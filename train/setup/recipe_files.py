@@ -17,15 +17,10 @@ SUFFIX = ".yaml"
 LAUNCHERS = ("accelerate",)
 """Folders of recipes that hold launchers' settings instead."""
 
-RECIPE_OF_TASK = {
-    "hieval-ea": "embedded/mine_ea",
-    "truthful-pair": "embedded/mine_pair",
-    "truthful-pure-label": "embedded/pair_pure_label",
-    "truthful-critique-score": "embedded/pair_critique_score",
-}
-"""Recipe that trains for a task on a user's rows."""
+RECIPES_OF_TASKS = "embedded/tasks"
+"""Folder of the recipes that train for a task on a user's rows, each named after its task."""
 RECIPE_OF_LABELS = "embedded/mine"
-"""The same for every other task."""
+"""Recipe for the tasks that have none there."""
 
 KEYS_OF_SCRIPT = {
     "replay": "hieval_stage2",
@@ -73,7 +68,10 @@ def find_recipe(name: str) -> Path:
 
 def recipe_of_task(name: str) -> str | None:
     """Return the name of the recipe for a task; ``None`` if there is no such task."""
-    return RECIPE_OF_TASK.get(name, RECIPE_OF_LABELS) if name in task_names() else None
+    if name not in task_names():
+        return None
+    recipe = f"{RECIPES_OF_TASKS}/{name}"
+    return recipe if recipe in recipe_names() else RECIPE_OF_LABELS
 
 
 def script_of(path: Path, values: Mapping[str, Any]) -> str:

@@ -3,7 +3,15 @@ from pathlib import Path
 import pytest
 
 from judging.errors import CustosError
-from train.setup.recipe_files import RECIPES, find_recipe, read_header, recipe_names
+from judging.tasks import task_names
+from train.setup.recipe_files import (
+    RECIPES,
+    RECIPES_OF_TASKS,
+    find_recipe,
+    read_header,
+    recipe_names,
+    recipe_of_task,
+)
 
 
 def test_names_are_paths_without_suffix() -> None:
@@ -54,6 +62,14 @@ def test_every_recipe_says_in_one_line_what_it_is_for(name: str) -> None:
     header = read_header(find_recipe(name))
     assert (RECIPES.parent / "train" / f"{header.script}.py").is_file()
     assert header.summary.startswith(("Train ", "Try ")) and header.summary.endswith(".")
+
+
+def test_recipes_of_tasks_are_named_after_them() -> None:
+    names = {path.stem for path in (RECIPES / RECIPES_OF_TASKS).iterdir()}
+    assert "truthful-pair" in names and names <= set(task_names())
+    assert recipe_of_task("truthful-pair") == "embedded/tasks/truthful-pair"
+    assert recipe_of_task("hieval-qs") == "embedded/mine"
+    assert recipe_of_task("hieval_stage1") is None
 
 
 @pytest.mark.parametrize("text", ["", "backbone: embedded\n", "# mine\nbackbone: embedded\n"])
