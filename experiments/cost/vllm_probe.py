@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def main(job_path: str, out_path: str) -> None:
-    """Read ``model``, ``dtype``, ``warm``, ``prompts`` and ``tokens``; write ``seconds`` and ``tokens``."""
+    """Time the prompts of a job; write ``seconds`` and the first ``tokens``."""
     from vllm import LLM, SamplingParams
 
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
