@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from data_prep.synthetic.claims.topics import HELD_OUT_SENTENCES, TOPICS, Facet, Topic
+from data_prep.synthetic.claims.facets import HELD_OUT_SENTENCES, Facet, Topic
+from data_prep.synthetic.claims.topics import TOPICS
 from data_prep.synthetic.seeds import seeded_rng
 from data_prep.synthetic.text import names
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG

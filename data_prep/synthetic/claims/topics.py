@@ -1,83 +1,19 @@
-"""Topics: invented things, what may be asked about them, and how each fact may be put.
-
-A value of a facet is a group of phrases that mean the same; another group means something else and
-contradicts it. The sentences of a facet take any phrase of its values. The last sentence of every
-facet is kept for test data.
-"""
+"""Topics: the invented things that claims are about."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-HELD_OUT_SENTENCES = 1
-"""Sentences of each facet that training data never show."""
-
-
-@dataclass(frozen=True)
-class Facet:
-    """One thing that can be asked about a topic."""
-
-    asked: str
-    """What a question calls it."""
-    values: tuple[tuple[str, ...], ...]
-    """Groups of phrases; those of a group mean the same."""
-    sentences: tuple[str, ...]
-    """Templates with the slots ``{s}`` (what it is about) and ``{v}`` (the value)."""
-
-
-@dataclass(frozen=True)
-class Topic:
-    """A kind of thing with its facets."""
-
-    name: str
-    """Template with the slot ``{w}`` for an invented word."""
-    facets: tuple[Facet, ...]
-
-
-def _facet(asked: str, values: str, sentences: str) -> Facet:
-    """Read a facet: a value a line with ``/`` between its phrases, a sentence a line."""
-    return Facet(
-        asked,
-        tuple(
-            tuple(phrase.strip() for phrase in line.split("/"))
-            for line in values.strip().splitlines()
-        ),
-        tuple(line.strip() for line in sentences.strip().splitlines()),
-    )
-
-
-PURPOSE_SENTENCES = """
-{s} serves {v}.
-The purpose of {s} is {v}.
-People use {s} {v}.
-{s} is there {v}.
-Its main use is {v}.
-It was designed {v}.
-The reason why {s} exists is {v}.
-"""
-WEAKNESS_SENTENCES = """
-A drawback is that {v}.
-Its weakness is that {v}.
-On the other hand, {v}.
-One has to accept that {v}.
-Critics point out that {v}.
-The price to pay: {v}.
-A known problem of {s} is that {v}.
-"""
-ADVANTAGE_SENTENCES = """
-Its advantage is that {v}.
-What speaks for {s} is that {v}.
-On the plus side, {v}.
-The benefit is that {v}.
-It is popular because {v}.
-One good thing about it: {v}.
-Compared with others, {s} has the merit that {v}.
-"""
+from data_prep.synthetic.claims.facets import (
+    ADVANTAGE_SENTENCES,
+    PURPOSE_SENTENCES,
+    WEAKNESS_SENTENCES,
+    Topic,
+    facet,
+)
 
 PROTOCOL = Topic(
     "the {w} protocol",
     (
-        _facet(
+        facet(
             "what it is used for",
             """
             to share one channel among many stations / to let several stations use a single channel
@@ -89,7 +25,7 @@ PROTOCOL = Topic(
             """,
             PURPOSE_SENTENCES,
         ),
-        _facet(
+        facet(
             "what happens when a packet is lost",
             """
             the sender repeats it after a timeout / it is sent again once a timer runs out
@@ -108,7 +44,7 @@ PROTOCOL = Topic(
             Losses are handled as follows: {v}.
             """,
         ),
-        _facet(
+        facet(
             "who decides which station may send",
             """
             a central controller / one master station
@@ -127,7 +63,7 @@ PROTOCOL = Topic(
             The next sender is chosen by {v}.
             """,
         ),
-        _facet(
+        facet(
             "one advantage",
             """
             it needs no configuration / nobody has to set anything up
@@ -138,7 +74,7 @@ PROTOCOL = Topic(
             """,
             ADVANTAGE_SENTENCES,
         ),
-        _facet(
+        facet(
             "one disadvantage",
             """
             much bandwidth is wasted on control messages / its own messages eat up bandwidth
@@ -155,7 +91,7 @@ PROTOCOL = Topic(
 MACHINE = Topic(
     "the {w} engine",
     (
-        _facet(
+        facet(
             "what it is built for",
             """
             to pump water out of mines / to lift water from below the ground
@@ -166,7 +102,7 @@ MACHINE = Topic(
             """,
             PURPOSE_SENTENCES,
         ),
-        _facet(
+        facet(
             "what drives it",
             """
             a water wheel / a wheel turned by a stream
@@ -185,7 +121,7 @@ MACHINE = Topic(
             {s} runs on {v}.
             """,
         ),
-        _facet(
+        facet(
             "how it is kept from running too fast",
             """
             by a brake of leather / with a leather band that slows it
@@ -204,7 +140,7 @@ MACHINE = Topic(
             Control of the speed is achieved {v}.
             """,
         ),
-        _facet(
+        facet(
             "one advantage",
             """
             spare parts are cheap / broken parts cost little to replace
@@ -215,7 +151,7 @@ MACHINE = Topic(
             """,
             ADVANTAGE_SENTENCES,
         ),
-        _facet(
+        facet(
             "one disadvantage",
             """
             it stops in winter / it cannot run when it is frozen
@@ -232,7 +168,7 @@ MACHINE = Topic(
 ANIMAL = Topic(
     "the {w} beetle",
     (
-        _facet(
+        facet(
             "what it eats",
             """
             rotting wood / dead wood
@@ -251,7 +187,7 @@ ANIMAL = Topic(
             What it needs as food is {v}.
             """,
         ),
-        _facet(
+        facet(
             "how it avoids its enemies",
             """
             by playing dead / by lying still as if it had died
@@ -270,7 +206,7 @@ ANIMAL = Topic(
             It escapes being eaten {v}.
             """,
         ),
-        _facet(
+        facet(
             "where it spends the winter",
             """
             under bark / beneath the bark of trees
@@ -289,7 +225,7 @@ ANIMAL = Topic(
             Its winter quarters lie {v}.
             """,
         ),
-        _facet(
+        facet(
             "why it has become rare",
             """
             because old forests were cut down / since hardly any old trees are left
@@ -314,7 +250,7 @@ ANIMAL = Topic(
 LAW = Topic(
     "the {w} Act",
     (
-        _facet(
+        facet(
             "what it regulates",
             """
             how land is passed on to heirs / the way in which land is inherited
@@ -333,7 +269,7 @@ LAW = Topic(
             The law governs {v}.
             """,
         ),
-        _facet(
+        facet(
             "why it was passed",
             """
             after a great fire / because a fire had destroyed much
@@ -352,7 +288,7 @@ LAW = Topic(
             One adopted it {v}.
             """,
         ),
-        _facet(
+        facet(
             "who enforces it",
             """
             the mayors / the heads of the towns
@@ -371,7 +307,7 @@ LAW = Topic(
             Responsible for it are {v}.
             """,
         ),
-        _facet(
+        facet(
             "what the penalty is",
             """
             a fine / a sum of money to be paid
@@ -390,7 +326,7 @@ LAW = Topic(
             It threatens offenders with {v}.
             """,
         ),
-        _facet(
+        facet(
             "what critics object to",
             """
             it favours the rich / it helps those who have money

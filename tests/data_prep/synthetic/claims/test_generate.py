@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep.synthetic.claims.generate import LABELS, generate_claims
-from data_prep.synthetic.claims.topics import TOPICS, Facet
+from data_prep.synthetic.claims.facets import Facet
+from data_prep.synthetic.claims.topics import TOPICS
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
