@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.claims.generate import LABELS, generate_claims
 from data_prep.synthetic.claims.facets import Facet
+from data_prep.synthetic.claims.generate import LABELS, generate_claims
 from data_prep.synthetic.claims.topics import TOPICS
 from judging.tasks import get_task
 from judging.types import LabelledExample
