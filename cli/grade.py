@@ -11,20 +11,11 @@ import typer
 
 from cli.shards.options import Ray, WorkerGpus, WorkerPrice, Workers
 from cli.shared.grading import Batch, RetryFailed, fill_showing
-from cli.shared.judges import is_address, load_grader
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    Labels,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Task,
-    Variant,
-    table_mapping,
-)
+from cli.shared.judges import is_address
+from cli.shared.options.engine import EngineOptions
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
 from cli.shared.output_folders import in_known_folder
 from cli.shared.request_rows import read_requests, source_digest
 from cli.shared.verdicts.files import check_verdict_files, write_verdicts
@@ -34,6 +25,7 @@ from clients.kept_work import locked
 from judging import CustosError
 
 
+@with_groups
 def grade(
     source: Annotated[
         str,
@@ -56,13 +48,8 @@ def grade(
             "the shipped judge that knows its rubric best."
         ),
     ] = None,
-    columns: Map = None,
-    labels: Labels = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    task: Task = None,
-    variant: Variant = None,
+    *,
+    table_options: TableOptions,
     table: Annotated[
         Path | None,
         typer.Option(
@@ -75,11 +62,7 @@ def grade(
     allow_failed: AllowFailed = False,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
-    engine: Engine = "tree",
-    base_url: BaseUrl = None,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 64,
-    deadline: Deadline = 300,
+    engine_options: EngineOptions,
     ray: Ray = None,
     workers: Workers = None,
     worker_gpus: WorkerGpus = None,
@@ -110,10 +93,8 @@ def grade(
     Example: custos grade --in answers.csv --map references=gold --map response=model_answer
     --reference-mode any --out verdicts.jsonl --csv graded.csv
     """
-    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
-    load = functools.partial(
-        load_grader, judge or [], engine, base_url, key_env, concurrency, deadline
-    )
+    in_table = table_options.read()
+    load = functools.partial(engine_options.load_grader, judge or [])
     if ray is None:
         read = functools.partial(read_requests, Path(source), in_table, risk)
         _grade_file(Path(source), Path(out), table, read, load, batch, retry_failed, allow_failed)
@@ -124,7 +105,7 @@ def grade(
     from cli.shards.records import ShardSettings
     from cli.shards.run import grade_shards
 
-    is_remote = engine == "openai" or any(map(is_address, judge or []))
+    is_remote = engine_options.engine == "openai" or any(map(is_address, judge or []))
     pool = RayPool(ray, workers, 0 if is_remote and worker_gpus is None else worker_gpus)
     settings = ShardSettings(mapping=in_table, risk=risk, batch=batch)
     grade_shards(source, out, pool, load, settings, worker_price, retry_failed, allow_failed)

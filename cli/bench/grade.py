@@ -14,15 +14,8 @@ from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
 from cli.shared.options.benchmark import Name
-from cli.shared.options.server import (
-    ChatModel,
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
-    PromptPrice,
-    prices,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
 from cli.shared.output_folders import in_known_folder
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from clients.kept_work import KeptFile, locked
@@ -61,6 +54,7 @@ RubricFile = Annotated[
 ]
 
 
+@with_groups
 def grade(
     name: Name,
     responses: Responses,
@@ -76,11 +70,9 @@ def grade(
     rubric_file: RubricFile = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    *,
+    request_options: RequestOptions,
+    price_options: PriceOptions,
 ) -> None:
     """Grade responses to a benchmark and write them in its own graded shape.
 
@@ -112,9 +104,9 @@ def grade(
         if work.num_requests:
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
-            grader = load_benchmark_grader(judge, model, key_env, concurrency, deadline)
+            grader = load_benchmark_grader(judge, model, request_options)
             _check_wording(grader, rubric_file)
-            price = prices(prompt_price, completion_price)
+            price = price_options.read()
             measured = _what_was_measured(grader, work)
             for line in measured:
                 typer.echo(line)

@@ -13,16 +13,8 @@ import typer
 from cli.shared.bad_rows import show_problems, write_problems
 from cli.shared.command_line import command_line
 from cli.shared.options.benchmark import Items, Name
-from cli.shared.options.server import (
-    ChatModel,
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
-    PromptPrice,
-    api_key,
-    prices,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
 from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import counting_bar, job_bar, spent_text
 from judging.errors import CustosError
@@ -108,6 +100,7 @@ OptionLogits = Annotated[
 ]
 
 
+@with_groups
 def respond(
     name: Name,
     items: Items,
@@ -139,11 +132,9 @@ def respond(
     top_p: TopP = None,
     max_tokens: AnswerTokens = None,
     reasoning_effort: ReasoningEffort = None,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    *,
+    request_options: RequestOptions,
+    price_options: PriceOptions,
 ) -> None:
     """Have a model answer a benchmark: its questions and pictures, at temperature 0 by default.
 
@@ -172,8 +163,8 @@ def respond(
         own_words = None if wording is None else read_wording(wording)
         questions = build_questions(benchmark, rows, style, not no_image, own_words)
         decoding = _decoding(benchmark, published, temperature, top_p, max_tokens, reasoning_effort)
-        price = prices(prompt_price, completion_price)
-        server = _server(base_url, model, backbone, key_env, concurrency, deadline)
+        price = price_options.read()
+        server = _server(base_url, model, backbone, request_options)
         result = _ask([question.chat for question in questions], server, decoding, price, out)
         complete, problems = join_answers(rows, questions, result)
         if option_logits and backbone is not None:
@@ -226,24 +217,18 @@ def _server(
     base_url: str | None,
     model: str | None,
     backbone: str | None,
-    key_env: str | None,
-    concurrency: int,
-    deadline: float,
+    request_options: RequestOptions,
 ) -> ModelServer | str:
     """Return the server to ask, or the name of the local backbone.
 
     Raises:
         CustosError: If the options name neither or both.
     """
-    from clients.connection import ModelServer
-
     if backbone is not None and base_url is None:
         return backbone
     if base_url is None or model is None or backbone is not None:
         raise CustosError("name who answers: --base-url with --model, or --backbone")
-    return ModelServer(
-        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
-    )
+    return request_options.server(base_url, model)
 
 
 def _ask(

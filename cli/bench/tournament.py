@@ -15,7 +15,8 @@ from cli.shared.command_line import read_assignments
 from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
 from cli.shared.options.benchmark import Items, JsonOut
-from cli.shared.options.server import ChatModel, Concurrency, Deadline, KeyEnv
+from cli.shared.options.groups import with_groups
+from cli.shared.options.server import ChatModel, RequestOptions
 from cli.shared.output_folders import in_known_folder
 from clients.kept_verdicts import partial_file
 from clients.kept_work import locked
@@ -53,6 +54,7 @@ Against = Annotated[
 ]
 
 
+@with_groups
 def tournament(
     name: Annotated[
         str, typer.Argument(help="Name of the benchmark; the paper does this for truthfulvqa.")
@@ -74,9 +76,8 @@ def tournament(
     json_out: JsonOut = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
+    *,
+    request_options: RequestOptions,
 ) -> None:
     """Compare open-ended answers two by two: win matrix, Bradley-Terry ratings and Elo.
 
@@ -106,7 +107,7 @@ def tournament(
     others = _read_others(against, matches) if against is not None else None
     partial = partial_file(out)
     with locked(partial.path):
-        grader = load_benchmark_grader(judge, model, key_env, concurrency, deadline)
+        grader = load_benchmark_grader(judge, model, request_options)
         requests = [(number, match.request) for number, match in enumerate(matches, 1)]
         fill_showing(partial, grader, lambda: requests, len(matches), batch, retry_failed)
         show_failed(partial)

@@ -10,21 +10,11 @@ import typer
 from cli.shared.attack_search import search_file, search_showing
 from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed, fill_showing
-from cli.shared.judges import load_grader
 from cli.shared.labelled_examples import read_examples
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    AllowDropped,
-    Labels,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Variant,
-    table_mapping,
-)
+from cli.shared.options.engine import EngineOptions
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed
-from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
@@ -37,6 +27,7 @@ if TYPE_CHECKING:
     from evaluation.attacks.report import AttackReport
 
 
+@with_groups
 def attack(
     run: Annotated[
         str,
@@ -76,21 +67,13 @@ def attack(
         int, typer.Option(min=1, help="Try this many suffixes for each of these answers.")
     ] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
-    columns: Map = None,
-    labels: Labels = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    variant: Variant = None,
+    *,
+    table_options: TableOptions,
     allow_dropped: AllowDropped = False,
     allow_failed: AllowFailed = False,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
-    engine: Engine = "tree",
-    base_url: BaseUrl = None,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 64,
-    deadline: Deadline = 300,
+    engine_options: EngineOptions,
 ) -> None:
     """Attack a quick-score judge with wrong responses that are made to be called Correct.
 
@@ -107,14 +90,14 @@ def attack(
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
-    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, None, variant)
+    in_table = table_options.read()
     examples = read_examples(data, in_table, allow_dropped, None, seed, check_pictures=False)
     options = AttackOptions(tuple(family or ()), limit, wordings, stability, search, pool, seed)
     try:
         plan = AttackPlan.of(examples, options)
     except CustosError as error:
         raise CustosError(f"{data}: {error}") from None
-    judge = load_grader([run], engine, base_url, key_env, concurrency, deadline)
+    judge = engine_options.load_grader([run])
     _check_judge(judge, plan.requests)
     with locked(out / "attacks"):
         rows, alone = partial_file(out / "rows.jsonl"), partial_file(out / "alone.jsonl")

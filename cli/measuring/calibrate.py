@@ -8,22 +8,13 @@ from typing import Annotated
 import typer
 
 from cli.shared.labelled_examples import read_examples
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    AllowDropped,
-    Labels,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Task,
-    Variant,
-    table_mapping,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from judging import CustosError, Judge
 from judging.judge import CALIBRATION_FILE
 
 
+@with_groups
 def calibrate(
     run: Annotated[str, typer.Argument(help="Run folder or shipped judge.")],
     data: Annotated[
@@ -32,13 +23,7 @@ def calibrate(
             help=f"Read labelled examples that nothing was trained on from this {TABLE_FORMATS}."
         ),
     ],
-    columns: Map = None,
-    labels: Labels = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    task: Task = None,
-    variant: Variant = None,
+    table_options: TableOptions,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Fit the calibration of a judge again, in its folder.
@@ -52,7 +37,7 @@ def calibrate(
     from train.finish.calibrate import calibrate as fit
     from train.finish.processes import Processes
 
-    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
+    in_table = table_options.read()
     examples = read_examples(data, in_table, allow_dropped, None, 0, check_pictures=True)
     judge = Judge.load(run)
     if judge.folder is None:

@@ -9,26 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.command_line import command_line
-from cli.shared.judges import load_judge
 from cli.shared.labelled_examples import read_examples
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    AllowDropped,
-    Labels,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Task,
-    Variant,
-    table_mapping,
-)
+from cli.shared.options.engine import EngineOptions
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from cli.shared.output_folders import in_known_folder
 from judging import LabelledExample, Verdict
 
 
+@with_groups
 def evaluate(
     run: Annotated[
         str, typer.Argument(help="Run folder, shipped judge, or a backbone for a zero-shot judge.")
@@ -44,13 +34,8 @@ def evaluate(
             help="Write report, pictures, examples and verdicts to this folder.",
         ),
     ],
-    columns: Map = None,
-    labels: Labels = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    task: Task = None,
-    variant: Variant = None,
+    *,
+    table_options: TableOptions,
     allow_dropped: AllowDropped = False,
     zero_shot: Annotated[
         bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
@@ -62,11 +47,7 @@ def evaluate(
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
-    engine: Engine = "tree",
-    base_url: BaseUrl = None,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 64,
-    deadline: Deadline = 300,
+    engine_options: EngineOptions,
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
 
@@ -84,17 +65,18 @@ def evaluate(
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
-    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
+    in_table = table_options.read()
     examples = read_examples(
         data, in_table, allow_dropped, limit, seed, check_pictures=not allow_failed
     )
-    judge = load_judge(engine, run, base_url, api_key(key_env), concurrency, deadline)
+    judge = engine_options.load_judge(run)
+    is_here = engine_options.engine == "tree"  # A server's weights may not be.
     try:
         report, verdicts = evaluate_judge(
             judge,
             examples,
             command=command_line(),
-            zero_shot=zero_shot and engine == "tree",  # A server's weights may not be here.
+            zero_shot=zero_shot and is_here,
             dataset_sha256=file_sha256(data) if data.is_file() else None,
             risk=risk,
             seed=seed,

@@ -7,22 +7,15 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Task,
-    Variant,
-    table_mapping,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.output_folders import in_known_folder
 from cli.shared.verdicts.review_file import read_review_rows, write_review_file
 from judging import CustosError
 from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
 
 
+@with_groups
 def review(
     verdicts: Annotated[
         list[Path], typer.Argument(help="JSONL files of custos grade, one for each judge.")
@@ -36,12 +29,7 @@ def review(
             help="Write the rows to this CSV or TSV file, with an empty column 'label'.",
         ),
     ],
-    columns: Map = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    task: Task = None,
-    variant: Variant = None,
+    table_options: TableOptions,
 ) -> None:
     """Write the rows that people should label: verdicts that need review, and rows without one.
 
@@ -55,7 +43,7 @@ def review(
         raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
     if out.resolve() in {path.resolve() for path in (source, *verdicts)}:
         raise CustosError(f"--csv '{out}': that is another file of this command")
-    in_table = table_mapping(columns, None, mapping, separator, reference_mode, task, variant)
+    in_table = table_options.read()
     rows = list(read_review_rows(verdicts, source, in_table))
     to_review = [row for row in rows if row.reason]
     write_review_file(out, to_review)

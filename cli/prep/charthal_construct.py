@@ -10,19 +10,15 @@ from rich.console import Console
 
 from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.options.server import (
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
     MaxTokens,
-    PromptPrice,
+    PriceOptions,
+    RequestOptions,
     ServerUrl,
     Temperature,
     Writer,
-    api_key,
-    prices,
 )
 from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import job_bar
@@ -39,6 +35,7 @@ Folder = Annotated[Path, typer.Argument(help="Folder that generate wrote.")]
 
 
 @app.command()
+@with_groups
 def generate(
     charts: Annotated[
         Path,
@@ -60,13 +57,11 @@ def generate(
         ),
     ],
     seed: Annotated[int, typer.Option(help="Another seed samples other charts.")] = 0,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
+    *,
+    request_options: RequestOptions,
     temperature: Temperature = None,
     max_tokens: MaxTokens = 4096,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    price_options: PriceOptions,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Sample charts and have a model write a question for every cell.
@@ -78,20 +73,17 @@ def generate(
     Example: custos prep charthal-construct generate --charts charts.jsonl --count 100
     --base-url https://api.openai.com/v1 --model o4-mini --key-env OPENAI_API_KEY --out data/mine
     """
-    from clients.connection import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.charthal.charts import load_charts, sample_charts
     from data_prep.construction.charthal.questions import generate_questions
     from data_prep.construction.model_writer import ModelWriter
     from data_prep.splits.manifest import describe_file
 
-    server = ModelServer(
-        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
-    )
+    server = request_options.server(base_url, model)
     bad_rows: list[str] = []
     pool = load_charts(charts, bad_rows)
     check_skipped(charts, bad_rows, allow_dropped=allow_dropped)
-    price = prices(prompt_price, completion_price)
+    price = price_options.read()
     with job_bar(price) as show:
         writer = ModelWriter(
             server,

@@ -10,18 +10,14 @@ import typer
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
+from cli.shared.options.groups import with_groups
 from cli.shared.options.server import (
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
     MaxTokens,
-    PromptPrice,
+    PriceOptions,
+    RequestOptions,
     ServerUrl,
     Temperature,
     Writer,
-    api_key,
-    prices,
 )
 from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import job_bar, show_spent
@@ -33,6 +29,7 @@ from judging.tasks import get_task
 from judging.types import LabelledExample
 
 
+@with_groups
 def critiques(
     source: Annotated[
         Path,
@@ -48,13 +45,11 @@ def critiques(
             callback=in_known_folder, help="Write rows, rejects and manifest.json to this folder."
         ),
     ],
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
+    *,
+    request_options: RequestOptions,
     temperature: Temperature = None,
     max_tokens: MaxTokens = 2048,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    price_options: PriceOptions,
 ) -> None:
     """Have a strong model write the critiques that lead to what people preferred.
 
@@ -64,20 +59,17 @@ def critiques(
     Example: custos prep critiques --source pairs.jsonl --base-url https://api.openai.com/v1
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
-    from clients.connection import ModelServer
     from clients.messages import Decoding
     from data_prep.construction.critiques import write_critiques
     from data_prep.construction.model_writer import ModelWriter
 
-    server = ModelServer(
-        base_url, model, api_key(key_env), concurrency=concurrency, deadline=deadline
-    )
+    server = request_options.server(base_url, model)
     bad_rows: list[str] = []
     pairs = labelled_pairs(load_generic(source, bad_rows), bad_rows)
     show_skipped(bad_rows)
     if not pairs:
         raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
-    price = prices(prompt_price, completion_price)
+    price = price_options.read()
     with job_bar(price) as show:
         writer = ModelWriter(
             server,

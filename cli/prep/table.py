@@ -8,18 +8,8 @@ import typer
 
 from cli.shared.bad_rows import show_dropped
 from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    AllowDropped,
-    Labels,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Task,
-    Variant,
-    table_mapping,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.splits import Cal, Out, Seed, Val, held_out_shares, write_splits
 from data_prep.splits.manifest import count_near_duplicate_clusters
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, all_to_test, split_examples
@@ -38,16 +28,11 @@ from judging import CustosError, LabelledExample
 ALL = "all"
 
 
+@with_groups
 def table(
     source: Annotated[str, typer.Argument(metavar="TABLE", help=f"Read this {TABLE_FORMATS}.")],
     out: Out,
-    columns: Map = None,
-    labels: Labels = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    task: Task = None,
-    variant: Variant = None,
+    table_options: TableOptions,
     allow_dropped: AllowDropped = False,
     show: Annotated[
         int, typer.Option(min=0, help="Show this many rows as the judge will see them.")
@@ -74,7 +59,7 @@ def table(
     Example: custos prep table labels.csv --map references=gold --map response=model_answer --map
     label=human_label --labels right=Correct,wrong=Wrong --reference-mode any --out data/mine
     """
-    in_table = table_mapping(columns, labels, mapping, separator, reference_mode, task, variant)
+    in_table = table_options.read()
     opened = open_table(source)
     if opened.path.resolve() in {(out / f"{split}.jsonl").resolve() for split in SPLITS}:
         raise CustosError(f"--out {out}: {source} lies there and would be replaced")

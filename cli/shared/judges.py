@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.shared.options.server import api_key
+from cli.shared.options.server import RequestOptions, api_key
 from judging import CustosError, Judge
 from judging.card import shipped_judges
 
@@ -97,7 +97,7 @@ def load_grader(
 
 
 def load_benchmark_grader(
-    source: str, model: str | None, key_env: str | None, concurrency: int, deadline: float
+    source: str, model: str | None, request_options: RequestOptions
 ) -> Grader:
     """Load a judge, connect to a service, or take a chat model on a server as the judge.
 
@@ -108,14 +108,14 @@ def load_benchmark_grader(
     if not is_address(source):
         return Judge.load(source)
     if model is None and not source.rstrip("/").endswith("/v1"):
-        return connect_service(source, key_env, concurrency, deadline)
+        return connect_service(
+            source, request_options.key_env, request_options.concurrency, request_options.deadline
+        )
     if model is None:
         raise CustosError("--model: name the model to ask on the server")
     from clients.chat_judge import ChatJudge
-    from clients.connection import ModelServer
 
-    key = api_key(key_env)
-    return ChatJudge(ModelServer(source, model, key, concurrency=concurrency, deadline=deadline))
+    return ChatJudge(request_options.server(source, model))
 
 
 def is_address(source: str) -> bool:

@@ -11,18 +11,8 @@ import typer
 
 from cli.shared.bad_rows import show_skipped
 from cli.shared.command_line import command_line
-from cli.shared.options.mapping import (
-    TABLE_FORMATS,
-    AllowDropped,
-    Labels,
-    Map,
-    Mapping,
-    ReferenceModeOption,
-    Separator,
-    Task,
-    Variant,
-    table_mapping,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.recipe import Keys
 from cli.shared.output_folders import in_known_folder
 from judging.errors import CustosError, error_text
@@ -100,6 +90,7 @@ ConfigFile = Annotated[
 ]
 
 
+@with_groups
 def train(
     recipe: RecipeOrTask,
     keys: Keys = None,
@@ -107,13 +98,8 @@ def train(
     val: ValTable = None,
     cal: CalTable = None,
     test: TestTable = None,
-    columns: Map = None,
-    labels: Labels = None,
-    mapping: Mapping = None,
-    separator: Separator = None,
-    reference_mode: ReferenceModeOption = None,
-    task: Task = None,
-    variant: Variant = None,
+    *,
+    table_options: TableOptions,
     allow_dropped: AllowDropped = False,
     init: Init = None,
     out: Out = None,
@@ -152,7 +138,7 @@ def train(
             recipe,
             keys or [],
             {split: table for split, table in tables.items() if table},
-            table_mapping(columns, labels, mapping, separator, reference_mode, task, variant),
+            table_options.read(),
             init=init,
             out=out,
             seed=seed,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.shared.command_line import command_line
-from cli.shared.options.server import api_key, prices
+from cli.shared.options.server import RequestOptions
 from cli.shared.output_folders import in_known_folder
 
 if TYPE_CHECKING:
@@ -39,19 +39,11 @@ class Asking:
     """A server, and how models there are asked."""
 
     base_url: str
-    key_env: str | None
+    request_options: RequestOptions
     decoding: Decoding
     source: Mapping[str, Any]
     """Description of the rows, for the manifest."""
-    concurrency: int
-    deadline: float
-    prompt_price: float
-    completion_price: float
-
-    @property
-    def prices(self) -> Prices | None:
-        """Return the prices of the models' tokens, if they are known."""
-        return prices(self.prompt_price, self.completion_price)
+    prices: Prices | None
 
     def writer(self, model: str, out: Path, on_progress: OnProgress) -> ModelWriter:
         """Return a writer of what a model replies.
@@ -59,18 +51,10 @@ class Asking:
         Raises:
             CustosError: If the variable of the key is not set.
         """
-        from clients.connection import ModelServer
         from data_prep.construction.model_writer import ModelWriter
 
-        server = ModelServer(
-            self.base_url,
-            model,
-            api_key(self.key_env),
-            concurrency=self.concurrency,
-            deadline=self.deadline,
-        )
         return ModelWriter(
-            server,
+            self.request_options.server(self.base_url, model),
             self.decoding,
             self.prices,
             out,

@@ -9,19 +9,13 @@ import typer
 from cli.prep.construct.asking import Asking, OutFolder, Rows, show_rejected
 from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
-from cli.shared.options.server import (
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
-    PromptPrice,
-    ServerUrl,
-    Temperature,
-)
+from cli.shared.options.server import PriceOptions, RequestOptions, ServerUrl, Temperature
 from cli.shared.progress import job_bar, show_spent
 
 
+@with_groups
 def respond(
     rows: Rows,
     base_url: ServerUrl,
@@ -34,9 +28,8 @@ def respond(
         str | None,
         typer.Option(help="Judge the responses under this task. Default: the row's, or hieval-qs."),
     ] = None,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
+    *,
+    request_options: RequestOptions,
     temperature: Temperature = None,
     max_tokens: Annotated[
         int | None,
@@ -46,8 +39,7 @@ def respond(
             "limit.",
         ),
     ] = None,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    price_options: PriceOptions,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Have several models answer every question of a file.
@@ -76,13 +68,10 @@ def respond(
     source = {**describe_file(rows), "bad_rows": len(bad_rows)}
     asking = Asking(
         base_url,
-        key_env,
+        request_options,
         Decoding(temperature=temperature, max_tokens=max_tokens),
         source,
-        concurrency=concurrency,
-        deadline=deadline,
-        prompt_price=prompt_price,
-        completion_price=completion_price,
+        price_options.read(),
     )
     with job_bar(asking.prices) as show:
         writers = [asking.writer(model, model_folder(out, model), show) for model in models]

@@ -8,14 +8,12 @@ import typer
 
 from cli.prep.construct.asking import Asking, OutFolder, Rows, show_rejected
 from cli.shared.bad_rows import check_skipped
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.options.server import (
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
     MaxTokens,
-    PromptPrice,
+    PriceOptions,
+    RequestOptions,
     ServerUrl,
     Temperature,
     Writer,
@@ -23,19 +21,18 @@ from cli.shared.options.server import (
 from cli.shared.progress import job_bar, show_spent
 
 
+@with_groups
 def step(
     name: Annotated[str, typer.Argument(help="Name of the step; see custos prep construct steps.")],
     rows: Rows,
     base_url: ServerUrl,
     model: Writer,
     out: OutFolder,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
+    *,
+    request_options: RequestOptions,
     temperature: Temperature = None,
     max_tokens: MaxTokens = 4096,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    price_options: PriceOptions,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Have a model do one step of a construction on every row; write the rows that come of it.
@@ -59,13 +56,10 @@ def step(
     check_skipped(rows, bad_rows, allow_dropped=allow_dropped)
     asking = Asking(
         base_url,
-        key_env,
+        request_options,
         Decoding(temperature=temperature, max_tokens=max_tokens),
         {**describe_file(rows), "bad_rows": len(bad_rows)},
-        concurrency=concurrency,
-        deadline=deadline,
-        prompt_price=prompt_price,
-        completion_price=completion_price,
+        price_options.read(),
     )
     with job_bar(asking.prices) as show:
         manifest = run_step(chosen, loaded, asking.writer(model, out, show))

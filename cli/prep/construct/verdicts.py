@@ -9,18 +9,14 @@ import typer
 
 from cli.prep.construct.asking import Asking, Models, OutFolder, Rows
 from cli.shared.command_line import command_line
-from cli.shared.options.server import (
-    CompletionPrice,
-    Concurrency,
-    Deadline,
-    KeyEnv,
-    PromptPrice,
-)
+from cli.shared.options.groups import with_groups
+from cli.shared.options.server import PriceOptions, RequestOptions
 from cli.shared.progress import job_bar
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest, Verdict
 
 
+@with_groups
 def verdicts(
     rows: Rows,
     out: OutFolder,
@@ -39,11 +35,9 @@ def verdicts(
             "repeated. Default: none."
         ),
     ] = None,
-    key_env: KeyEnv = None,
-    concurrency: Concurrency = 8,
-    deadline: Deadline = 300,
-    prompt_price: PromptPrice = 0,
-    completion_price: CompletionPrice = 0,
+    *,
+    request_options: RequestOptions,
+    price_options: PriceOptions,
 ) -> None:
     """Collect the labels that several judges give the same responses.
 
@@ -68,13 +62,10 @@ def verdicts(
     source = dict(describe_file(rows))
     asking = Asking(
         base_url or "",
-        key_env,
+        request_options,
         Decoding(temperature=0.0),
         source,
-        concurrency=concurrency,
-        deadline=deadline,
-        prompt_price=prompt_price,
-        completion_price=completion_price,
+        price_options.read(),
     )
     with job_bar(asking.prices) as show:
         judges = [asking.writer(model, model_folder(out, model), show) for model in models or ()]

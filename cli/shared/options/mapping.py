@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -46,7 +46,7 @@ Separator = Annotated[
         help="Text between several references in one cell. Default: ; in CSV and TSV files.",
     ),
 ]
-ReferenceModeOption = Annotated[
+ReferenceMode = Annotated[
     Literal["any", "all"] | None,
     typer.Option(
         "--reference-mode",
@@ -73,44 +73,38 @@ AllowDropped = Annotated[
 ]
 
 
-def table_mapping(
-    columns: Sequence[str] | None,
-    labels: Sequence[str] | None,
-    mapping: Path | None,
-    separator: str | None,
-    reference_mode: str | None,
-    task: str | None,
-    variant: str | None,
-) -> TableMapping:
-    """Return the mapping that the options and the file say; options win over the file.
+@dataclass(frozen=True)
+class TableOptions:
+    """Which columns of a table hold our fields, and what its labels mean."""
 
-    Args:
-        columns: Values of ``--map``.
-        labels: Values of ``--labels``.
-        mapping: File of ``--mapping``.
-        separator: Value of ``--separator``.
-        reference_mode: Value of ``--reference-mode``.
-        task: Value of ``--task``.
-        variant: Value of ``--variant``.
+    columns: Map = None
+    labels: Labels = None
+    mapping: Mapping = None
+    separator: Separator = None
+    reference_mode: ReferenceMode = None
+    task: Task = None
+    variant: Variant = None
 
-    Raises:
-        CustosError: If an option or the file is no mapping.
-    """
-    from_file = TableMapping() if mapping is None else read_mapping(mapping)
-    pairs = [pair for text in labels or () for pair in text.split(",") if pair.strip()]
-    values: dict[str, Any] = {
-        "columns": read_assignments(columns, "--map", "OURS=THEIRS, each field once", once=True),
-        "labels": read_assignments(pairs, "--labels", "THEIRS=OURS, each label once", once=True),
-    }
-    single = {
-        "separator": separator,
-        "reference_mode": reference_mode,
-        "task": task,
-        "variant": variant,
-    }
-    values |= {name: value for name, value in single.items() if value is not None}
-    options = parse_record(TableMapping, values, "--map, --labels, --task")
-    merged = from_file.model_dump(exclude_unset=True) | options.model_dump(exclude_unset=True)
-    merged["columns"] = {**from_file.columns, **options.columns}
-    merged["labels"] = {**from_file.labels, **options.labels}
-    return parse_record(TableMapping, merged, "--map and --mapping")
+    def read(self) -> TableMapping:
+        """Return the mapping that the options and the file of ``--mapping`` say; options win.
+
+        Raises:
+            CustosError: If an option or the file is no mapping.
+        """
+        from_file = TableMapping() if self.mapping is None else read_mapping(self.mapping)
+        pairs = [pair for text in self.labels or () for pair in text.split(",") if pair.strip()]
+        columns = read_assignments(self.columns, "--map", "OURS=THEIRS, each field once", once=True)
+        labels = read_assignments(pairs, "--labels", "THEIRS=OURS, each label once", once=True)
+        single = {
+            "separator": self.separator,
+            "reference_mode": self.reference_mode,
+            "task": self.task,
+            "variant": self.variant,
+        }
+        values: dict[str, Any] = {"columns": columns, "labels": labels}
+        values |= {name: value for name, value in single.items() if value is not None}
+        options = parse_record(TableMapping, values, "--map, --labels, --task")
+        merged = from_file.model_dump(exclude_unset=True) | options.model_dump(exclude_unset=True)
+        merged["columns"] = {**from_file.columns, **options.columns}
+        merged["labels"] = {**from_file.labels, **options.labels}
+        return parse_record(TableMapping, merged, "--map and --mapping")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -11,6 +12,7 @@ from judging.errors import CustosError
 
 if TYPE_CHECKING:
     from clients.chat import Prices
+    from clients.connection import ModelServer
 
 Engine = Annotated[
     Literal["tree", "openai"],
@@ -76,8 +78,38 @@ def api_key(variable: str | None) -> str:
     return key
 
 
-def prices(prompt: float, completion: float) -> Prices | None:
-    """Return the prices of a million tokens; ``None`` if neither is known."""
-    from clients.chat import Prices
+@dataclass(frozen=True)
+class RequestOptions:
+    """How a model server is asked: the key, requests at the same time, patience."""
 
-    return Prices(prompt, completion) if prompt or completion else None
+    key_env: KeyEnv = None
+    concurrency: Concurrency = 8
+    deadline: Deadline = 300
+
+    def server(self, base_url: str, model: str) -> ModelServer:
+        """Return a model on a server.
+
+        Raises:
+            CustosError: If the variable of the key is not set.
+        """
+        from clients.connection import ModelServer
+
+        key = api_key(self.key_env)
+        return ModelServer(
+            base_url, model, key, concurrency=self.concurrency, deadline=self.deadline
+        )
+
+
+@dataclass(frozen=True)
+class PriceOptions:
+    """Prices of a million tokens."""
+
+    prompt_price: PromptPrice = 0
+    completion_price: CompletionPrice = 0
+
+    def read(self) -> Prices | None:
+        """Return the prices; ``None`` if neither is known."""
+        from clients.chat import Prices
+
+        prices = (self.prompt_price, self.completion_price)
+        return Prices(*prices) if any(prices) else None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.shared.options.mapping import table_mapping
+from cli.shared.options.mapping import TableOptions
 from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
 
@@ -12,10 +12,13 @@ from judging.errors import CustosError
 def test_options_win_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mapping.yaml"
     path.write_text("columns: {references: gold, label: l}\nseparator: '|'\nlabels: {a: Wrong}\n")
-    options = table_mapping(
-        ["label=grade"], ["b=Correct,a=Partial", "c=Wrong"], path, None, "any", None, None
+    options = TableOptions(
+        columns=["label=grade"],
+        labels=["b=Correct,a=Partial", "c=Wrong"],
+        mapping=path,
+        reference_mode="any",
     )
-    assert options == TableMapping(
+    assert options.read() == TableMapping(
         columns={"references": "gold", "label": "grade"},
         labels={"a": "Partial", "b": "Correct", "c": "Wrong"},
         separator="|",
@@ -37,4 +40,4 @@ def test_options_that_are_refused(
     columns: list[str] | None, labels: list[str] | None, message: str
 ) -> None:
     with pytest.raises(CustosError, match=message):
-        table_mapping(columns, labels, None, None, None, None, None)
+        TableOptions(columns=columns, labels=labels).read()
