@@ -11,40 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from pydantic import Field
 
 from judging.errors import FieldError
-from judging.models.backbones import load_backbone
-from train.critiques.policy import Policy
 from train.critiques.preferences import (
     PreferenceCollator,
     as_columns,
     draw_preferences,
     write_preferences,
 )
-from train.critiques.recipe import CritiqueRecipe, check_setting
-from train.critiques.run import (
-    CritiqueRun,
-    CritiqueSupervision,
-    check_rows,
-    check_unused,
-    encoder_of_start,
-)
+from train.critiques.recipe import CritiqueRecipe
+from train.critiques.run import CritiqueRun, CritiqueSupervision
+from train.critiques.start import load_policy, read_rows
 from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
-from train.loop.accelerator import make_accelerator
 from train.rows.examples import Examples
 from train.rows.rows import index_splits
 from train.setup.command_line import command_line, launch_command, load_recipe
-from train.setup.data import check_splits, read_splits
-from train.setup.overlap import check_overlaps
 from train.setup.recipe import Section
 from train.setup.run_identity import hash_files
-from train.setup.starting_adapter import with_adapter, with_shape_of_init
+from train.setup.starting_adapter import with_shape_of_init
 
 SCRIPT = Path(__file__)
 DEFAULT_RECIPE = "embedded/pair_dpo"
@@ -71,22 +60,12 @@ class CritiqueDpoRecipe(CritiqueRecipe):
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a judge on preferences among its own critiques, calibrate it, and report."""
     recipe = load_recipe(CritiqueDpoRecipe, SCRIPT, argv, DEFAULT_RECIPE)
-    check_setting()
-    check_unused(recipe.run.output)
-    splits = read_splits(recipe.data)
-    overlaps = check_overlaps(splits, recipe.data)
+    checked = read_rows(recipe, pictures=True)
+    splits = checked.splits
     recipe = with_shape_of_init(recipe)
-    check_splits(splits, recipe.data)
-    check_rows(chain(splits.train, splits.val), pictures=True)
     hashes = hash_files(recipe.files)
 
-    accelerator = make_accelerator(recipe.run)
-    with PARTS.measured("load"):
-        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
-    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
-    encoder, adapted = encoder_of_start(backbone, recipe), with_adapter(backbone, recipe)
-    policy = Policy(adapted, encoder, accelerator, recipe.critiques.max_tokens)
-
+    policy = load_policy(recipe)
     with PARTS.measured("drawing"):
         preferences = draw_preferences(
             policy, splits.train, recipe.critiques, recipe.dpo.least_margin, recipe.run.seed
@@ -97,32 +76,31 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
     write_preferences(recipe.run.output, preferences)
     splits = replace(splits, train=Examples.write(pair.example for pair in preferences))
-    rows = index_splits(splits, CritiqueSupervision(encoder))
+    rows = index_splits(splits, CritiqueSupervision(policy.encoder))
 
     from datasets import Dataset
     from trl import DPOConfig, DPOTrainer
 
     batch_size = recipe.optim.batch_size
     epoch = -(-len(preferences) // batch_size)
-    total_steps = min(epoch * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
-    run = CritiqueRun(recipe, policy, rows, total_steps)
+    run = CritiqueRun(recipe, policy, rows, epoch)
     run.tracker.note(f"{len(preferences)} rows with critiques that differ enough")
     trainer = DPOTrainer(
-        model=adapted.model,
+        model=policy.backbone.model,
         args=DPOConfig(
             **run.settings(batch_size),
             beta=recipe.dpo.beta,
             max_length=None,
             remove_unused_columns=False,
         ),
-        data_collator=PreferenceCollator(encoder),
+        data_collator=PreferenceCollator(policy.encoder),
         train_dataset=Dataset.from_list([as_columns(pair) for pair in preferences]),
-        processing_class=backbone.processor,
+        processing_class=policy.backbone.processor,
         optimizers=run.optimizers(),
     )
     run.fit(trainer)
     del trainer
-    finish_run(run, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
+    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 if __name__ == "__main__":

@@ -13,37 +13,26 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from judging.errors import FieldError
-from judging.models.backbones import load_backbone
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from judging.verdicts.critique_reward import CritiqueScorer, critique_in
 from train.critiques.policy import Policy
-from train.critiques.recipe import CritiqueRecipe, CritiqueSection, check_setting
-from train.critiques.run import (
-    CritiqueRun,
-    CritiqueSupervision,
-    check_rows,
-    check_unused,
-    encoder_of_start,
-)
-from train.dry_run.parts import PARTS
+from train.critiques.recipe import CritiqueRecipe, CritiqueSection
+from train.critiques.run import CritiqueRun, CritiqueSupervision
+from train.critiques.start import load_policy, read_rows
 from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
-from train.loop.accelerator import make_accelerator
 from train.rows.rows import index_splits
 from train.setup.command_line import command_line, launch_command, load_recipe
-from train.setup.data import check_splits, read_splits
-from train.setup.overlap import check_overlaps
 from train.setup.recipe import Section
 from train.setup.run_identity import hash_files
-from train.setup.starting_adapter import with_adapter, with_shape_of_init
+from train.setup.starting_adapter import with_shape_of_init
 
 SCRIPT = Path(__file__)
 DEFAULT_RECIPE = "embedded/pair_grpo"
@@ -130,13 +119,9 @@ class RightLabel:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a judge on rewards of its own critiques, calibrate it, and report."""
     recipe = load_recipe(CritiqueGrpoRecipe, SCRIPT, argv, DEFAULT_RECIPE)
-    check_setting()
-    check_unused(recipe.run.output)
-    splits = read_splits(recipe.data)
-    overlaps = check_overlaps(splits, recipe.data)
+    checked = read_rows(recipe, pictures=False)
+    splits = checked.splits
     recipe = with_shape_of_init(recipe)
-    check_splits(splits, recipe.data)
-    check_rows(chain(splits.train, splits.val), pictures=False)
     epoch = len(splits.train) // recipe.optim.batch_size
     if not epoch:
         raise FieldError(
@@ -144,23 +129,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
     hashes = hash_files(recipe.files)
 
-    accelerator = make_accelerator(recipe.run)
-    with PARTS.measured("load"):
-        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
-    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
-    encoder, adapted = encoder_of_start(backbone, recipe), with_adapter(backbone, recipe)
-    critiques = recipe.critiques
-    policy = Policy(adapted, encoder, accelerator, critiques.max_tokens)
-    rows = index_splits(splits, CritiqueSupervision(encoder))
+    policy, critiques = load_policy(recipe), recipe.critiques
+    rows = index_splits(splits, CritiqueSupervision(policy.encoder))
 
     os.environ.setdefault(QUIET, "1")
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    total_steps = min(epoch * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
-    run = CritiqueRun(recipe, policy, rows, total_steps)
+    run = CritiqueRun(recipe, policy, rows, epoch)
     trainer = GRPOTrainer(
-        model=adapted.model,
+        model=policy.backbone.model,
         reward_funcs=RightLabel(CritiqueScorer(policy, critiques.flip_penalty)),
         args=GRPOConfig(
             **run.settings(recipe.optim.batch_size * critiques.drawn),
@@ -175,13 +153,13 @@ def main(argv: Sequence[str] | None = None) -> None:
                 for row in splits.train
             ]
         ),
-        processing_class=backbone.tokenizer,
+        processing_class=policy.backbone.tokenizer,
         rollout_func=Rollouts(policy, critiques, recipe.run.seed),
         optimizers=run.optimizers(),
     )
     run.fit(trainer)
     del trainer
-    finish_run(run, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
+    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 if __name__ == "__main__":

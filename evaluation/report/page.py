@@ -30,13 +30,13 @@ THUMBNAIL_QUALITY = 78
 def page_templates(folder: Path = TEMPLATES) -> Environment:
     """Return the environment of a folder's HTML templates.
 
-    Templates can use ``style``, ``script`` and ``script_hash``, and the filters ``number``,
-    ``with_interval`` and ``p_value``.
+    Templates can import ``sections.html`` of this room. They can use ``style``, ``script`` and
+    ``script_hash``, and the filters ``number``, ``with_interval`` and ``p_value``.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import huggingface_hub.constants
@@ -13,12 +12,8 @@ from accelerate import Accelerator
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
 
-from judging.card import CARD_FILE, read_card
-from judging.errors import CustosError, FieldError, errors_at
-from judging.models.backbones import Backbone
-from judging.scoring.prompts import Encoder
+from judging.errors import CustosError, FieldError
 from judging.scoring.tree_batch import TreeModel
-from judging.tasks import get_task
 from judging.types import LabelledExample, Mode
 from train.critiques.policy import Policy
 from train.critiques.recipe import CritiqueRecipe
@@ -55,42 +50,6 @@ class CritiqueSupervision(LabelSupervision):
         return "critique"
 
 
-def check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:
-    """Check that every example is of a task with critiques.
-
-    Args:
-        examples: Rows to train on or to validate on.
-        pictures: Whether they may have pictures.
-
-    Raises:
-        FieldError: If one is not, or has pictures that it may not have; the message names the row.
-    """
-    for example in examples:
-        with errors_at(f"row '{example.id}'"):
-            if get_task(example.task).critique is None:
-                raise FieldError("task", f"task '{example.task}' writes no critiques")
-            if example.images and not pictures:
-                raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
-
-
-def check_unused(folder: Path) -> None:
-    """Check that a run folder holds no finished judge: these runs begin anew, they do not resume.
-
-    Raises:
-        FieldError: If it does.
-    """
-    if (folder / CARD_FILE).is_file():
-        raise FieldError("run.output", f"{folder} holds a finished judge; choose another folder")
-
-
-def encoder_of_start(backbone: Backbone, recipe: CritiqueRecipe) -> Encoder:
-    """Return an encoder that keeps fields apart as the judge does that the run starts from."""
-    folder = recipe.adapter.init_folder
-    if folder is None or not (folder / CARD_FILE).is_file():
-        return Encoder(backbone, recipe.run.response_budget)
-    return Encoder(backbone, recipe.run.response_budget, read_card(folder).layout)
-
-
 class CritiqueRun:
     """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
 
@@ -100,12 +59,13 @@ class CritiqueRun:
         recipe: Validated recipe.
         policy: The judge that is trained.
         rows: Training and validation rows.
-        total_steps: Optimizer steps.
+        epoch_steps: Optimizer steps of an epoch.
     """
 
     def __init__(
-        self, recipe: CritiqueRecipe, policy: Policy, rows: IndexedSplits, total_steps: int
+        self, recipe: CritiqueRecipe, policy: Policy, rows: IndexedSplits, epoch_steps: int
     ) -> None:
+        total_steps = min(epoch_steps * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
         self.recipe, self.policy, self.rows, self.total_steps = recipe, policy, rows, total_steps
         self.accelerator: Accelerator = policy.accelerator
         self.progress = Progress(planned_steps=total_steps)

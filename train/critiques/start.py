@@ -1,0 +1,97 @@
+"""The start of a run on critiques: its rows, read and checked, and the judge that is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from judging.card import CARD_FILE, read_card
+from judging.errors import FieldError, errors_at
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.prompts import Encoder
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from train.critiques.policy import Policy
+from train.critiques.recipe import CritiqueRecipe, check_setting
+from train.dry_run.parts import PARTS
+from train.loop.accelerator import make_accelerator
+from train.setup.data import Splits, check_splits, read_splits
+from train.setup.overlap import Overlap, check_overlaps
+from train.setup.starting_adapter import with_adapter
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """The rows of a run, checked before anything is loaded."""
+
+    splits: Splits
+    overlaps: list[Overlap]
+    """Overlaps between splits that the recipe allows."""
+
+
+def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> CheckedRows:
+    """Read the rows of a run, and check that it can begin.
+
+    Args:
+        recipe: Validated recipe.
+        pictures: Whether rows may have pictures.
+
+    Raises:
+        CustosError: If TRL is missing, there are several processes, the run folder holds a judge,
+            or rows are not fit for the run.
+    """
+    check_setting()
+    _check_unused(recipe.run.output)
+    splits = read_splits(recipe.data)
+    overlaps = check_overlaps(splits, recipe.data)
+    check_splits(splits, recipe.data)
+    _check_rows(chain(splits.train, splits.val), pictures=pictures)
+    return CheckedRows(splits, overlaps)
+
+
+def load_policy(recipe: CritiqueRecipe) -> Policy:
+    """Load the judge that a run starts from, with the adapter that is trained."""
+    accelerator = make_accelerator(recipe.run)
+    with PARTS.measured("load"):
+        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
+    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
+    encoder, adapted = _encoder_of_start(backbone, recipe), with_adapter(backbone, recipe)
+    return Policy(adapted, encoder, accelerator, recipe.critiques.max_tokens)
+
+
+def _check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:
+    """Check that every example is of a task with critiques.
+
+    Args:
+        examples: Rows to train on or to validate on.
+        pictures: Whether they may have pictures.
+
+    Raises:
+        FieldError: If one is not, or has pictures that it may not have; the message names the row.
+    """
+    for example in examples:
+        with errors_at(f"row '{example.id}'"):
+            if get_task(example.task).critique is None:
+                raise FieldError("task", f"task '{example.task}' writes no critiques")
+            if example.images and not pictures:
+                raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
+
+
+def _check_unused(folder: Path) -> None:
+    """Check that a run folder holds no finished judge: these runs begin anew, they do not resume.
+
+    Raises:
+        FieldError: If it does.
+    """
+    if (folder / CARD_FILE).is_file():
+        raise FieldError("run.output", f"{folder} holds a finished judge; choose another folder")
+
+
+def _encoder_of_start(backbone: Backbone, recipe: CritiqueRecipe) -> Encoder:
+    """Return an encoder that keeps fields apart as the judge does that the run starts from."""
+    folder = recipe.adapter.init_folder
+    if folder is None or not (folder / CARD_FILE).is_file():
+        return Encoder(backbone, recipe.run.response_budget)
+    return Encoder(backbone, recipe.run.response_budget, read_card(folder).layout)
