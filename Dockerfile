@@ -7,9 +7,14 @@
 #
 #   docker buildx imagetools inspect python:3.11-slim-bookworm      shows the digest
 #   docker build --build-arg BASE=python:3.11-slim-bookworm@sha256:... -t custos .
+#
+# Packages are installed by the hashes in requirements.lock. torch is not in it, as every build of torch
+# has other files: TORCH_SHA256 is the hash of the file, as https://download.pytorch.org/whl/cpu/torch/
+# names it.
 ARG BASE=python:3.11-slim-bookworm
 FROM $BASE AS build
 ARG TORCH=cpu
+ARG TORCH_SHA256
 ARG BAKE_BACKBONE=yes
 ENV CUSTOS_CACHE=/opt/custos/cache PIP_NO_CACHE_DIR=1
 WORKDIR /src

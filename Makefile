@@ -3,7 +3,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
-.PHONY: setup demo test check docs vllm harness real-tokenizer sbom clean
+.PHONY: setup demo test check docs vllm harness real-tokenizer sbom lock clean
 
 # Make the environment in .venv, with the command custos. Python compiles modules when they are first
 # imported: compiling all 20,000 files now (pip's default) would take half of the set-up's time.
@@ -82,6 +82,22 @@ sbom: $(READY) .venv-sbom/.ready
 .venv-sbom/.ready:
 	python3 -m venv .venv-sbom
 	.venv-sbom/bin/pip install --quiet cyclonedx-bom==7.5.0
+	touch $@
+
+# Write requirements.lock: what the image is made of, each file by its SHA-256, as the package index has
+# it. torch and what it brings for CUDA are not in it, as every build of torch has other files.
+lock: .venv-lock/.ready
+	@rm -f requirements.all
+	.venv-lock/bin/uv pip compile pyproject.toml --quiet --constraint constraints.txt \
+	    --generate-hashes --only-binary :all: --no-emit-package torch --no-annotate --no-header \
+	    --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+	    --output-file requirements.all
+	@awk '/^[^ ]/ {keep = !/^(nvidia-|cuda-|triton==)/} keep' requirements.all > requirements.lock
+	@rm requirements.all
+
+.venv-lock/.ready:
+	python3 -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet uv==0.13.9
 	touch $@
 
 # Remove what tools left; .venv and runs stay.

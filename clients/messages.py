@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from judging.errors import FieldError
+from judging.files.pictures import plain_url
 from judging.fingerprint import picture_sha256
 from judging.messages import Message
 
@@ -81,7 +82,7 @@ def picture_url(source: str) -> str:
         FieldError: If the file is not a readable picture.
     """
     if _is_url(source):
-        return source
+        return plain_url(source)
     from PIL import Image
 
     try:

@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 
 import experiments.cost
 import experiments.findings
+import experiments.service
 from judging.errors import CustosError
 
 HELPERS = {
@@ -16,6 +17,8 @@ HELPERS = {
     "paradigm_tables",
     "processor_use",
     "service_load",
+    "soak_clients",
+    "soak_report",
     "step_variants",
     "training_steps",
     "vllm_probe",
@@ -27,7 +30,7 @@ def programs() -> dict[str, str]:
     """Return the full module name of every program by its short name, in alphabetical order."""
     modules = {
         module.name: f"{room.__name__}.{module.name}"
-        for room in (experiments.cost, experiments.findings)
+        for room in (experiments.cost, experiments.findings, experiments.service)
         for module in iter_modules(room.__path__)
         if module.name not in HELPERS
     }

@@ -59,39 +59,64 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 class Connection:
-    """One connection that posts bodies to ``/judge``."""
+    """One connection that posts bodies.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: Address of the service.
+        key: Access key, if it needs one.
+    """
+
+    def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)
         self.host, self.port = parts.hostname or "", parts.port or 80
-        self._head = (
-            f"POST /judge HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
-            "Content-Type: application/json\r\n"
-        )
+        self._key = f"Authorization: Bearer {key}\r\n" if key else ""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def post(self, body: bytes) -> int:
+    async def post(self, body: bytes, path: str = "/judge") -> int:
         """Post one body; return the HTTP status, or ``CONNECTION_FAILED``."""
+        return (await self.answer_to(body, path))[0]
+
+    async def answer_to(
+        self, body: bytes, path: str = "/judge", method: str = "POST"
+    ) -> tuple[int, bytes]:
+        """Send one body; return the HTTP status, or ``CONNECTION_FAILED``, and the answer's body.
+
+        An answer that comes in pieces is returned with the lengths of its pieces.
+        """
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(self.host, self.port)
             reader, writer = self._streams
-            writer.write(f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            writer.write(request_bytes(self.host, self.port, path, body, self._key, method))
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-            await reader.readexactly(length)
+            if b"transfer-encoding: chunked" in head:
+                content = await reader.readuntil(b"\r\n0\r\n\r\n")
+            else:
+                length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+                content = await reader.readexactly(length)
             if b"connection: close" in head:
                 self.close()
-            return int(head.split(b" ", 2)[1])
+            return int(head.split(b" ", 2)[1]), content
         except (OSError, EOFError, IndexError, ValueError):
             self.close()
-            return CONNECTION_FAILED
+            return CONNECTION_FAILED, b""
 
     def close(self) -> None:
         """Close the connection."""
         if self._streams:
             self._streams[1].close()
             self._streams = None
+
+
+def request_bytes(
+    host: str, port: int, path: str, body: bytes, headers: str = "", method: str = "POST"
+) -> bytes:
+    """Return a whole call, as it is written to a socket."""
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+        f"{headers}Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 async def closed_loop(

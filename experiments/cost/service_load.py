@@ -22,6 +22,8 @@ from experiments.cost.load_generator import closed_loop, open_loop
 from judging import CustosError, Judge, JudgeRequest, Verdict
 
 STARTING_S = 300
+STOPPING_S = 200
+"""More than the longest deadline of a call."""
 GRADE_BATCH = 256
 """Rows that ``custos grade`` gives to a judge at once."""
 CUSTOS = Path(sys.executable).with_name("custos")
@@ -60,10 +62,13 @@ def measure(
     bodies = _call_bodies(singles, rows_per_call)
     offline = [_measure_offline(judge, requests)]
     show(f"offline: {offline[0]:.1f} rows/s")
-    with _running(lambda port: _service_command(judge, port)) as (url, pid):
+    with running(lambda port: service_command(judge, port)) as (url, process):
         asyncio.run(closed_loop(url, bodies[:clients], clients))  # fills caches before the timing
         service = asyncio.run(closed_loop(url, bodies, clients, rows_per_call=rows_per_call))
-        service_report = service.report() | {"clients": clients, "peak_rss_mb": _peak_rss_mb(pid)}
+        service_report = service.report() | {
+            "clients": clients,
+            "peak_rss_mb": _peak_rss_mb(process.pid),
+        }
         show(f"service, {clients} clients: {service.rows_per_second:.1f} rows/s")
         rate = overload * service.rows_per_second / rows_per_call
         flood = asyncio.run(
@@ -71,15 +76,18 @@ def measure(
         )
         overload_report = flood.report() | {
             "calls_per_second": round(rate, 1),
-            "peak_rss_mb": _peak_rss_mb(pid),
+            "peak_rss_mb": _peak_rss_mb(process.pid),
         }
         show(f"service at {overload:g} times that: {flood.rows_per_second:.1f} rows/s")
     offline.append(_measure_offline(judge, requests))
     show(f"offline again: {offline[1]:.1f} rows/s")
-    with _running(lambda port: _plain_app_command(judge, port)) as (url, pid):
+    with running(lambda port: _plain_app_command(judge, port)) as (url, process):
         asyncio.run(closed_loop(url, singles[:clients], clients))
         plain = asyncio.run(closed_loop(url, singles[:plain_rows], clients))
-        plain_report = plain.report() | {"clients": clients, "peak_rss_mb": _peak_rss_mb(pid)}
+        plain_report = plain.report() | {
+            "clients": clients,
+            "peak_rss_mb": _peak_rss_mb(process.pid),
+        }
         show(f"plain app, {clients} clients: {plain.rows_per_second:.1f} rows/s")
     return {
         "judge": judge,
@@ -156,7 +164,8 @@ def serve_plain_app(judge: str, port: int) -> None:
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
 
 
-def _service_command(judge: str, port: int) -> list[str]:
+def service_command(judge: str, port: int) -> list[str]:
+    """Return the command that serves a judge under the name ``judge``."""
     return [str(CUSTOS), "serve", "--judge", f"judge={judge}", "--port", str(port)]
 
 
@@ -169,19 +178,33 @@ def _plain_app_command(judge: str, port: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def _running(command: Callable[[int], list[str]]) -> Iterator[tuple[str, int]]:
-    """Run a server on a free port until the block ends; yield its address and process id."""
+def running(
+    command: Callable[[int], list[str]], log: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run a server on a free port until the block ends; yield its address and its process.
+
+    Args:
+        command: Given the port.
+        log: File for its standard error. Default: that of this process.
+    """
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    environment = {**os.environ, "CUSTOS_API_KEYS": ""}  # The calls come without a key.
-    process = subprocess.Popen(command(port), stdout=subprocess.DEVNULL, env=environment)
-    try:
-        _wait_until_ready(url, process)
-        yield url, process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+    environment = {**os.environ, "CUSTOS_API_KEYS": ""}  # Keys come from the command alone.
+    with log.open("wb") if log else contextlib.nullcontext() as log_file:
+        process = subprocess.Popen(
+            command(port), stdout=subprocess.DEVNULL, stderr=log_file, env=environment
+        )
+        try:
+            _wait_until_ready(url, process)
+            yield url, process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOPPING_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +59,15 @@ class PictureSize(NamedTuple):
         """Return the number of pixels."""
         return self.width * self.height
 
+    def at_most(self, pixels: int) -> PictureSize | None:
+        """Return the size of this shape with at most so many pixels; ``None`` if it has no more."""
+        if self.pixels <= pixels:
+            return None
+        scale = math.sqrt(pixels / self.pixels)
+        width = min(max(1, int(scale * self.width)), pixels)
+        height = min(max(1, int(scale * self.height)), pixels)
+        return PictureSize(min(width, pixels // height), min(height, pixels // width))
+
 
 def megapixels(pixels: int) -> str:
     """Return a number of pixels in words: ``1.0 MP``, or ``0.04 MP`` if it is small."""
@@ -87,6 +97,13 @@ def picture_size(source: str) -> PictureSize:
 
     with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
         return PictureSize(*picture.size)
+
+
+def plain_url(source: str) -> str:
+    """Return the URL of a picture for other programs: without our mark that it was scaled down."""
+    if was_scaled(source):
+        return source.replace(SCALED_PNG, "data:image/png;", 1)
+    return source
 
 
 def was_scaled(source: str) -> bool:

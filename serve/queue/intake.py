@@ -8,7 +8,7 @@ from typing import Literal
 
 from judging import Judge, JudgeRequest, Verdict
 from judging.errors import FieldError
-from judging.files.pictures import picture_size
+from judging.files.pictures import MOST_PIXELS, picture_size
 from serve.call_context import call_bytes, caller_name, request_id
 from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens
@@ -17,6 +17,9 @@ from serve.queue.worker import ModelJob
 INLINE_CHARS = 20_000
 """Texts up to this length are estimated on the event loop, which takes less time than to change
 threads."""
+MOST_SENT_PIXELS = 2 * MOST_PIXELS
+"""Most pixels of a picture that is sent to a model whose own limit is not known. Chat models scale
+larger ones down."""
 
 
 class Intake:
@@ -59,8 +62,8 @@ class Intake:
     async def small_pictures(self, sources: Sequence[str], judge: Judge) -> tuple[str, ...]:
         """Return pictures as PNGs that the model thread can read in next to no time.
 
-        They are decoded in other processes, and no larger than the judge sees them. A judge whose
-        model runs on a server gets them as they came: the server scales them in its own way.
+        They are decoded in other processes, and no larger than the judge sees them. Where that is
+        not known, as of a model on another server, they have at most ``MOST_SENT_PIXELS``.
 
         Args:
             sources: Data URLs whose headers have been checked.
@@ -71,15 +74,19 @@ class Intake:
             ApiError: 429 if the service then holds too many bytes.
         """
         num_held = call_bytes.get()
-        is_scaled_here = judge.engine.posterior == "exact"
+        is_size_known = judge.engine.posterior == "exact"
         pictures = []
         for source in sources:
             size = await asyncio.to_thread(picture_size, source)
-            scaled = judge.backbone.scaled_size(size) if is_scaled_here else None
+            scaled = (
+                judge.backbone.scaled_size(size)
+                if is_size_known
+                else size.at_most(MOST_SENT_PIXELS)
+            )
             picture = await self._decoders.decode(source, scaled)
-            if is_scaled_here and num_held:
+            if num_held:
                 num_held.take(len(picture))
-            pictures.append(picture if is_scaled_here else source)
+            pictures.append(picture)
         return tuple(pictures)
 
     async def close(self) -> None:

@@ -146,6 +146,9 @@ class Lanes(Generic[JobT]):
             ((judge, kind), Lane()) for judge in judges for kind in get_args(Kind)
         )
 
+    def __iter__(self) -> Iterator[JobT]:
+        return (job for lane in self._lanes.values() for job in lane)
+
     def has_room(self, num_jobs: int = 1, tokens: int = 1) -> bool:
         """Return whether jobs may be added; an empty queue takes jobs of any number and size."""
         return not self.num_jobs or (
@@ -183,7 +186,7 @@ class Lanes(Generic[JobT]):
 
     def clear(self) -> list[JobT]:
         """Take out all jobs and return them."""
-        jobs = [job for lane in self._lanes.values() for job in lane]
+        jobs = list(self)
         self.remove(jobs)
         return jobs
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Histogram, Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -28,6 +29,8 @@ class QueueState:
     """Requests that the model has now, by judge."""
     waiting_tokens: int
     """Estimated tokens of what waits."""
+    oldest_s: float
+    """Seconds that the oldest request has waited; 0 if none waits."""
     counters: Mapping[str, int]
     """Requests since the start, by :data:`OUTCOMES`."""
 
@@ -43,6 +46,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.registry.register(_QueueCollector(queue))
+        build = Info("judge_build", "What answers.", registry=self.registry)
+        build.info({name: version(name) for name in ("custos", "torch", "transformers")})
         self._calls = self._counter("judge_http_requests", "Answered calls.", ["route", "status"])
         self._key_calls = self._counter(
             "judge_key_calls", "Answered calls by the name of their access key.", ["key", "status"]
@@ -143,6 +148,11 @@ class _QueueCollector(Collector):
             "judge_num_tokens_waiting",
             "Estimated tokens waiting for the model.",
             value=queue.waiting_tokens,
+        )
+        yield GaugeMetricFamily(
+            "judge_oldest_request_waiting_seconds",
+            "How long the oldest waiting request has waited.",
+            value=queue.oldest_s,
         )
 
     def describe(self) -> Iterator[Metric]:

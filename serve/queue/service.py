@@ -201,9 +201,10 @@ class Service:
         """Return what waits and runs now, and what happened since the start."""
         if self._started_worker is None:
             idle = dict.fromkeys(self.judges, 0)
-            return QueueState(idle, idle, 0, dict(self._counters))
+            return QueueState(idle, idle, 0, 0.0, dict(self._counters))
         waiting = self._started_worker.waiting()
-        return QueueState(waiting.queued, waiting.running, waiting.tokens, dict(self._counters))
+        figures = (waiting.queued, waiting.running, waiting.tokens, waiting.oldest_s)
+        return QueueState(*figures, dict(self._counters))
 
     @property
     def is_idle(self) -> bool:

@@ -55,6 +55,8 @@ class Waiting:
     """Jobs that the model has now, by judge."""
     tokens: int
     """Tokens waiting."""
+    oldest_s: float
+    """Seconds that the oldest job has waited; 0 if none waits."""
 
 
 class Abandoned(Exception):
@@ -132,7 +134,9 @@ class Worker:
         with self._changed:
             for job in self._running:
                 running[job.judge] += 1
-            return Waiting(self._lanes.count_by_judge(), running, self._lanes.tokens)
+            now = time.monotonic()
+            oldest_s = now - min((job.queued_at for job in self._lanes), default=now)
+            return Waiting(self._lanes.count_by_judge(), running, self._lanes.tokens, oldest_s)
 
     @property
     def is_alive(self) -> bool:

@@ -1,8 +1,19 @@
 """The counters of ``GET /metrics``."""
 
-from fastapi.testclient import TestClient
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 
-from tests.serve.made_up import row
+import httpx
+import yaml
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from serve.queue.service import Service
+from tests.build_context import ROOT
+from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving, wait_until
 
 
 def test_metrics_tell_what_happened(client: TestClient) -> None:
@@ -13,3 +24,47 @@ def test_metrics_tell_what_happened(client: TestClient) -> None:
     assert 'judge_requests_total{outcome="answered"} 3.0' in text
     assert 'judge_http_requests_total{route="/judge",status="200"} 1.0' in text
     assert 'judge_num_requests_waiting{judge="second"} 0.0' in text
+
+
+def test_the_oldest_request_and_the_build_are_told(closed: FakeJudge) -> None:
+    service = Service({"first": closed})
+    with serving(service) as client, ThreadPoolExecutor(2) as pool:
+        assert value(client, "judge_oldest_request_waiting_seconds") == 0
+        calls = [pool.submit(client.post, "/judge", json=row())]
+        try:
+            wait_until(lambda: service.queue().running["first"] == 1)
+            calls.append(pool.submit(client.post, "/judge", json=row()))
+            # The judge has the first at its gate; the other waits longer and longer.
+            wait_until(lambda: value(client, "judge_oldest_request_waiting_seconds") > 0.2)
+        finally:
+            closed.gate.set()
+        assert [call.result().status_code for call in calls] == [200, 200]
+        assert value(client, "judge_oldest_request_waiting_seconds") == 0
+        assert f'judge_build_info{{custos="{version("custos")}"' in client.get("/metrics").text
+
+
+def value(client: httpx.Client, metric: str) -> float:
+    match = re.search(rf"^{metric} (\S+)$", client.get("/metrics").text, re.MULTILINE)
+    assert match
+    return float(match[1])
+
+
+def test_alerts_and_the_board_ask_for_metrics_that_exist(client: TestClient) -> None:
+    client.post("/judge", json=row())
+    families = {
+        sample.name
+        for family in text_string_to_metric_families(client.get("/metrics").text)
+        for sample in family.samples
+    }
+    # Counters without a label value yet have no sample.
+    families |= {"judge_cache_fault_total", "judge_key_calls_total", "up"}
+    board = json.loads((ROOT / "docker" / "grafana.json").read_text("utf-8"))
+    alerts = yaml.safe_load((ROOT / "docker" / "alerts.yaml").read_text("utf-8"))
+    queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    queries += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    assert len(queries) > 15
+    for query in queries:
+        names = set(re.findall(r"\b(?:judge|process)_\w+|\bup\b", query))
+        assert names
+        assert names <= families, query
+        assert query.count("(") == query.count(")")

@@ -1,0 +1,70 @@
+"""What the model thread gets of a picture, whatever engine it has."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from clients.messages import encode_message
+from judging import JudgeRequest
+from judging.files.pictures import PictureSize, picture_size
+from judging.messages import Message
+from judging.models.backbones import Backbone
+from serve.queue.intake import MOST_SENT_PIXELS, Intake
+from serve.queue.worker import ModelJob
+from tests.serve.made_up import FakeJudge, picture, progressive, row
+
+
+def prepared(judge: FakeJudge, *sources: str) -> tuple[str, ...]:
+    """The pictures of a job, as the model thread gets them."""
+
+    async def main() -> tuple[str, ...]:
+        intake = Intake(30)
+        try:
+            request = JudgeRequest.model_validate(row(images=sources))
+            job = await intake.job(request, "a", judge, len)
+            assert isinstance(job, ModelJob)
+            assert job.request
+            return job.request.images
+        finally:
+            await intake.close()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("posterior", ["exact", "approximate"])
+def test_no_engine_gets_a_picture_as_it_came(posterior: str, small_backbone: Backbone) -> None:
+    judge = FakeJudge()
+    judge.engine = SimpleNamespace(posterior=posterior)
+    judge.backbone = small_backbone
+    large = picture((3000, 1500), "webp", color="red")
+    images = prepared(judge, large, progressive(700, 50))
+    most = small_backbone.pixels.max_pixels if posterior == "exact" else MOST_SENT_PIXELS
+    sizes = list(map(picture_size, images))
+    assert sizes[0].pixels <= most
+    assert sizes[0].width == pytest.approx(2 * sizes[0].height, rel=0.1)
+    for image in images:
+        assert image.startswith("data:image/png;")
+
+
+def test_other_programs_get_a_plain_data_url() -> None:
+    url = "data:image/png;scaled=1;base64,AAAA"
+    [image, _] = encode_message(Message(role="user", text="x", images=(url,)))["content"]
+    assert image["image_url"] == {"url": "data:image/png;base64,AAAA"}
+
+
+@pytest.mark.parametrize(("width", "height"), [(4000, 4000), (16_000_000, 1), (1449, 1449)])
+def test_a_shape_is_kept_within_a_limit(width: int, height: int) -> None:
+    size = PictureSize(width, height).at_most(MOST_SENT_PIXELS)
+    assert size
+    assert size.pixels <= MOST_SENT_PIXELS
+    assert size.at_most(MOST_SENT_PIXELS) is None
+
+
+@pytest.fixture(scope="module")
+def small_backbone(small: str) -> Backbone:
+    from judging.models.backbones import load_backbone
+
+    return load_backbone(small, dtype="float32", device="cpu")
