@@ -8,7 +8,6 @@ import io
 import json
 import os
 import random
-import select
 import socket
 import subprocess
 import sys
@@ -262,11 +261,9 @@ class Stalled:
         return time.monotonic() - self.opened_at
 
     @property
-    def is_cut_off(self) -> bool:
-        """Return whether the service has closed the connection."""
-        poll = select.poll()
-        poll.register(self.connection, select.POLLRDHUP)
-        return bool(poll.poll(0))
+    def port(self) -> int:
+        """Return the port of this side."""
+        return int(self.connection.getsockname()[1])
 
 
 def write_keys(file: Path, keys: Sequence[tuple[str, str]], *, damaged: bool = False) -> None:
