@@ -65,7 +65,7 @@ Everything is in runs/demo. What to do with your own answers:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much the demo trains."""
+    """The amount of training in the demo."""
 
     minutes: int
     """Minutes of the whole demo on two cores."""

@@ -75,7 +75,7 @@ class JobResult:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Where a job stands."""
+    """The progress of a job."""
 
     num_items: int
     num_done: int

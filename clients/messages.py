@@ -34,7 +34,7 @@ class ChatItem(_Record):
 
 
 class Decoding(_Record):
-    """How answers are sampled. A setting of ``None`` is not sent: the server uses its default."""
+    """Sampling settings. A setting of ``None`` is not sent: the server uses its default."""
 
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)

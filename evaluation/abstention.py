@@ -1,4 +1,4 @@
-"""What is left to people: errors among the verdicts that are kept, and how they grow with them."""
+"""Verdicts that are kept or left to people: the error rate at every share that is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader must know before the figures of a report: each in one plain sentence."""
+"""Warnings that a reader needs before the figures of a report, each in one plain sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of a judge on a task: its own figures, or that there are none."""
+"""Figures that were measured of a judge on a task, or a note that there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a judge was trained on the rows that it is measured on."""
+"""Rows that a judge was trained on, among those that it is measured on."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from judging.verdicts.calibration import calibration_key
 
 
 class Familiarity(IntEnum):
-    """How well a judge knows a rubric; more is better."""
+    """A judge's familiarity with a rubric; more is better."""
 
     NONE = 0
     """It does not take the task."""

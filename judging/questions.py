@@ -1,4 +1,4 @@
-"""What makes two questions the same, and which questions a judge was trained on.
+"""Identity of questions, and the questions that a judge was trained on.
 
 A run folder holds eight bytes for each question that its judge was trained on or chosen by, so that
 a later evaluation can tell how many of its own questions the judge has already seen. The questions

@@ -194,7 +194,7 @@ class Pass(_Record):
 
 
 class Signature(TypedDict, total=False):
-    """Who gave a verdict, and under what: fields of :class:`Verdict`, as far as they are known."""
+    """The origin of a verdict: fields of :class:`Verdict`, as far as they are known."""
 
     judge_name: str
     rubric: str

@@ -1,4 +1,4 @@
-"""What belongs to the call that is being answered: its id, its key, the bytes held for it."""
+"""The context of the call that is being answered: its id, its key, the bytes held for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does: grade a shard as ``custos grade`` grades a file, and commit it."""
+"""The work of a worker: it grades a shard as ``custos grade`` grades a file, and commits it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Request(Generic[T]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """What came of requests."""
+    """The replies to requests, and the requests that failed."""
 
     job: JobResult
     results: dict[str, T | Reject]

@@ -1,4 +1,4 @@
-"""Which column of a table fills which of our fields."""
+"""Columns of a table, and the fields of ours that they fill."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from judging.types import JudgeRequest
 
 
 class ColumnPlan:
-    """Which columns fill our fields, and which go to ``metadata``.
+    """The columns that fill our fields, and those that go to ``metadata``.
 
     A column fills the fields that the mapping says, and the field of its own name unless another
     column is mapped to that.

@@ -20,7 +20,7 @@ MAPPING_SUFFIXES = (".yaml", ".yml")
 
 
 class TableMapping(BaseModel):
-    """How to read a table that does not use our names; the keys of ``mapping.yaml``.
+    """Names and settings for a table that does not use our names; the keys of ``mapping.yaml``.
 
     Columns that are not named here and not called like one of our fields go to ``metadata``.
     """

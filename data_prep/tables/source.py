@@ -1,4 +1,4 @@
-"""Where a table comes from: a file, or a data set of the hub."""
+"""The source of a table: a file, or a data set of the hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a labelled table looks like: its rows as a judge sees them, their lengths and doubles."""
+"""A summary of a labelled table: its rows as a judge sees them, their lengths and doubles."""
 
 from __future__ import annotations
 

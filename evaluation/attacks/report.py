@@ -41,7 +41,7 @@ class AttackExample(_Part):
 
 
 class FamilyReport(_Part):
-    """What a judge says of one family."""
+    """The report on one family of attacks."""
 
     summary: str
     called_correct: Rate
@@ -54,7 +54,7 @@ class FamilyReport(_Part):
 
 
 class AttackReport(_Part):
-    """What a judge says of attacks and of right responses beside them."""
+    """The report on a judge under attacks, with right responses as controls."""
 
     n: int
     """Number of rows."""

@@ -18,7 +18,7 @@ from judging.types import JudgeRequest, LabelledExample, Verdict
 
 @dataclass(frozen=True)
 class AttackOptions:
-    """What to attack with, and how much of it."""
+    """The families, the numbers of rows and the seed of an attack."""
 
     families: tuple[str, ...] = ()
     """Names of families; empty for all."""

@@ -22,7 +22,7 @@ Grade = Callable[[list[JudgeRequest]], Iterable[Verdict]]
 
 
 class SearchResult(BaseModel):
-    """What became of one wrong answer."""
+    """The result of the search for one wrong answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +40,7 @@ class SearchResult(BaseModel):
 
 
 class SearchSummary(BaseModel):
-    """What became of all wrong answers."""
+    """The results of the search for all wrong answers."""
 
     model_config = ConfigDict(frozen=True)
 

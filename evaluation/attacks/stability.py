@@ -56,7 +56,7 @@ class Flip(BaseModel):
 
 
 class StabilityCheck(BaseModel):
-    """How often one change turns the label."""
+    """The share of labels that one change turns."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -66,7 +66,7 @@ class StabilityCheck(BaseModel):
 
 
 class StabilityReport(BaseModel):
-    """How often each change turns the label."""
+    """The share of labels that each change turns."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""Whether a judge may replace another one: it must not be worse anywhere that can be measured."""
+"""The test before one judge replaces another: it must be measurably worse nowhere."""
 
 from __future__ import annotations
 

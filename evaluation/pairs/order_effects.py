@@ -1,4 +1,4 @@
-"""What the order of two responses does to a judge's verdicts.
+"""The effect of the order of two responses on a judge's verdicts.
 
 Measured on verdicts that hold one pass per order. A pass names the responses as it saw them: in a
 swapped pass ``A`` is the response shown first, which is the pair's second. ``mapped_back`` turns

@@ -1,4 +1,4 @@
-"""Whether a judge likes length beyond what people like about longer responses."""
+"""A judge's preference for longer responses, beyond that of people."""
 
 from __future__ import annotations
 

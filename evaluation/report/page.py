@@ -1,4 +1,4 @@
-"""What the HTML pages of reports share: templates, style, script and pictures within the page.
+"""Templates, style, script and embedded pictures of the HTML pages of reports.
 
 A page needs no other file. Texts from outside are escaped, and the page's policy lets no script run
 but its own.

@@ -48,7 +48,7 @@ class _Family(BaseModel):
 
 
 class Attacks(BaseModel):
-    """What a card shows of a report on attacks, as it lies in ``attacks.json``."""
+    """The figures of ``attacks.json`` that a card shows."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -1,4 +1,4 @@
-"""How much of the processor other processes take while something is timed."""
+"""The share of the processor that other processes take while something is timed."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ VALIDATED = 4
 
 @dataclass
 class StepLog:
-    """When each optimizer step ended, and the resident memory then."""
+    """The time at which each optimizer step ended, and the resident memory then."""
 
     ended: list[ProcessorUse] = field(default_factory=list)
     resident_mib: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How often the intervals of judge-corrected scores hold the truth, over simulated benchmarks.
+"""Coverage of the intervals of judge-corrected scores, over simulated benchmarks.
 
 python -m experiments interval_coverage --out runs/coverage.json
 

@@ -1,4 +1,4 @@
-"""What ``kill -9`` at random moments changes: training, ``custos grade``, ``bench respond``.
+"""The effect of ``kill -9`` at random moments on training, ``custos grade``, ``bench respond``.
 
 python -m experiments kill_log --kills 30 --out runs/kill_log.json
 
@@ -66,7 +66,7 @@ OF_CHANGED = "files of a run on the changed data"
 
 @dataclass
 class Outcome:
-    """What became of a work."""
+    """The kills of one work, and the files that they changed."""
 
     kills: int = 0
     in_start: int = 0

@@ -46,7 +46,7 @@ SAMPLED_RUNS, SAMPLED_TEMPERATURE, SAMPLED_TOP_P = 5, 0.7, 0.95
 
 @dataclass(frozen=True)
 class Paradigm:
-    """How a judge sees a pair."""
+    """A way to judge a pair."""
 
     task: str
     mode: Literal["score", "critique"]

@@ -27,7 +27,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Parity:
-    """How far the scores of an exported checkpoint are from the judge's."""
+    """The distance between the scores of an exported checkpoint and the judge's."""
 
     num_rows: int
     num_scores: int

@@ -1,4 +1,4 @@
-"""What a judge may be named by, and what a name that is none was meant to be."""
+"""Names of judges, and suggestions for a name that belongs to none."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UNWANTED = CustosError("nobody waits for it any more")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn; temperature 0 takes the likeliest one.
+    """Settings for drawing tokens; temperature 0 takes the likeliest one.
 
     The defaults of temperature and top_p are TruthfulJudge's. The paper allows 2,048 new tokens;
     judges that custos trains on critiques need far fewer.
@@ -68,7 +68,7 @@ class TextBatch:
 
 
 class Engine(Protocol):
-    """What runs the model."""
+    """The part of a judge that runs the model."""
 
     @property
     def posterior(self) -> Literal["exact", "approximate"]:

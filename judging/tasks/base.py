@@ -1,4 +1,4 @@
-"""What a task declares, and the registry of tasks."""
+"""The base classes of tasks, and their registry."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground
 
 
 class HiEvalTask(BareLabelTask):
-    """What both HiEval tasks share."""
+    """The base of both HiEval tasks."""
 
     variants = ("plain", "tolerance")
     required = ("question", "references")

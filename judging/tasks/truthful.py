@@ -45,7 +45,7 @@ _EXAMPLE = {
 
 
 class _Truthful(BareLabelTask):
-    """What the paradigms share: question, optional reference, the user's further criteria."""
+    """The base of the paradigms: question, optional reference, the user's further criteria."""
 
     variants = ("plain",)
     required = ("question",)

@@ -29,7 +29,7 @@ class Grader(Protocol):
 
 @dataclass(frozen=True)
 class CritiqueScore:
-    """What a critique leads to."""
+    """The score of a critique."""
 
     logprobs: tuple[float, ...]
     """Log-probability of the right label among all labels, for each order of the responses."""

@@ -1,4 +1,4 @@
-"""What a verdict's message says of how it came about."""
+"""Notes in a verdict's message on how it came about."""
 
 from __future__ import annotations
 

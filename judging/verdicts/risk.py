@@ -1,4 +1,4 @@
-"""Which verdicts may be kept without a person, so that few of them are wrong.
+"""Thresholds above which verdicts are kept without a person, so that few of them are wrong.
 
 A caller states a risk: the share of wrong verdicts among those kept that it can live with. The
 threshold on the confidence that holds it is found by fixed-sequence testing (Angelopoulos et al.,

@@ -1,4 +1,4 @@
-"""Where the prompt of a benchmark script holds its fields, and how they are cut out of it.
+"""The layout of a benchmark script's prompt, by which its fields are cut out.
 
 The script has put question, reference and response into one text. They are cut out at the script's
 delimiters, which is safe only if there is one way to do it: whoever wrote a response may have put

@@ -29,7 +29,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a reply ended."""
+    """The end of a reply."""
 
     finish_reason: Literal["stop", "length"]
     prompt_tokens: int
@@ -51,7 +51,7 @@ PacedReply = AsyncGenerator[Piece | Ending | None]
 
 @dataclass(frozen=True)
 class ReplyFrame:
-    """What every reply has, and every chunk of a streamed one."""
+    """Fields of every reply, and of every chunk of a streamed one."""
 
     model: str
     fingerprint: str

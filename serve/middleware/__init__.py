@@ -1,1 +1,1 @@
-"""What happens to every call before its route is reached, and to every answer after it."""
+"""Layers that every call passes before its route is reached, and every answer after it."""

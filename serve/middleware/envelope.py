@@ -1,4 +1,4 @@
-"""What every answer has, whatever its route: an id, security headers, a count and a log line."""
+"""The envelope of every answer: an id, security headers, a count and a log line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of judges shows of each judge."""
+"""The card of each judge on the page of judges."""
 
 from __future__ import annotations
 

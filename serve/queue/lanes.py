@@ -274,7 +274,7 @@ def _subject(job: Job) -> object:
 
 
 class Pace:
-    """How fast the model works, and when it is worth while to wait a little before a window.
+    """The speed of the model, and the short wait before a window that it makes worth while.
 
     All times are seconds of one clock, which the caller reads.
 

@@ -1,4 +1,4 @@
-"""How many requests a caller may send in a minute: bookkeeping without a clock."""
+"""Quotas of requests in a minute, by caller: bookkeeping without a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client gets of a finished job: its own mistakes by field, other faults by request id.
+"""Answers to a client after a job: its own mistakes by field, other faults by request id.
 
 The text of a fault may come from another server, or show paths of this one, so it goes to the log.
 """

@@ -1,4 +1,4 @@
-"""What every route shares: the judges, the queue in front of them, limits and counters."""
+"""The service behind every route: judges, the queue in front of them, limits and counters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass
 class Timing:
-    """How long the slowest request of a call took, in seconds."""
+    """The times of the slowest request of a call, in seconds."""
 
     queue: float = 0.0
     inference: float = 0.0

@@ -1,4 +1,4 @@
-"""Whether a judge can take a request: checks of its fields, its task and its pictures."""
+"""Checks of a request before a judge takes it: its fields, its task and its pictures."""
 
 from __future__ import annotations
 

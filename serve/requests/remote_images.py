@@ -55,7 +55,7 @@ def is_public(address: str) -> bool:
 
 @dataclass
 class _Budget:
-    """What the pictures of a call may still take."""
+    """The bytes that the pictures of a call may still take."""
 
     num_bytes: int
 

@@ -1,4 +1,4 @@
-"""How long a client waits for its answer, and whether it is still there."""
+"""A client's wait for its answer: its time limit, and a client that has left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recipes of both scripts have beside that of every script."""
+"""The part of a recipe that only the scripts on critiques have."""
 
 from __future__ import annotations
 

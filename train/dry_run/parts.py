@@ -19,7 +19,7 @@ _RESET_PEAK = "5"
 
 @dataclass
 class Part:
-    """What one part of a run took, over all its times."""
+    """The seconds and the peak memory of one part of a run."""
 
     times: int = 0
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What the end of a run needs of a trainer."""
+"""The interface of a trainer that the end of a run uses."""
 
 from __future__ import annotations
 

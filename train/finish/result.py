@@ -1,4 +1,4 @@
-"""What a finished run says about itself, on the screen and in its card."""
+"""The result of a finished run, for the screen and for its card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the judge of a run started from, graded on the same rows as the finished judge.
+"""The start of a run as a judge, graded on the same rows as the finished judge.
 
 The model of the run is still loaded when training ends, so the start costs no second loading: the
 adapter is put back to what it was, or switched off where it began as nothing.

@@ -146,7 +146,7 @@ def _damaged(checkpoint: Path) -> CustosError:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds."""
+    """The contents of a checkpoint."""
 
     state: dict[str, Any]
     """Step and progress."""

@@ -139,7 +139,7 @@ class ModelRunner:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a validation measures of rows."""
+    """The figures that a validation measures on rows."""
 
     scores: dict[str, float]
     """``nll`` and, if known, ``accuracy``."""

@@ -1,4 +1,4 @@
-"""How far a run has come, and which of its validations is chosen."""
+"""The progress of a run, and the validation that is chosen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from train.loop.selection import selection_key, validations_in, validations_with
 
 @dataclass
 class Progress:
-    """How far a run has come; saved with every checkpoint."""
+    """The progress of a run; saved with every checkpoint."""
 
     step: int = 0
     """Optimizer steps done."""

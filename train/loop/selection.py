@@ -1,4 +1,4 @@
-"""Which validation is best, and when validations have stopped getting better."""
+"""The choice of the best validation, and the end of a run that no longer gets better."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a training run will need, before anything is loaded: memory, steps, time."""
+"""The plan of a training run before anything is loaded: memory, steps, time."""

@@ -43,7 +43,7 @@ TEXT_SCRIPT = "truthful_judge"
 
 @dataclass(frozen=True)
 class RowSize:
-    """What a training row costs."""
+    """The size of a training row."""
 
     rubric: str
     instruction: int

@@ -44,7 +44,7 @@ MEMORY_OF_GPU = 80.0
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a run is planned for."""
+    """The hardware that a run is planned for."""
 
     gpus: int
     """Number of GPUs, each with a copy of the model; 0: one process on the CPU."""
@@ -54,7 +54,7 @@ class Hardware:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run needs."""
+    """The needs of a run."""
 
     backbone: str
     script: str

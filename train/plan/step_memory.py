@@ -40,7 +40,7 @@ BLOCK = 256
 
 @dataclass(frozen=True)
 class StepSize:
-    """What one forward pass of training reads."""
+    """The input of one forward pass of training."""
 
     prompts: int
     """Prompts of the micro-batch."""

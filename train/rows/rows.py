@@ -58,7 +58,7 @@ class Batch:
 
 
 class RowFacts:
-    """What is known of every row without encoding it: one number of each kind per row."""
+    """Facts of every row that need no encoding: one number of each kind per row."""
 
     def __init__(self, count: int) -> None:
         self.rubric: NDArray[np.int32] = np.zeros(count, np.int32)

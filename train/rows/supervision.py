@@ -1,4 +1,4 @@
-"""What the model reads of a labelled example, and which label it learns."""
+"""Supervision: the part of a labelled example that the model reads, and the label it learns."""
 
 from __future__ import annotations
 

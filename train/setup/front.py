@@ -31,7 +31,7 @@ REWARD_SCRIPT = "bradley_terry"
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What one call of ``custos train`` does."""
+    """The work of one call of ``custos train``."""
 
     script: str
     """Name of the training script in ``train/``."""

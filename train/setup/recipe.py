@@ -132,7 +132,7 @@ class OptimSection(Section):
 
 
 class RunSection(Section):
-    """Where and how a run trains."""
+    """The folder, the seed and the precision of a run, its validations and its limits."""
 
     output: Path
     """Run folder: checkpoints, log and, at the end, the judge."""

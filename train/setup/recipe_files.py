@@ -34,7 +34,7 @@ KEYS_OF_SCRIPT = {
 
 
 class RecipeHeader(NamedTuple):
-    """What the comment at the top of a recipe says."""
+    """The comment at the top of a recipe."""
 
     script: str
     """Name of the training script in ``train/``."""

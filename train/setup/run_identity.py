@@ -1,4 +1,4 @@
-"""What a run's result depends on, so that a run folder is resumed only by its own run."""
+"""The identity of a run, so that a run folder is resumed only by its own run."""
 
 from __future__ import annotations
 

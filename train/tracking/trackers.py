@@ -1,4 +1,4 @@
-"""What a run reports: on the screen, in ``train.log``, in ``metrics.jsonl`` and in its trackers."""
+"""Reports of a run: on the screen, in ``train.log``, in ``metrics.jsonl`` and in trackers."""
 
 from __future__ import annotations
 

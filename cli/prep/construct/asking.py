@@ -1,4 +1,4 @@
-"""What the verbs of ``custos prep construct`` that ask models share."""
+"""Options and a server for the verbs of ``custos prep construct`` that ask models."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where the model of a judge runs, and how a server is asked."""
+    """The place where the model of a judge runs, and the limits of requests to a server."""
 
     engine: Engine = "tree"
     base_url: BaseUrl = None

@@ -75,7 +75,7 @@ AllowDropped = Annotated[
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which columns of a table hold our fields, and what its labels mean."""
+    """The columns of a table that hold our fields, and the meanings of its labels."""
 
     columns: Map = None
     labels: Labels = None

@@ -80,7 +80,7 @@ def api_key(variable: str | None) -> str:
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """How a model server is asked: the key, requests at the same time, patience."""
+    """Settings of requests to a model server: key, concurrency and deadline."""
 
     key_env: KeyEnv = None
     concurrency: Concurrency = 8

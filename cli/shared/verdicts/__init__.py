@@ -1,1 +1,1 @@
-"""What the verbs that grade write: files, tables, a summary."""
+"""The output of the verbs that grade: files, tables, a summary."""

@@ -1,4 +1,4 @@
-"""What a run of grading ends with: who graded what, and which rows have no verdict."""
+"""The end of a grading run: rows by judge, and the rows that have no verdict."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _SCORE = Entry(
 
 
 class HiEvalForm(Form):
-    """What both stages share: the item, the score and the shape of a labelled example."""
+    """The base of both stages: the item, the score and the shape of a labelled example."""
 
     task: ClassVar[str]
 

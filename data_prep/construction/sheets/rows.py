@@ -1,4 +1,4 @@
-"""What goes on a sheet: rows in random order under names that tell nothing, gold items among them.
+"""The rows of a sheet: in random order under neutral names, with gold items among them.
 
 A row's id may name the model that wrote a response, so people see a digest of it.
 """

@@ -18,7 +18,7 @@ ITEM, PICTURES = "item", "pictures"
 
 @dataclass(frozen=True)
 class Sheet:
-    """What one person filled in."""
+    """A sheet as one person filled it in."""
 
     annotator: str
     """Name of the file, without its ending."""

@@ -61,7 +61,7 @@ class Item(StepRow):
 
 
 class Checked(StepReply):
-    """What is wrong with a question and with its answer, if anything."""
+    """The faults of a question and of its answer, if there are any."""
 
     question_analysis: str
     question_faults: list[

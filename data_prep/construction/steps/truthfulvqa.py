@@ -44,7 +44,7 @@ class Picture(StepRow):
 
 
 class Placed(StepReply):
-    """Where a picture belongs, or that it misleads nobody."""
+    """The class of a picture, or that it misleads nobody."""
 
     what_misleads: Text
     misleading: bool
@@ -197,7 +197,7 @@ class LevelQuestion(PlacedPicture):
 
 
 class Inspected(StepReply):
-    """What is wrong with a question, if anything."""
+    """The faults of a question, if there are any."""
 
     analysis: str
     answer_seen: Letter | None

@@ -1,4 +1,4 @@
-"""How questions about scenes are worded: one row of the table per wording.
+"""Wordings of questions about scenes: one row of the table per wording.
 
 Slots: ``noun``, ``nouns``, ``measure``, ``measures`` (from the kind of scene and the column), ``a``
 and ``b`` (items), ``rank``, ``end``, ``condition`` (from the problem).

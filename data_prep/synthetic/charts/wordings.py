@@ -1,4 +1,4 @@
-"""How responses are worded: a table of frames, and one of wordings of their steps.
+"""Wordings of responses: a table of frames, and one of wordings of their steps.
 
 Slots of a frame: ``readings`` (item and value pairs), ``step``/``Step`` (the line of thought,
 calculation included), ``answer``, and ``noun``, ``nouns``, ``measure``, ``measures`` as in

@@ -1,4 +1,4 @@
-"""How the questions of each world are worded: one row of the table per wording.
+"""Wordings of the questions of each world: one row of the table per wording.
 
 ``subject`` names what is asked for, so that a response can be a sentence like "subject is X";
 ``clause`` is another whole sentence, in which ``{items}`` stands for the answer; ``deed`` completes

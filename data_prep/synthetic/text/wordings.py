@@ -1,4 +1,4 @@
-"""How responses are worded: one row of the table per wording.
+"""Wordings of responses: one row of the table per wording.
 
 Slots: ``items`` (what is claimed), ``foil`` (named but not claimed), ``subject``/``Subject`` and
 ``be`` (from the question), ``clause``/``Clause`` (a whole sentence, items included), ``deed``
