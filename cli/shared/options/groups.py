@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
     """Return a verb whose parameters are single options, in place of groups of them."""
     hints = get_type_hints(verb, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
     def parameters() -> Iterator[Parameter]:
         for name, parameter in inspect.signature(verb).parameters.items():
