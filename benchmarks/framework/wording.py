@@ -12,7 +12,7 @@ import yaml
 from benchmarks.framework.files import Row
 from judging.errors import CustosError
 
-_PLACE = re.compile(r"\{(\w+)\}")
+_SLOT = re.compile(r"\{(\w+)\}")
 
 
 def read_wording(path: Path) -> dict[str, str]:
@@ -57,4 +57,4 @@ def worded(wording: Mapping[str, str], field: str, row: Row, prompts: Mapping[st
     letters = zip(ascii_lowercase, options if isinstance(options, list) else (), strict=False)
     values = {**row, **prompts, **{f"option_{letter}": option for letter, option in letters}}
     by_name = {name.casefold(): value for name, value in values.items()}
-    return _PLACE.sub(lambda place: str(by_name.get(place[1].casefold(), place[0])), text)
+    return _SLOT.sub(lambda slot: str(by_name.get(slot[1].casefold(), slot[0])), text)

@@ -160,15 +160,15 @@ def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -
     outcomes = gather(examples, verdicts, labels)
     clusters = [example.group or example.question for example in examples]
     human = [full_label(example).partition("; ") for example in examples]
-    said = [full_label(verdict).partition("; ") for verdict in verdicts]
+    predicted = [full_label(verdict).partition("; ") for verdict in verdicts]
     if error_types(labels):
         measured = measure(outcomes, ("type_accuracy", "score_accuracy"))
         types = [kind or None for _, _, kind in human]
         by_type = [
             float(theirs == kind) if kind else None
-            for kind, (_, _, theirs) in zip(types, said, strict=True)
+            for kind, (_, _, theirs) in zip(types, predicted, strict=True)
         ]
-        by_score = [float(h[0] == s[0]) for h, s in zip(human, said, strict=True)]
+        by_score = [float(h[0] == p[0]) for h, p in zip(human, predicted, strict=True)]
         typed = intervals(
             value_columns(by_type), clusters, {"A-Acc": RATE}, {"types": types}, ERROR_TYPES
         )
@@ -187,7 +187,7 @@ def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -
     for name, rule in RULES.items():
         by_rule = gather(examples, rule_verdicts(rule, examples), labels)
         rules[f"{name} (rule)"] = measure(by_rule, ("accuracy",))["accuracy"]
-    right = [float(h == s) for h, s in zip(human, said, strict=True)]
+    right = [float(h == p) for h, p in zip(human, predicted, strict=True)]
     counted = intervals(value_columns(right), clusters, {"accuracy": RATE}, {})
     return {
         **measure(outcomes, ("accuracy",)),

@@ -34,10 +34,10 @@ class UnknownLabel(FieldError):
         self.mapped = "" if meaning == self.label else f" mapped to '{_short(meaning)}'"
         self.rubric = task.full_rubric(example)
         self.labels = task.labels(task.rubric(example))
-        place = "" if column == field else f"column '{column}': "
+        prefix = "" if column == field else f"column '{column}': "
         super().__init__(
             field,
-            f"{place}'{_short(self.label)}'{self.mapped} is not one of {', '.join(self.labels)}; "
+            f"{prefix}'{_short(self.label)}'{self.mapped} is not one of {', '.join(self.labels)}; "
             f"{_remedy([self])}",
             location,
         )

@@ -38,11 +38,11 @@ def recipe_keys_page() -> str:
         parts += _description(section)
     for script, model in models.items():
         parts.append(f"## train/{script}.py\n")
-        own = sections(model)
-        keys = ", ".join(f"`{key}`" for key, part in own if (key, part) in shared)
+        of_script = sections(model)
+        keys = ", ".join(f"`{key}`" for key, part in of_script if (key, part) in shared)
         parts.append(f"Its recipes have the sections {keys}, and these keys:\n")
-        parts.append(field_table(model, frozenset(key for key, _ in own)))
-        for section in own:
+        parts.append(field_table(model, frozenset(key for key, _ in of_script)))
+        for section in of_script:
             if section not in shared:
                 parts += _description(section)
     return "\n".join(parts)
