@@ -61,26 +61,29 @@ def hard(
     if source.is_dir() and not files:
         raise CustosError(f"{source}: holds no train.jsonl; make it with 'custos prep'")
 
-    def make(path: Path) -> list[LabelledExample]:
-        rows = load_generic(path, bad_rows)
-        return list(generate_hard(rows, per_question, seed, kinds or tuple(KINDS)))
-
     held_out = held_out_shares(val, cal, test)
-    made = {split: make(path) for split, path in files.items()} if files else {}
-    loose = [] if files else make(source)
+    labelled: Splits = (
+        {split: load_generic(path, bad_rows) for split, path in files.items()}
+        if files
+        else split_examples(load_generic(source, bad_rows), held_out, seed)
+    )
+    made = {
+        split: list(generate_hard(rows, per_question, seed, kinds or tuple(KINDS), split))
+        for split, rows in labelled.items()
+    }
     check_skipped(source, bad_rows, allow_dropped=allow_dropped)
-    if not loose and not any(made.values()):
+    if not any(made.values()):
         raise CustosError(
             f"{source}: no question to make hard responses to: rows of task hieval-qs with short "
             "references and without options or pictures are needed"
         )
-    splits: Splits = split_examples(loose, held_out, seed) if loose else _kept(made, seed)
     described = {
         "name": source.name,
         "files": [describe_file(path) for path in files.values() or [source]],
         "per_question": per_question,
         "kinds": kinds or list(KINDS),
     }
+    splits = _kept(made, seed)
     write_splits(splits, out, described, held_out, seed, {"bad_rows": len(bad_rows)})
     counts = Counter(str(row.metadata["kind"]) for rows in splits.values() for row in rows)
     Console(highlight=False).print(count_table("kind", "rows", dict(counts)))

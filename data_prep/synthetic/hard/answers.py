@@ -93,7 +93,7 @@ class AnswerPool:
         pool: dict[Key, set[str]] = {}
         for question, answer in answered:
             if is_entity(answer):
-                for asked in ("", _asked(question)):
+                for asked in ("", asked_word(question)):
                     pool.setdefault((asked, *_kind(answer)), set()).add(answer)
         return cls({key: tuple(sorted(members)) for key, members in pool.items()})
 
@@ -136,7 +136,7 @@ class AnswerPool:
         Answers to questions that begin with the same word are preferred.
         """
         shape, length = _kind(answer)
-        for distance, asked in product(range(4), dict.fromkeys((_asked(question), ""))):
+        for distance, asked in product(range(4), dict.fromkeys((asked_word(question), ""))):
             near = [
                 other
                 for size in sorted({length - distance, length + distance})
@@ -147,7 +147,8 @@ class AnswerPool:
         return None
 
 
-def _asked(question: str) -> str:
+def asked_word(question: str) -> str:
+    """Return the question word that a question begins with; empty: it begins otherwise."""
     words = normalise_question(question).split()[:1]
     return words[0] if words and words[0] in _ASKED else ""
 

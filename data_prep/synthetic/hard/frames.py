@@ -18,11 +18,21 @@ tell nothing about the label.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
+
+from judging.types import Split
 
 FrameLanguage = Literal["en", "de", "fr", "es", "zh", "any"]
 Subject = Literal["any", "name", "number", "quantity"]
+Asked = Literal["", "who", "when", "where"]
+
+_ALTERNATIVES = re.compile(r"\[([^\[\]]*/[^\[\]]*)\]")
+_CYCLE = 12
+_HELD_OUT: dict[int, Split] = {3: "val", 7: "cal", 11: "test"}
+"""Of every ``_CYCLE`` composed lines, those that are kept for another split than training."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,21 @@ class Frame:
     language: FrameLanguage = "en"
     subject: Subject = "any"
     """What the answers must be for the wording to make sense."""
+    asked: Asked = ""
+    """First word of the questions that the wording answers; empty: any question."""
+    stem: str = ""
+    """The line of alternatives that the wording was composed from."""
+    split: Split | None = None
+    """The only split with this wording; ``None``: every split."""
 
     @property
     def claims(self) -> bool:
         """Return whether the response claims an answer."""
         return "{yes}" in self.template
+
+    def serves(self, split: Split) -> bool:
+        """Return whether rows of a split may have this wording."""
+        return self.split in (None, split)
 
 
 @dataclass(frozen=True)
@@ -71,3 +91,21 @@ def frames(
         Frame(line.strip().replace("|", "\n"), language, subject)
         for line in lines.strip().splitlines()
     )
+
+
+def composed(lines: str, subject: Subject = "any", asked: Asked = "") -> tuple[Frame, ...]:
+    """Return every wording of each line, in which ``[a/b]`` stands for either ``a`` or ``b``.
+
+    All wordings of a line belong to the same split, so that those of one split are apart from
+    those of another.
+    """
+    made = []
+    for position, line in enumerate(lines.strip().splitlines()):
+        stem = line.strip()
+        split = _HELD_OUT.get(position % _CYCLE, "train")
+        parts = _ALTERNATIVES.split(stem.replace("|", "\n"))
+        # Every second part is the inside of brackets.
+        choices = [part.split("/") if number % 2 else [part] for number, part in enumerate(parts)]
+        for words in product(*choices):
+            made.append(Frame("".join(words), "en", subject, asked, stem, split))
+    return tuple(made)

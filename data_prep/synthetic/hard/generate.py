@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from data_prep.synthetic.hard import forgeries, padding, rejections, relations
+from data_prep.synthetic.hard import (
+    affirmations,
+    denials,
+    forgeries,
+    indecision,
+    padding,
+    rejections,
+    relations,
+    revisions,
+)
 from data_prep.synthetic.hard.answers import AnswerPool, is_entity, may_mean
 from data_prep.synthetic.hard.frames import Frame, Kind
 from data_prep.synthetic.hard.items import Item, read_items
@@ -14,13 +23,17 @@ from data_prep.synthetic.hard.padding import CLOSINGS, OPENINGS
 from data_prep.synthetic.hard.quantities import QUANTITIES, quantity_slots
 from data_prep.synthetic.seeds import seeded_rng
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
-from judging.types import LabelledExample, ReferenceMode
+from judging.types import LabelledExample, ReferenceMode, Split
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         *(*rejections.KINDS, *relations.KINDS, *forgeries.KINDS, *padding.KINDS),
         QUANTITIES,
+        denials.REFUSAL,
+        affirmations.AFFIRMATION,
+        revisions.REVISION,
+        indecision.INDECISION,
     )
 }
 PARTIAL_SHARE = 0.6
@@ -53,6 +66,7 @@ def generate_hard(
     per_question: int,
     seed: int,
     kinds: Sequence[str] = tuple(KINDS),
+    split: Split = "train",
 ) -> Iterator[LabelledExample]:
     """Yield hard responses to the questions of labelled rows.
 
@@ -66,25 +80,55 @@ def generate_hard(
         per_question: Draws for each question.
         seed: Any integer.
         kinds: Names of :data:`KINDS` to draw from.
+        split: The split that the rows are for. Some kinds have wordings for each split.
     """
     items = read_items(examples)
     pool = AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
     chosen = [KINDS[name] for name in kinds]
     for item in items:
+        suited = _suited(item, chosen, split)
         for number in range(per_question):
             rng = seeded_rng("hard", seed, item.example.question, item.references, number)
-            if draw := _draw(rng, item, chosen, number):
+            if draw := _draw(rng, item, suited, number):
                 yield from _rows(rng, draw, pool, seed)
 
 
-def _draw(rng: Random, item: Item, kinds: Sequence[Kind], number: int) -> Draw | None:
-    usable = [kind for kind in kinds if any(item.suits(frame) for frame in kind.frames)]
-    if not usable:
+Lines = dict[str, list[Frame]]
+"""Wordings by the line that they were composed from; the others by themselves."""
+
+
+@dataclass(frozen=True)
+class Suited:
+    """A kind, and its frames that suit a question and a split: with a claim and without."""
+
+    kind: Kind
+    claiming: Lines
+    empty: Lines
+
+
+def _suited(item: Item, kinds: Sequence[Kind], split: Split) -> list[Suited]:
+    """Return what may be drawn from for a question; kinds without such frames are left out."""
+    made = []
+    for kind in kinds:
+        suited = Suited(kind, {}, {})
+        for frame in kind.frames:
+            if frame.serves(split) and item.suits(frame):
+                lines = suited.claiming if frame.claims else suited.empty
+                lines.setdefault(frame.stem or frame.template, []).append(frame)
+        if suited.claiming or suited.empty:
+            made.append(suited)
+    return made
+
+
+def _draw(rng: Random, item: Item, suited: Sequence[Suited], number: int) -> Draw | None:
+    if not suited:
         return None
-    kind = rng.choices(usable, [kind.weight for kind in usable])[0]
-    claiming = [frame for frame in kind.claiming() if item.suits(frame)]
-    empty = [frame for frame in kind.empty() if item.suits(frame)]
-    frame = rng.choice(empty if empty and rng.random() < kind.empty_share else claiming)
+    [drawn] = rng.choices(suited, [each.kind.weight for each in suited])
+    kind = drawn.kind
+    # A line of many alternatives is drawn as often as one of few.
+    empty = drawn.empty and rng.random() < kind.empty_share
+    members = rng.choice(list((drawn.empty if empty else drawn.claiming).values()))
+    frame = rng.choice(members) if len(members) > 1 else members[0]
     mode = item.example.reference_mode
     if len(item.references) == 1:
         mode = "all" if rng.random() < SINGLE_AS_SET_SHARE else mode

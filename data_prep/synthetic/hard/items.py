@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from data_prep.splits.near_duplicates import question_key
-from data_prep.synthetic.hard.answers import is_chinese, is_entity, shape_of
+from data_prep.synthetic.hard.answers import asked_word, is_chinese, is_entity, shape_of
 from data_prep.synthetic.hard.frames import Frame
 from data_prep.synthetic.hard.quantities import Quantity, read_quantity
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG, HiEvalQuickScore
@@ -36,7 +36,17 @@ class Item:
         """Return whether the references are a set, of which a part is Partial."""
         return self.example.reference_mode == "all" and len(self.references) > 1
 
-    @property
+    @cached_property
+    def asked(self) -> str:
+        """Return the question word that the question begins with; empty: it begins otherwise."""
+        return asked_word(self.example.question)
+
+    @cached_property
+    def is_number(self) -> bool:
+        """Return whether the right answer is a year, a date or another number."""
+        return shape_of(self.references[0]) in ("year", "date", "number")
+
+    @cached_property
     def chinese(self) -> bool:
         """Return whether the question is asked in Chinese."""
         return is_chinese(self.example.question)
@@ -50,11 +60,11 @@ class Item:
         """Return whether a frame makes sense for the answers and the language of the question."""
         if frame.language not in ("any", "zh") and self.chinese:
             return False
-        shape = shape_of(self.references[0])
+        if frame.asked and frame.asked != self.asked:
+            return False
         if frame.subject == "quantity":
             return self.quantity is not None
-        is_number = shape in ("year", "date", "number")
-        return frame.subject == "any" or (frame.subject == "number") == is_number
+        return frame.subject == "any" or (frame.subject == "number") == self.is_number
 
 
 def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
