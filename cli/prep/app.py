@@ -13,6 +13,7 @@ from cli.prep.sources.evouna import evouna
 from cli.prep.sources.hieval import hieval
 from cli.prep.sources.truthful import truthful
 from cli.prep.sources.truthfulqa import truthfulqa
+from cli.prep.synthetic.benchmark_answers import benchmark_answers
 from cli.prep.synthetic.chartom import chartom
 from cli.prep.synthetic.charts import charts
 from cli.prep.synthetic.claims import claims
@@ -25,7 +26,7 @@ from cli.prep.table import table
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
     *(table, evouna, truthfulqa, hieval, synthetic, claims, hard, charts, twins, chartom, pairs),
-    *(critiques, error_types, truthful, mix),
+    *(critiques, error_types, truthful, benchmark_answers, mix),
 ):
     app.command()(verb)
 app.add_typer(

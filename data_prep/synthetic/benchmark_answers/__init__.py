@@ -1,0 +1,1 @@
+"""Made responses to made questions of three benchmarks; labels hold by construction."""
