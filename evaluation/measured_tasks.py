@@ -7,10 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.comparisons.by_task import RULES_NAME, VARIANT_MAJORITY
 from evaluation.report.markdown import with_interval
 from judging.card import CARD_FILE, SHIPPED, shipped_judges
 
 REPORT_FILE = "report.json"
+RIVALS = {
+    RULES_NAME: "the benchmark's rules have accuracy",
+    VARIANT_MAJORITY: "the most frequent label of each variant has accuracy",
+}
+ADVICE = {RULES_NAME: ": consider --judge rules", VARIANT_MAJORITY: ""}
 
 
 def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
@@ -31,7 +37,8 @@ def _measured_line(name: str, folder: Path | None, task: str) -> str:
         for variant, part in _parts_of(report, task)
     ]
     if figures:
-        return f"judge {name} on {task}: {'; '.join(figures)}"
+        beside = list(_beside(report.get("tasks", {}).get(task, {})))
+        return "; ".join([f"judge {name} on {task}: {'; '.join(figures)}", *beside])
     line = f"judge {name}: not measured on this task ({task})"
     if folder is None and (others := list(_zero_shot(name))):
         line += f"; untrained on other tasks: {'; '.join(others)}"
@@ -44,6 +51,18 @@ def _parts_of(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Mappi
         name, _, variant = part.partition("/")
         if name == task:
             yield variant, measured
+
+
+def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the rules and the majority have on the same rows, and whether the judge is better.
+
+    Args:
+        measured: A task's part of :func:`~evaluation.comparisons.by_task.measure_by_task`.
+    """
+    for name, rival in measured.get("rivals", {}).items():
+        gain = rival["gain"]["low"]
+        verdict = "" if gain is not None and gain > 0 else f", which it does not beat{ADVICE[name]}"
+        yield f"on the same rows {RIVALS[name]} {with_interval(rival['accuracy'])}{verdict}"
 
 
 def _zero_shot(backbone: str) -> Iterator[str]:

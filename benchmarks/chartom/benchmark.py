@@ -24,7 +24,7 @@ from benchmarks.framework.tables import (
     values,
 )
 from judging.errors import CustosError, FieldError
-from judging.tasks.chartom_fact import CORRECT
+from judging.tasks.chartom_fact import CORRECT, INCORRECT
 from judging.tasks.chartom_justification import NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
 
@@ -51,6 +51,7 @@ class Chartom(Benchmark):
     name = "chartom"
     summary = "misleading charts: what they say, and how many people they mislead"
     tasks = ("chartom-fact", "chartom-justification")
+    rule_tasks = ("chartom-fact",)
     grade_fields = ("fact_correct", "mind_prediction", "justification_named")
     headline = "FACT accuracy"
     image_field = "image"
@@ -110,6 +111,11 @@ class Chartom(Benchmark):
                 }
             )
         return tuple(parse_record(JudgeRequest, each, self.location(row)) for each in fields)
+
+    def rule_label(self, request: JudgeRequest) -> str | None:
+        """Return what the rules read in an answer to a FACT question."""
+        is_right = ChartomItem.of_request(request).read_fact()
+        return None if is_right is None else CORRECT if is_right else INCORRECT
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``fact_correct``, ``mind_prediction`` and ``justification_named``; null if open."""

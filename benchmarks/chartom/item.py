@@ -9,6 +9,7 @@ manipulated version, ``_2``), ``kind``, ``question``, ``question_type`` (choice,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -18,7 +19,9 @@ from benchmarks.chartom.fact_rules import choice_of, number_is_right
 from benchmarks.chartom.misleadingness import HumanAnswer, hmi
 from benchmarks.chartom.rankings import ranking_of, runs_upward
 from judging.errors import FieldError
+from judging.types import JudgeRequest
 
+_NUMERIC_KEY = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)", re.IGNORECASE)
 HIGH_HMI = 0.5
 """From this HMI on a manipulated chart counts as misleading, and its justification is judged. The
 paper writes "high" and gives no number: half of the readers is our choice."""
@@ -49,6 +52,33 @@ class ChartomItem(BaseModel):
     fact_correct: bool | None = None
     mind_prediction: float | None = None
     justification_named: bool | None = None
+
+    @classmethod
+    def of_request(cls, request: JudgeRequest) -> ChartomItem:
+        """Return the item of a request of task ``chartom-fact``, to read its answer by rule.
+
+        Raises:
+            FieldError: If a numeric key does not begin with a number.
+        """
+        answer: float | str | tuple[str, ...] = request.references
+        unit = ""
+        if request.variant == "choice":
+            answer = request.references[0]
+        elif request.variant == "number":
+            key = _NUMERIC_KEY.fullmatch(request.references[0].strip())
+            if key is None:
+                raise FieldError("references", f"'{request.references[0]}' is not a number")
+            answer, unit = float(key[1]), key[2]
+        return cls(
+            id=request.id,
+            kind="bar",
+            question=request.question,
+            question_type=request.variant,
+            choices=request.choices,
+            answer=answer,
+            unit=unit,
+            fact_response=request.response,
+        )
 
     @property
     def pair(self) -> str:

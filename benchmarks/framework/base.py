@@ -62,6 +62,8 @@ class Benchmark(ABC):
     summary: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
     """Judge tasks of its requests; empty when rules decide everything."""
+    rule_tasks: ClassVar[tuple[str, ...]] = ()
+    """Judge tasks that ``rule_label`` answers, as far as it can."""
     grade_fields: ClassVar[tuple[str, ...]]
     """Fields that ``graded_row`` adds beside the verdicts.
 
@@ -162,6 +164,10 @@ class Benchmark(ABC):
         Raises:
             FieldError: If the row lacks a field or holds a bad one.
         """
+
+    def rule_label(self, request: JudgeRequest) -> str | None:
+        """Return the label that rules give a request; ``None`` where none decides."""
+        return None
 
     def register_rubrics(self, path: Path) -> str:
         """Register a task with a user's rubrics in place of the benchmark's.

@@ -48,6 +48,7 @@ from benchmarks.simplevqa.published import (
     PUBLISHED,
     TASKS,
 )
+from benchmarks.simplevqa.rules import conclusion_by_rule
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
@@ -92,6 +93,7 @@ class SimpleVQA(Benchmark):
     name = "simplevqa"
     summary = "short factual visual questions, Chinese and English"
     tasks = ("simplevqa",)
+    rule_tasks = tasks
     grade_fields = ("judge_res", "cfq")
     headline = "CO"
     item_id = "data_id"
@@ -140,6 +142,10 @@ class SimpleVQA(Benchmark):
         if not item.responses:
             raise FieldError("response", "Field required", f"item '{item.id}'")
         return tuple(_request(item, form, response) for form, response in item.responses.items())
+
+    def rule_label(self, request: JudgeRequest) -> str:
+        """Return the conclusion of our rules, which read no denial and no other name."""
+        return conclusion_by_rule(request)
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``judge_res``, in the Chinese words that the official script counts, and ``cfq``."""

@@ -34,7 +34,8 @@ JudgeSource = Annotated[
     typer.Option(
         "--judge",
         help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos "
-        "serve or, with --model, of an OpenAI-compatible server. Default: none, where rules decide "
+        "serve or, with --model, of an OpenAI-compatible server; 'rules' for the benchmark's own "
+        "rules, without a model (chartom, simplevqa). Default: none, where rules decide "
         "everything.",
     ),
 ]
@@ -80,9 +81,10 @@ def grade(
     continues where it stopped. OUT.partial stays as long as it holds failed rows: then
     --retry-failed grades them again. If the judge gave no verdict at all, the exit status is 1.
 
-    The command says what was measured of the judge on the benchmark's task, or that it was not
-    measured on this task. This, time and cost are written to OUT.run.json, where custos bench table
-    finds them. If several runs shared the work, time and cost are not known.
+    The command says what was measured of the judge on the benchmark's task, with the accuracy of
+    the rules on the same rows, or that it was not measured on this task. This, time and cost are
+    written to OUT.run.json, where custos bench table finds them. If several runs shared the work,
+    time and cost are not known.
 
     Example: custos bench grade charthal --responses gpt.response.json
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
@@ -90,6 +92,8 @@ def grade(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_output, run_file, write_graded
     from benchmarks.framework.grading import read_responses
+    from benchmarks.framework.rules import NAME as RULES
+    from benchmarks.framework.rules import RuleGrader
 
     benchmark = get_benchmark(name)
     for source in (responses, items):
@@ -104,7 +108,10 @@ def grade(
         if work.num_requests:
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
-            grader = load_benchmark_grader(judge, model, request_options)
+            if judge == RULES:
+                grader: Grader = RuleGrader(benchmark)
+            else:
+                grader = load_benchmark_grader(judge, model, request_options)
             _check_wording(grader, rubric_file)
             price = price_options.read()
             measured = _what_was_measured(grader, work)
@@ -148,9 +155,12 @@ def _fill(
 
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     """Return what was measured of the judge on the tasks of the requests, or that nothing was."""
+    from benchmarks.framework.rules import RuleGrader
     from clients.judge_client import JudgeClient
     from evaluation.measured_tasks import measured_lines
 
+    if isinstance(grader, RuleGrader):
+        return ["rules: not a judge; what they do not decide has no label"]
     if isinstance(grader, JudgeClient):
         return [f"what was measured of the judges of {grader.name} is on its page of judges"]
     tasks = sorted({request.task for _, request in work.numbered_requests()})

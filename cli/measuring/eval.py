@@ -61,6 +61,8 @@ def evaluate(
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
+    from benchmarks.framework.rules import rule_verdicts
+    from evaluation.comparisons.by_task import RULES_NAME
     from evaluation.evaluate import evaluate_judge
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
@@ -71,11 +73,13 @@ def evaluate(
     )
     judge = engine_options.load_judge(run)
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
+    by_rules = rule_verdicts(examples)
     try:
         report, verdicts = evaluate_judge(
             judge,
             examples,
             command=command_line(),
+            references={RULES_NAME: by_rules} if by_rules else None,
             zero_shot=zero_shot and is_here,
             dataset_sha256=file_sha256(data) if data.is_file() else None,
             risk=risk,

@@ -16,6 +16,7 @@ from evaluation.abstention import abstention, risk_coverage
 from evaluation.cautions import cautions
 from evaluation.comparisons import overlap_regression, sentence_regression
 from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
+from evaluation.comparisons.by_task import measure_by_task
 from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
@@ -96,6 +97,7 @@ def build_report(
         "pairs": _pairs(examples, verdicts, labels, resamples, seed),
         "confusion": _confusion(judge, total),
         "slices": slice_metrics(examples, judge, resamples, seed),
+        "tasks": measure_by_task(examples, verdicts, rivals, resamples, seed),
         "baselines": {
             name: _baseline(judge, gather(examples, rival, labels), resamples, seed)
             for name, rival in rivals.items()

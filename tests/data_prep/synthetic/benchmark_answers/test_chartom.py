@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from benchmarks.chartom.item import ChartomItem
@@ -11,37 +9,14 @@ from data_prep.synthetic.benchmark_answers.numbers import in_other_unit, in_word
 from judging.types import LabelledExample
 
 
-def by_rule(row: LabelledExample) -> bool | None:
-    """Return what the rules say of a row's response."""
-    answer: object = row.references
-    unit = ""
-    if row.variant == "number":
-        number = re.match(r"[\d.]+", row.references[0])
-        assert number
-        answer, unit = float(number[0]), row.references[0][number.end() :].strip()
-    elif row.variant == "choice":
-        [answer] = row.references
-    item = ChartomItem.model_validate(
-        {
-            "id": "made_1",
-            "kind": "bar",
-            "question": row.question,
-            "question_type": row.variant,
-            "choices": row.choices,
-            "answer": answer,
-            "unit": unit,
-            "fact_response": row.response,
-        }
-    )
-    return item.read_fact()
-
-
 @pytest.mark.parametrize("variant", ["number", "choice", "ranking"])
 def test_labels_are_those_of_the_rules_where_they_decide(
     benchmark_rows: list[LabelledExample], variant: str
 ) -> None:
     rows = [r for r in benchmark_rows if r.task == "chartom-fact" and r.variant == variant]
-    decided = [(row, rule) for row in rows if (rule := by_rule(row)) is not None]
+    decided = [
+        (row, rule) for row in rows if (rule := ChartomItem.of_request(row).read_fact()) is not None
+    ]
     assert len(decided) > 0.2 * len(rows)
     assert {rule for _, rule in decided} == {True, False}
     wrong = [

@@ -1,0 +1,27 @@
+"""Rules that conclude on SimpleVQA's answers without a model: ours, the paper has none.
+
+They see whether the reference occurs in the answer, and know phrases of people who do not know.
+They do not read denials, other names or rounded numbers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from evaluation.comparisons.baselines import normalise
+from judging.tasks.simplevqa import CORRECT, INCORRECT, NOT_ATTEMPTED
+from judging.types import JudgeRequest
+
+_NO_ATTEMPT = re.compile(
+    r"\b(?:do not|don['’]t|cannot|can['’]t|unable|not sure|no idea|unclear|unknown|sorry"
+    r"|more (?:context|information))\b|不知道|无法|不确定|不清楚|抱歉|看不出",
+    re.IGNORECASE,
+)
+
+
+def conclusion_by_rule(request: JudgeRequest) -> str:
+    """Return Correct if a reference occurs in the response, else what its words suggest."""
+    response = normalise(request.response)
+    if any(normalise(reference) in response for reference in request.references):
+        return CORRECT
+    return NOT_ATTEMPTED if _NO_ATTEMPT.search(request.response) else INCORRECT
