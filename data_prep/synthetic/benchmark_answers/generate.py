@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from data_prep.splits.near_duplicates import question_key
 from data_prep.synthetic.benchmark_answers.charthal import make_charthal
 from data_prep.synthetic.benchmark_answers.chartom import make_chartom
 from data_prep.synthetic.benchmark_answers.held_out_wordings import HELD_OUT
@@ -43,15 +44,15 @@ def generate_benchmark_answers(
     made, number = 0, 0
     while True:
         task = tasks[number % len(tasks)]
-        group = f"benchmark-answers-{wordings}-{seed}-{number}"
-        rng = seeded_rng(group, task)
+        name = f"benchmark-answers-{wordings}-{seed}-{number}"
+        rng = seeded_rng(name, task)
         question, answers = MAKERS[task](rng, WORDINGS[wordings])
         for position, answer in enumerate(dict.fromkeys(answers)):
             if made == num_rows:
                 return
             made += 1
             yield LabelledExample(
-                id=f"{group}-{position}",
+                id=f"{name}-{position}",
                 task=task,
                 variant=question.variant,
                 question=question.question,
@@ -60,7 +61,7 @@ def generate_benchmark_answers(
                 responses=(answer.response,),
                 label=answer.label,
                 metadata={"kind": answer.kind},
-                group=group,
+                group=question_key(question.question),
                 source="benchmark-answers",
             )
         number += 1
