@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
 from cli.shared.tables import count_table
-from data_prep.splits.splits import SPLITS, fill_by_group, shuffled
+from data_prep.splits.splits import split_beside_test
 from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
 from judging.errors import CustosError
 
@@ -35,7 +35,8 @@ def benchmark_answers(
 
     Labels hold by construction: the rubric of the task follows from what a response claims, denies,
     leaves out or says for certain. SimpleVQA's rows are English and Chinese. Charts, questions and
-    responses of the test split use topics and wordings that no other split shows.
+    responses of the test split use topics and wordings that no other split shows. Examples whose
+    question is too similar to one of the test split are left out.
 
     Example: custos prep benchmark-answers --rows 3500 --out data/benchmarks
     """
@@ -43,16 +44,14 @@ def benchmark_answers(
         raise CustosError(f"--task '{unknown[0]}': expected one of {', '.join(MAKERS)}")
     chosen = tasks or list(MAKERS)
     held_out = held_out_shares(val, cal, test)
-    sizes = held_out.targets(rows)
-    num_test = round(sizes["test"])
-    trained = list(generate_benchmark_answers(rows - num_test, seed, "train", chosen))
-    dealt = fill_by_group(trained, lambda row: row.group, sizes, seed)
-    dealt["test"] = list(generate_benchmark_answers(num_test, seed, "test", chosen))
-    splits = {
-        split: shuffled((row.model_copy(update={"split": split}) for row in dealt[split]), seed)
-        for split in SPLITS
-    }
+    num_test = round(held_out.targets(rows)["test"])
+    splits, num_near_test = split_beside_test(
+        list(generate_benchmark_answers(rows - num_test, seed, "train", chosen)),
+        list(generate_benchmark_answers(num_test, seed, "test", chosen)),
+        held_out,
+        seed,
+    )
     described = {"name": "benchmark-answers", "rows": rows, "tasks": chosen, "seed": seed}
-    write_splits(splits, out, described, held_out, seed, {})
-    counts = Counter(f"{row.task}: {row.label}" for row in (*trained, *dealt["test"]))
+    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
+    counts = Counter(f"{row.task}: {row.label}" for members in splits.values() for row in members)
     Console(highlight=False).print(count_table("task and label", "rows", dict(counts)))
