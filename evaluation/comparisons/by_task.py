@@ -55,7 +55,9 @@ def measure_by_task(
         for name, of_rival in given.items():
             rival = gather(of_task, of_rival, labels)
             if rival.scored.any():
-                paired = paired_accuracies(judge.right, rival.right, judge.clusters, seed)
+                paired = paired_accuracies(
+                    judge.right.tolist(), rival.right.tolist(), judge.clusters, seed
+                )
                 compared[name] = {
                     "accuracy": paired["second"],
                     "gain": paired["difference"],

@@ -37,3 +37,29 @@ def test_a_folder_without_a_report_of_ours(tmp_path: Path, content: str) -> None
     (tmp_path / "report.json").write_text(content)
     [line] = measured_lines("mine", tmp_path, ("charthal",))
     assert line == "judge mine: not measured on this task (charthal)"
+
+
+@pytest.mark.parametrize(
+    ("low", "ending"),
+    [
+        (0.02, "on the same rows the benchmark's rules have accuracy 0.650 [0.600, 0.700]"),
+        (-0.01, "0.650 [0.600, 0.700], which it does not beat: consider --judge rules"),
+    ],
+)
+def test_rules_on_the_same_rows_stand_beside_the_judge(
+    tmp_path: Path, low: float, ending: str
+) -> None:
+    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 200}
+    rules = {
+        "accuracy": {"value": 0.65, "low": 0.6, "high": 0.7, "n": 200},
+        "gain": {"value": 0.05, "low": low, "high": 0.1, "n": 200},
+        "decided": 1.0,
+    }
+    report = {
+        "slices": {"task": {"simplevqa/english": {"n": 200, "accuracy": accuracy}}},
+        "tasks": {"simplevqa": {"rivals": {"benchmark_rules": rules}}},
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    [line] = measured_lines("mine", tmp_path, ("simplevqa",))
+    assert line.startswith("judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 200 rows")
+    assert line.endswith(ending)

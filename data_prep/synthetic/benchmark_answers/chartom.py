@@ -20,19 +20,19 @@ NEAR = 0.07
 FAR = (0.15, 0.8)
 """Wrong numbers are off by a share within these bounds."""
 LABELS = (CORRECT, CORRECT, INCORRECT, INCORRECT)
-SETTLED = (
-    ("plain", 4),
-    ("approximate", 2),
-    ("data_beside", 2),
-    ("working", 1),
-    ("corrected", 2),
-    ("misled", 2),
-    ("denying_other", 2),
-    ("markup", 1),
-    ("long_reasoning", 1),
-)
+SETTLED = {
+    "plain": 4,
+    "approximate": 2,
+    "data_beside": 2,
+    "working": 1,
+    "corrected": 2,
+    "misled": 2,
+    "denying_other": 2,
+    "markup": 1,
+    "long_reasoning": 1,
+}
 """Forms of numeric answers that settle on a number, and how often each is drawn."""
-UNSETTLED = (("refusing", 2), ("denying", 1), ("alternatives", 1), ("ranges", 1))
+UNSETTLED = {"refusing": 2, "denying": 1, "alternatives": 1, "ranges": 1}
 UNSETTLED_SHARE = 0.3
 """Share of wrong answers that settle on nothing."""
 
@@ -69,7 +69,7 @@ def _number_answer(
         right = key
     wrong = _far_from(rng, key)
     if label == INCORRECT and rng.random() < UNSETTLED_SHARE:
-        form = rng.choices(*zip(*UNSETTLED, strict=True))[0]
+        form = rng.choices(list(UNSETTLED), list(UNSETTLED.values()))[0]
         pair = [str(right), str(wrong)]
         pair.sort(key=int)
         x, y = (with_unit(number, unit) for number in pair)
@@ -77,7 +77,7 @@ def _number_answer(
             x = with_unit(str(rng.choice((right, wrong))), unit)
         return MadeAnswer(_draw(rng, words, form).format(x=x, y=y), label, form)
     settled, other = (right, wrong) if label == CORRECT else (wrong, rng.choice((key, right)))
-    form = rng.choices(*zip(*SETTLED, strict=True))[0]
+    form = rng.choices(list(SETTLED), list(SETTLED.values()))[0]
     text, notation = write_number(rng, settled, unit)
     if form == "working":
         text, notation = with_unit(str(settled), unit), "digits and unit"

@@ -32,9 +32,9 @@ def make_simplevqa(rng: Random, wordings: Wordings) -> tuple[MadeQuestion, list[
         made = MadeQuestion(variant, question, (words.joints[0].join(elements),))
         return made, [_answer_with_list(rng, words, elements, towns[-2:], each) for each in labels]
     if kind == "number":
-        truth = _draw_number(rng)
-        made = MadeQuestion(variant, question, (str(truth),))
-        return made, [_answer_with_number(rng, words, truth, label) for label in labels]
+        number = _draw_number(rng)
+        made = MadeQuestion(variant, question, (str(number),))
+        return made, [_answer_with_number(rng, words, number, label) for label in labels]
     truth, wrong, other = _different(rng, lambda: _draw_name(rng, language, kind), 3)
     made = MadeQuestion(variant, question, (truth,))
     answers = []

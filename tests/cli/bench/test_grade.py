@@ -109,6 +109,21 @@ def test_simplevqa_in_both_languages(judge: Grader, tmp_path: Path) -> None:
     assert found["judges"] == ["fake/simplevqa"]
 
 
+def test_rules_grade_without_a_judge(judge: Grader, tmp_path: Path) -> None:
+    rows = [
+        {"data_id": 1, "language": "EN", "question": "q1", "answer": "Elm", "response": "An elm."},
+        {"data_id": 2, "language": "CN", "question": "q2", "answer": "榆树", "response": "橡树"},
+        {"data_id": 3, "language": "EN", "question": "q3", "answer": "Elm", "response": "No idea"},
+    ]
+    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
+    done = run("grade", "simplevqa", "--responses", source, "--judge", "rules", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    assert judge.loaded == []
+    labels = [row["verdicts"]["simplevqa"]["label"] for row in read(out)]
+    assert labels == ["Correct", "Incorrect", "Not attempted"]
+    assert "rules: not a judge" in done.stdout
+
+
 def test_truthfulvqa_needs_no_judge(judge: Grader, tmp_path: Path) -> None:
     common = {"category": "c", "subcategory": "s", "ground_truth": "A"}
     said = {1: "(A)", 2: "(A)", 3: "(B)"}
