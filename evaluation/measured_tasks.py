@@ -30,6 +30,17 @@ def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list
     return [_measured_line(name, folder, task) for task in tasks]
 
 
+def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
+    """Return the tasks that the report in a judge's folder has no figures for.
+
+    Args:
+        folder: Run folder of the judge; ``None`` if it has none.
+        tasks: Tasks that it is used for.
+    """
+    report = _read(folder / REPORT_FILE) if folder is not None else {}
+    return [task for task in tasks if not any(_parts_of(report, task))]
+
+
 def _measured_line(name: str, folder: Path | None, task: str) -> str:
     report = _read(folder / REPORT_FILE) if folder is not None else {}
     figures = [

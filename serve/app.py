@@ -13,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from starlette.middleware.authentication import AuthenticationMiddleware
 
+from evaluation.measured_tasks import measured_lines
 from serve import chat, pages, requests
 from serve.errors import add_error_handling
 from serve.keys import KnownKeys
@@ -97,8 +98,15 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
 
     @app.get("/judges", response_model=dict[str, list[dict[str, Any]]])
     async def judges() -> Response:
-        """Return the judges here, with their cards."""
-        cards = [{**judge.describe(), "name": name} for name, judge in service.judges.items()]
+        """Return the judges here, with their cards and what was measured of them."""
+        cards = [
+            {
+                **judge.describe(),
+                "name": name,
+                "measured": measured_lines(name, judge.folder, judge.tasks),
+            }
+            for name, judge in service.judges.items()
+        ]
         return JSONResponse({"judges": cards})
 
     @app.get("/tasks", response_model=dict[str, list[dict[str, Any]]])

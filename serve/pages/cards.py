@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from evaluation.measured_tasks import unmeasured_tasks
 from evaluation.report.reliability import HEADING
 from evaluation.report.reliability import JSON as RELIABILITY
 from judging import Judge
@@ -46,6 +47,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
             for key, value in description.items()
             if key not in ("name", "tasks", "instructions") and value not in (None, "")
         },
+        "unmeasured": unmeasured_tasks(judge.folder, judge.tasks) if report else [],
         "n": report["n"] if report else None,
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from judging import Verdict
 from serve.call_context import request_id
 from serve.errors import ApiError
+from serve.measured import not_measured_headers
 from serve.queue.service import Service, Timing
 from serve.requests.parse import parse_call, parse_single
 from serve.requests.remote_images import RemoteImages
@@ -59,6 +60,7 @@ def routes(
         """Grade one request, or a list of them.
 
         The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
+        The header `X-Not-Measured` names judges that were not measured on the task of a request.
         """
         service.require_ready()
         deadline = deadline_of(request, service.limits)
@@ -80,7 +82,9 @@ def routes(
         text = answer.model_dump_json()
         if log_contents:
             _log_contents(body, text)
-        return Response(text, media_type="application/json", headers=timing_headers(timing))
+        measured = not_measured_headers(service.judges, call.requests, call.judges)
+        headers = {**timing_headers(timing), **measured}
+        return Response(text, media_type="application/json", headers=headers)
 
     @router.post(
         "/judge/stream",

@@ -14,8 +14,12 @@ def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
 def test_judges_and_health(client: TestClient) -> None:
     assert client.get("/judges").json() == {
         "judges": [
-            {"name": "first", "tasks": {"hieval-qs": []}},
-            {"name": "second", "tasks": {"hieval-qs": []}},
+            {
+                "name": name,
+                "tasks": {"hieval-qs": []},
+                "measured": [f"judge {name}: not measured on this task (hieval-qs)"],
+            }
+            for name in ("first", "second")
         ]
     }
     assert client.get("/health/live").json() == {"status": "live"}

@@ -24,6 +24,7 @@ def test_security_headers_and_timings(client: TestClient) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
     assert float(answer.headers["X-Queue-Ms"]) >= 0
     assert float(answer.headers["X-Inference-Ms"]) > 0
+    assert answer.headers["X-Not-Measured"].endswith(" on hieval-qs")
     assert client.get("/nothing").headers["X-Frame-Options"] == "DENY"
 
 

@@ -22,3 +22,7 @@ def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
     fields = card("qs", judge)
     assert (fields["name"], fields["n"]) == ("qs", 7)
     assert fields["rows"][0]["name"] == "embedded-qs"
+    assert fields["unmeasured"] == []
+    report["slices"]["task"] = {"charthal/irrelevant": {}}
+    (folder / "report.json").write_text(json.dumps(report))
+    assert card("qs", judge)["unmeasured"] == ["hieval-qs"]

@@ -1,0 +1,37 @@
+"""What was measured of the judges here, and what was not: for answers and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from evaluation.measured_tasks import unmeasured_tasks
+from judging import Judge, JudgeRequest
+
+HEADER = "X-Not-Measured"
+"""Header of an answer whose judge has no figures on the task."""
+
+
+def not_measured_headers(
+    judges: Mapping[str, Judge], requests: Iterable[JudgeRequest], names: Iterable[str]
+) -> dict[str, str]:
+    """Return the header that names judges and tasks without figures; empty if all have some.
+
+    Args:
+        judges: Judges by name.
+        requests: Requests of a call.
+        names: Name of the judge of each request.
+    """
+    pairs = dict.fromkeys(
+        (name, request.task) for request, name in zip(requests, names, strict=True)
+    )
+    texts = [
+        f"{name} on {task}" for name, task in pairs if not _is_measured(judges[name].folder, task)
+    ]
+    return {HEADER: ", ".join(texts)} if texts else {}
+
+
+@lru_cache(maxsize=1024)
+def _is_measured(folder: Path | None, task: str) -> bool:
+    return not unmeasured_tasks(folder, (task,))
