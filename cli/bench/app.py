@@ -6,6 +6,7 @@ import typer
 
 from cli.bench.compare import compare
 from cli.bench.grade import grade
+from cli.bench.hmi import hmi
 from cli.bench.lal import lal
 from cli.bench.list import list_benchmarks
 from cli.bench.plan import plan
@@ -15,5 +16,5 @@ from cli.bench.tournament import tournament
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 app.command("list")(list_benchmarks)
-for verb in (respond, grade, table, compare, plan, tournament, lal):
+for verb in (respond, grade, table, compare, plan, tournament, lal, hmi):
     app.command()(verb)
