@@ -4,9 +4,10 @@ python -m experiments kill_log --kills 30 --out runs/kill_log.json
 
 Each work runs twice without a disturbance. Files that differ between these two (those with times)
 are left out; all others must be equal in a run that was killed again and again. A fifth of the
-kills fall into the start of a process, the others into its work. Then, each from a copy of a killed
-run: a disk that is full (the system refuses larger files), a file of what was done that is cut in
-half, and another input. Each must end in one line that says what to do, or in the same files.
+kills are aimed at the start of a process, the others at its work: they wait until it has done
+something more. Then, each from a copy of a run that was killed in its work: a disk that is full
+(the system refuses larger files), a file of what was done that is cut in half, and another input.
+Each must end in one line that says what to do, or in the same files.
 
 Processes are forked from one that has imported the libraries, which would take most of the time.
 """
@@ -23,6 +24,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -57,7 +59,9 @@ JUDGING = (
 SIZES = {TRAIN: 400, GRADE: 2000, RESPOND: 600}
 """Rows or items of each work."""
 IN_START = 0.2
-"""Share of the kills that fall into the start of a process."""
+"""Share of the kills that are aimed at the start of a process."""
+ATTEMPTS = 20
+"""Most processes that are started for each kill that is asked for; some end before their kill."""
 LONGEST = 900.0
 """Seconds after which a process hangs."""
 SAME, OTHER = "same files", "other files, without a word"
@@ -69,6 +73,7 @@ class Outcome:
     """The kills of one work, and the files that they changed."""
 
     kills: int = 0
+    """As many as were asked for, or more until one fell into the work."""
     in_start: int = 0
     """Kills before the process had done anything."""
     runs: int = 0
@@ -153,28 +158,27 @@ class KillLog:
         return Reference(files, left_out, begun, seconds)
 
     def outcome(self, reference: Reference, kills: int) -> Outcome:
-        """Kill the work so often, then let it end; compare its files with the reference's."""
+        """Kill the work so often, then let it end; compare its files with the reference's.
+
+        Raises:
+            CustosError: If files differ, or if the work ends before it can be killed.
+        """
         outcome = Outcome(left_out=sorted(reference.left_out))
         work, copy = self.work, self.folder / "copy"
         self._begin_anew()
-        step = 2 * (reference.seconds - reference.start) / kills
-        while outcome.kills < kills:
-            in_start = self.moments.random() < IN_START
-            after = self.moments.uniform(0, reference.start)
-            if not in_start:
-                after = reference.start + self.moments.uniform(0, step)
-            if self._killed(after):
-                outcome.kills += 1
-                outcome.in_start += in_start
-                if not copy.exists() and work.progress(self.here):
-                    shutil.copytree(self.here, copy)
-            else:
+        step = min(1.0, 2 / kills) * (reference.seconds - reference.start)
+        for _ in range(ATTEMPTS * kills):
+            if outcome.kills >= kills and copy.exists():
+                break
+            if not self._kill(reference.start, step, outcome):
                 self._compare(reference, outcome)
                 self._begin_anew()
+            elif not copy.exists() and self._done()[1]:
+                shutil.copytree(self.here, copy)
+        else:
+            raise CustosError(f"{work.name}: ends before it can be killed; give it more rows")
         self._finish()
         self._compare(reference, outcome)
-        if not copy.exists():
-            raise CustosError(f"{work.name}: no kill fell into its work; give it more rows")
         outcome.full_disk = self._disturbed(reference, lambda _: None, work.written)
         outcome.cut_file = self._disturbed(reference, lambda f: _cut(work.progress(f)[-1]))
         outcome.changed_data = self._disturbed(reference, lambda f: change_data(work, f))
@@ -208,16 +212,40 @@ class KillLog:
         shutil.rmtree(self.here, ignore_errors=True)
         prepare(self.work.name, self.here, self.size, self.backbone)
 
-    def _killed(self, after: float) -> bool:
-        """Start the work and kill it after some seconds; return whether it was still running."""
+    def _kill(self, start: float, step: float, outcome: Outcome) -> bool:
+        """Start the work and kill it at a random moment; return whether it was still running.
+
+        Args:
+            start: Processor seconds of a start; a kill in the start falls into these.
+            step: Those after the first thing that the process has done; other kills fall into them.
+            outcome: Counts the kill.
+        """
+        is_in_start = self.moments.random() < IN_START
+        after = self.moments.uniform(0, start if is_in_start else step)
+        before, has_worked = self._done(), False
         process = self._process()
         for spent in self._seconds(process):
-            if spent >= after:
+            if not has_worked and self._done() > before:
+                has_worked = True
+                after += 0 if is_in_start else spent
+            if spent >= after and (has_worked or is_in_start):
                 process.kill()  # SIGKILL
                 process.join(LONGEST)
         if process.exitcode not in (0, -signal.SIGKILL):
             raise CustosError(f"{self.work.name}: {_last_line(self.here)}")
-        return process.exitcode != 0
+        if process.exitcode == 0:
+            return False
+        outcome.kills += 1
+        outcome.in_start += not has_worked
+        return True
+
+    def _done(self) -> tuple[str, int]:
+        """Return the newest file of what was done, and its size; the work makes both grow."""
+        with suppress(FileNotFoundError):  # the work deletes old files meanwhile
+            files = self.work.progress(self.here)
+            if files:
+                return str(files[-1]), files[-1].stat().st_size
+        return "", 0
 
     def _finish(self, most_bytes: int | None = None) -> int | None:
         """Let the work end; return its exit status.

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +18,11 @@ from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
+from tests.forks import run_together
 from tests.train.made_up import analysed, examples, write_split
 from train import hieval_stage2
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
-
-REPOSITORY = Path(__file__).parents[2]
 
 
 def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
@@ -53,25 +49,11 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
     return path
 
 
-def _launch(processes: int, arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    done = subprocess.run(
-        [*command, str(processes), "train/hieval_stage2.py", *arguments],
-        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
 def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path) -> None:
     recipe = _write_recipe(tmp_path, small)
     two = tmp_path / "two"
-    _launch(1, ["--config", str(recipe)])
-    _launch(2, ["--config", str(recipe), f"run.output={two}"])
+    hieval_stage2.main(["--config", str(recipe)])
+    run_together(2, hieval_stage2.main, ["--config", str(recipe), f"run.output={two}"])
     run = tmp_path / "run"
     expected, parameters = (
         load_file(p / "checkpoint-000006/adapter.safetensors") for p in (run, two)

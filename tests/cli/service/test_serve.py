@@ -1,12 +1,7 @@
-import contextlib
-import os
 import re
 import signal
-import socket
 import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,48 +10,29 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from serve.server import bind
+from tests.forks import forked
 from tests.serve.made_up import FakeJudge
-
-SERVER = """
-import sys
-sys.path.insert(0, "{repository}")
-from judging import Judge
-from tests.serve.made_up import FakeJudge
-Judge.load = FakeJudge
-from cli.main import app
-from cli.shared.judges import default_judges, named_sources
-app()
-"""
+from tests.serve.processes import be_service
+from tests.serve.sockets import wait_until
 
 
-def started(script: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", script.format(repository=Path(__file__).parents[3]), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+def load_pair(source: str) -> FakeJudge:
+    return FakeJudge(source, ("truthful-pair",))
 
 
-def wait_for(url: str, status: int = 200) -> None:
-    for _ in range(200):
-        with contextlib.suppress(httpx.ConnectError):
-            if httpx.get(url).status_code == status:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"nothing answers at {url}")
+def load_slowly(source: str) -> FakeJudge:
+    time.sleep(300)
+    return FakeJudge(source)
 
 
 def test_serves_until_interrupted() -> None:
-    process = started(SERVER, "serve", "--judge", "qs=one", "--judge", "runs/two", "--port", "0")
-    assert process.stdout is not None
-    try:
-        announced = re.fullmatch(
-            r"serving qs, two at (http://127\.0\.0\.1:\d+)\n", process.stdout.readline()
-        )
+    judges = ("--judge", "qs=one", "--judge", "runs/two")
+    with forked(be_service, FakeJudge, *judges) as process:
+        process.wait_for("try: .*\n")
+        first, second = process.stdout.splitlines()
+        announced = re.fullmatch(r"serving qs, two at (http://127\.0\.0\.1:\d+)", first)
         assert announced
-        example = process.stdout.readline().removeprefix("try: ")
+        example = second.removeprefix("try: ")
         assert example.startswith(f"curl -s {announced[1]}/judge ")
         assert httpx.get(f"{announced[1]}/health").json() == {"status": "ready"}
         cards = httpx.get(f"{announced[1]}/judges").json()["judges"]
@@ -64,28 +40,26 @@ def test_serves_until_interrupted() -> None:
         done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
         assert '"label":"Correct"' in done.stdout
         assert '"judge":"one/hieval-qs"' in done.stdout
-    finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert "Traceback" not in errors
+        assert process.wait(20) == 0
+        assert "Traceback" not in process.stderr
 
 
 def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
-    slowly = "import time\nJudge.load = lambda source: time.sleep(300)\nfrom cli.main"
-    script = SERVER.replace("from cli.main", slowly)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    process = started(script, "serve", "--judge", "qs=one", "--port", str(port))
-    try:
-        wait_for(f"http://127.0.0.1:{port}/health/ready", 503)
-    finally:
+    with forked(be_service, load_slowly, "--judge", "qs=one") as process:
+        match = process.wait_for(r"INFO loading qs; (http://127\.0\.0\.1:\d+) answers 503 until")
+        wait_until(lambda: answers(f"{match[1]}/health/ready", 503))
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert output == ""  # it says "serving" only when it answers
-    assert f"INFO loading qs; http://127.0.0.1:{port} answers 503 until then" in errors
-    assert "Traceback" not in errors
+        assert process.wait(20) == 0
+        assert process.stdout == ""  # it says "serving" only when it answers
+        assert "Traceback" not in process.stderr
+
+
+def answers(url: str, status: int) -> bool:
+    try:
+        return httpx.get(url).status_code == status
+    except httpx.ConnectError:
+        return False
 
 
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(
@@ -101,17 +75,10 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
 
 
 def test_the_call_to_try_suits_the_judge_that_is_served() -> None:
-    script = SERVER.replace("= FakeJudge", "= lambda name: FakeJudge(name, ('truthful-pair',))")
-    process = started(script, "serve", "--judge", "pair=one", "--port", "0")
-    assert process.stdout is not None
-    try:
-        process.stdout.readline()
-        example = process.stdout.readline().removeprefix("try: ")
+    with forked(be_service, load_pair, "--judge", "pair=one") as process:
+        example = process.wait_for("try: (.*)\n")[1]
         done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
         assert '"status":"scored"' in done.stdout
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])

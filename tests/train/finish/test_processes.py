@@ -10,27 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.forks import run_together
 from tests.train.finish import graded_together
 from tests.train.finish.test_start import run_folder
 from tests.train.made_up import example
 from train.finish.processes import TOGETHER, share_rows
-
-
-def _torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"),
-        *(str(processes), "-m", "tests.train.finish.graded_together", *arguments),
-    ]
-    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        command,
-        env=environment,
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(("processes", "rows"), [(2, 25), (3, 2)], ids=["shared", "one is idle"])
@@ -43,8 +27,7 @@ def test_processes_give_the_verdicts_of_one(
     one.mkdir()
     several.mkdir()
     graded_together.run(run, one, rows)
-    done = _torchrun(processes, str(run), str(several), str(rows))
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_together(processes, graded_together.run, run, several, rows)
     expected, found = (
         json.loads((folder / "verdicts.json").read_text()) for folder in (one, several)
     )
@@ -55,8 +38,19 @@ def test_processes_give_the_verdicts_of_one(
 
 
 def test_a_failing_process_ends_all_with_one_line(small: str, tmp_path: Path) -> None:
+    """Under torchrun itself, which ends the other one."""
     run = run_folder(small, tmp_path / "run")
-    done = _torchrun(2, str(run), str(tmp_path), "6", "1")
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+    arguments = (str(run), str(tmp_path), "6", "1")
+    done = subprocess.run(
+        [*torchrun, "2", "-m", "tests.train.finish.graded_together", *arguments],
+        env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode != 0
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert errors == ["error: a row cannot be scored"]

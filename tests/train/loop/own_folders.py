@@ -1,7 +1,4 @@
-"""Run by ``torchrun``: each process has its own run folder, as machines without a shared disk do.
-
-``torchrun ... -m tests.train.loop.own_folders BACKBONE OUT``
-"""
+"""Each process has its own run folder, as machines without a shared disk do."""
 
 from __future__ import annotations
 
@@ -41,7 +38,3 @@ def run(backbone: str, out: Path) -> None:
     trained.accelerator.wait_for_everyone()
     sys.stdout.flush()
     os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
-
-
-if __name__ == "__main__":
-    run(sys.argv[1], Path(sys.argv[2]))

@@ -1,12 +1,8 @@
-"""Run by ``torchrun``: a few steps on every process, parameters saved by the first.
-
-``torchrun ... -m tests.train.loop.several_processes BACKBONE OUT BATCH_SIZE TOKEN_BUDGET``
-"""
+"""A few steps on every process, parameters saved by the first."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +49,3 @@ def run(backbone: str, out: Path, batch_size: int, token_budget: int) -> None:
     learner.accelerator.wait_for_everyone()
     if learner.accelerator.num_processes > 1:
         os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
-
-
-if __name__ == "__main__":
-    run(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

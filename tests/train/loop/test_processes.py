@@ -12,13 +12,14 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from tests.forks import run_together
 from tests.train.loop import early_stop, own_folders, several_processes
 from train.loop.checkpoint import trainable
 from train.loop.trainer import Trainer
 
 
 def _torchrun(processes: int, module: str, *arguments: str) -> str:
-    """Run a module beside this one in several processes; return what it printed."""
+    """Run a module beside this one under torchrun itself; return what it printed."""
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
         *("--nproc-per-node", str(processes), "-m", f"tests.train.loop.{module}", *arguments),
@@ -53,8 +54,7 @@ def test_several_processes_take_the_steps_of_one(
     single.mkdir()
     pair.mkdir()
     several_processes.run(small, single, batch_size, 10_000)
-    sizes = str(batch_size), str(token_budget)
-    _torchrun(processes, "several_processes", small, str(pair), *sizes)
+    run_together(processes, several_processes.run, small, pair, batch_size, token_budget)
     with safe_open(pair / "after.safetensors", "pt") as file:
         assert file.metadata()["processes"] == str(processes)
     expected, parameters = (load_file(folder / "after.safetensors") for folder in (single, pair))
@@ -87,7 +87,7 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
         patch.setattr(Trainer, "save", save_and_die)
         own_folders.learner(small, tmp_path / "0").fit()
-    lines = _torchrun(2, "own_folders", small, str(tmp_path)).splitlines()
+    lines = run_together(2, own_folders.run, small, tmp_path).splitlines()
     host = socket.gethostname()
     assert [line for line in lines if line.startswith("process ")] == [
         f"process 1 on {host} has no checkpoint in its {tmp_path / '0'}, the first process has "

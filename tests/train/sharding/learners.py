@@ -1,7 +1,4 @@
-"""Short runs of every stage, by one process or by processes that share the model.
-
-``torchrun ... -m tests.train.sharding.learners OUT quick|slow FAMILY=FOLDER ...``
-"""
+"""Short runs of every stage, by one process or by processes that share the model."""
 
 from __future__ import annotations
 
@@ -196,9 +193,3 @@ def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str]) -> None:
     sys.stdout.flush()
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    chosen = QUICK if sys.argv[2] == "quick" else SLOW
-    main(Path(sys.argv[1]), chosen, dict(pair.split("=", 1) for pair in sys.argv[3:]))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,10 +15,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from tests.conftest import Folders
+from tests.forks import run_together
 from tests.tiny import reference_model
+from tests.train.sharding import learners
 from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run
 
-ROOT = Path(__file__).parents[3]
 GRADIENT = 1e-5
 """Share of a gradient's norm by which sums of float32 in another order may differ."""
 ADAPTER = 1e-3
@@ -40,20 +38,8 @@ def together(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) ->
     def made(cases: str) -> Path:
         out = tmp_path_factory.mktemp("together")
         run(Case("focal", "qwen3_vl", killed_at=2), folders["qwen3_vl"], out / "begun-alone")
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-                *("--nproc-per-node", "2", "-m", "tests.train.sharding.learners", str(out), cases),
-                *(f"{family}={folder}" for family, folder in folders.items()),
-            ],
-            env=os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-5000:]
+        chosen = QUICK if cases == "quick" else SLOW
+        run_together(2, learners.main, out, chosen, folders, seconds=600)
         return out
 
     return made
