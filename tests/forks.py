@@ -23,6 +23,8 @@ from pathlib import Path
 
 import pytest
 
+from judging import Judge
+
 ROOT = Path(__file__).parents[1]
 LIBRARIES = (
     *("__main__", "cli.main", "train.hieval_stage1", "train.hieval_stage2", "serve.server"),
@@ -172,6 +174,12 @@ def custos(*arguments: str) -> None:
 
     sys.argv = ["custos", *arguments]
     app(prog_name="custos")
+
+
+def custos_with(load: Callable[[str], Judge], *arguments: str) -> None:
+    """Be the command ``custos`` with something else for ``Judge.load``; a target as well."""
+    setattr(Judge, "load", load)  # noqa: B010 (mypy knows it as a method)
+    custos(*arguments)
 
 
 def run_together(

@@ -185,7 +185,12 @@ run_job(items, ModelServer(sys.argv[1], "m", concurrency=4), Decoding(), **files
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_and_taken_up_again(fake: FakeServer, tmp_path: Path, blow: signal.Signals) -> None:
-    fake.answer = lambda seen: Say(body=completion(seen.text), delay=0.1)
+    """No answer comes after the first twelve, so that it cannot end before it is stopped."""
+
+    def answer(seen: Seen) -> Say:
+        return Say(body=completion(seen.text), delay=0.0 if len(fake.seen) <= 12 else 600.0)
+
+    fake.answer = answer
     command = [sys.executable, "-c", JOB, fake.url, str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     path = tmp_path / "answers.jsonl"
@@ -200,7 +205,7 @@ def test_stopped_and_taken_up_again(fake: FakeServer, tmp_path: Path, blow: sign
     }
     assert 10 <= len(saved) < 40
     before = len(fake.seen)
-
+    fake.answer = lambda seen: Say(body=completion(seen.text))
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     asked_again = [f"q{seen.text.removeprefix('say ')}" for seen in fake.seen[before:]]
     assert len(asked_again) == 40 - len(saved)

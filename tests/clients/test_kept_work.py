@@ -270,14 +270,17 @@ def slowly(numbers):
 file = KeptFile(Path(sys.argv[1]), Square)
 with locked(file.path):
     print("held", flush=True)
+    sys.stdin.readline()
     for _ in file.fill(lambda: range(200), origin, slowly, batch=4):
         pass
 """
 
 
 def start(path: Path) -> subprocess.Popen[str]:
+    """Start a process that has the lock, and works once it gets a line."""
+    pipe = subprocess.PIPE
     command = [sys.executable, "-c", RUN, str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
@@ -287,6 +290,9 @@ def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square])
     random, num_kept = Random(0), 0
     for _ in range(4):
         process = start(file.path)
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
         time.sleep(random.uniform(0, 0.15))
         process.kill()
         process.communicate()
@@ -294,7 +300,7 @@ def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square])
         assert whole == list(range(len(whole)))
         assert len(whole) >= num_kept // 4 * 4
         num_kept = len(whole)
-    _, errors = start(file.path).communicate(timeout=60)
+    _, errors = start(file.path).communicate("\n", timeout=60)
     assert errors == ""
     assert [line.square for line in file.lines()] == [n * n for n in range(200)]
 
@@ -303,7 +309,7 @@ def test_a_second_process_is_sent_away_while_the_first_works(file: KeptFile[Squa
     process = start(file.path)
     with pytest.raises(CustosError, match="another run is writing it"), locked(file.path):
         pytest.fail("two hold one lock")
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate("\n", timeout=60)
     assert errors == ""
     assert rows(file) == list(range(200))
 

@@ -1,9 +1,9 @@
 """``custos`` is what other people's programs import: light, complete, and nothing else."""
 
 import importlib
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -44,9 +44,15 @@ def test_its_names_load_no_model_library(names: str) -> None:
 
 
 def test_importing_it_takes_no_time() -> None:
+    """Processor time, which does not grow when the machine is busy."""
+
+    def spent() -> float:
+        times = os.times()
+        return times.children_user + times.children_system
+
     def seconds() -> float:
-        started = time.perf_counter()
+        before = spent()
         subprocess.run([sys.executable, "-c", "import custos"], check=True)
-        return time.perf_counter() - started
+        return spent() - before
 
     assert min(seconds() for _ in range(3)) < MAX_IMPORT_SECONDS

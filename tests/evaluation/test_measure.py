@@ -124,9 +124,9 @@ def test_a_thousand_resamples_of_fifteen_thousand_items_take_seconds() -> None:
         confidence=probabilities.max(axis=1),
         clusters=np.arange(15_000) // 5,
     )
-    start = time.perf_counter()
+    start = time.process_time()
     measure(judged)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_shares_of_error_types_by_hand() -> None:

@@ -23,13 +23,12 @@ import pytest
 import torch
 
 from judging import Judge, JudgeRequest, Verdict
-from tests.forks import ROOT, Fork, forked
+from tests.forks import ROOT, Fork, custos_with, forked
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.processes import be_service
 from tests.serve.sockets import wait_until
 
 ADDRESS = r"at (http://\S+)\n"
-A = ("--judge", "a=a")
+SERVE = ("serve", "--judge", "a=a", "--port", "0")
 
 
 class BusyJudge(FakeJudge):
@@ -39,6 +38,19 @@ class BusyJudge(FakeJudge):
         values = torch.ones(1000, 1000)
         while self.batches:  # the first is the warm-up
             values @ values
+        return super().grade(requests, **settings)
+
+
+class WaitingJudge(FakeJudge):
+    """Grades nothing after the warm-up until a file is there."""
+
+    def __init__(self, file: Path, source: str) -> None:
+        super().__init__(source)
+        self.file = file
+
+    def grade(self, requests: Iterable[JudgeRequest], **settings: Any) -> Iterator[Verdict]:
+        while self.batches and not self.file.exists():
+            time.sleep(0.01)
         return super().grade(requests, **settings)
 
 
@@ -57,14 +69,14 @@ def load_forever(source: str) -> Judge:
         values @ values
 
 
-def be_service_with_few_files(*arguments: Any) -> None:
+def with_few_files(*arguments: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
-    be_service(*arguments)
+    custos_with(*arguments)
 
 
 @contextmanager
 def serve(
-    load: Callable[[str], Judge], *options: str, target: Callable[..., None] = be_service
+    load: Callable[[str], Judge], *options: str, target: Callable[..., None] = custos_with
 ) -> Iterator[tuple[Fork, str]]:
     """Start ``custos serve`` and wait until it is ready; yield the process and its address.
 
@@ -73,7 +85,7 @@ def serve(
         options: More options of the command.
         target: What the process calls.
     """
-    with forked(target, load, *A, *options) as process:
+    with forked(target, load, *SERVE, *options) as process:
         address = process.wait_for(ADDRESS)[1]
         wait_until(lambda: is_ready(address), seconds=60)
         yield process, address
@@ -111,7 +123,10 @@ def test_a_shipped_judge_starts_without_notices_of_libraries(tmp_path: Path) -> 
     assert [line for line in lines if not entry.match(line)] == []
 
 
-def test_a_signal_in_mid_load_loses_no_accepted_request() -> None:
+def test_a_signal_in_mid_load_loses_no_accepted_request(tmp_path: Path) -> None:
+    """Fifty calls are accepted before the signal, and graded after it."""
+    gate, accepted = tmp_path / "gate", 'judge_requests_total{outcome="accepted"} 50.0'
+
     async def post(client: httpx.AsyncClient, number: int) -> tuple[int, str]:
         try:
             answer = await client.post("/judge", json=row(id=str(number)))
@@ -127,21 +142,23 @@ def test_a_signal_in_mid_load_loses_no_accepted_request() -> None:
             calls = []
             for number in range(100):
                 calls.append(asyncio.create_task(post(client, number)))
-                await asyncio.sleep(0.005)
-                if number == 50:
-                    metrics = (await client.get("/metrics")).text
-                    assert 'judge_requests_total{outcome="accepted"}' in metrics
+                await asyncio.sleep(0.001)
+                if number == 49:
+                    while accepted not in (await client.get("/metrics")).text:
+                        await asyncio.sleep(0.01)
                     process.send_signal(signal.SIGTERM)
-                if number == 60:
-                    assert (await client.get("/health/ready")).status_code == 503
+                    while (await client.get("/health/ready")).status_code == 200:
+                        await asyncio.sleep(0.01)
+            while not any(call.done() and call.result()[0] == 503 for call in calls):
+                await asyncio.sleep(0.01)
+            gate.touch()
             return await asyncio.gather(*calls)
 
-    with serve(partial(FakeJudge, pause_s=0.06)) as (process, address):
+    with serve(partial(WaitingJudge, gate)) as (process, address):
         answers = asyncio.run(load(address, process))
         assert process.wait(60) == 0
     statuses = [status for status, _ in answers]
-    # Everything sent well before the signal was accepted, and all of that was answered.
-    assert statuses[:45] == [200] * 45
+    assert statuses[:50] == [200] * 50
     assert 503 in statuses
     assert all(wait == "5" for status, wait in answers if status == 503)
     assert set(statuses) <= {200, 503, 0}
@@ -209,7 +226,7 @@ def test_a_call_whose_body_is_still_to_come_is_told_to_come_again() -> None:
 
 
 def test_a_signal_while_judges_are_loaded_ends_the_process() -> None:
-    with forked(be_service, load_forever, *A) as process:
+    with forked(custos_with, load_forever, *SERVE) as process:
         match = process.wait_for(r"loading a; (http://\S+) answers 503")
         wait_until(lambda: httpx.get(f"{match[1]}/health/live").status_code == 200)
         process.send_signal(signal.SIGINT)
@@ -217,7 +234,7 @@ def test_a_signal_while_judges_are_loaded_ends_the_process() -> None:
 
 
 def test_more_sockets_than_files_neither_end_the_service_nor_fill_the_log() -> None:
-    with serve(FakeJudge, target=be_service_with_few_files) as (process, address):
+    with serve(FakeJudge, target=with_few_files) as (process, address):
         with ExitStack() as sockets:
             host, port = address.removeprefix("http://").split(":")
             for _ in range(1300):

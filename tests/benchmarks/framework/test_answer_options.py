@@ -125,7 +125,7 @@ def test_the_confidence_stated(response: str, expected: float | None) -> None:
     "piece", ["(", "(A", "[0.9", r"boxed{\text{", "A ", "<think>", "   ", "A."]
 )
 def test_a_long_text_takes_linear_time(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     extract_option(piece * (300_000 // len(piece)))
     extract_confidence(piece * (300_000 // len(piece)))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -10,9 +10,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from serve.server import bind
-from tests.forks import forked
+from tests.forks import custos_with, forked
 from tests.serve.made_up import FakeJudge
-from tests.serve.processes import be_service
 from tests.serve.sockets import wait_until
 
 
@@ -27,7 +26,7 @@ def load_slowly(source: str) -> FakeJudge:
 
 def test_serves_until_interrupted() -> None:
     judges = ("--judge", "qs=one", "--judge", "runs/two")
-    with forked(be_service, FakeJudge, *judges) as process:
+    with forked(custos_with, FakeJudge, "serve", *judges, "--port", "0") as process:
         process.wait_for("try: .*\n")
         first, second = process.stdout.splitlines()
         announced = re.fullmatch(r"serving qs, two at (http://127\.0\.0\.1:\d+)", first)
@@ -46,7 +45,7 @@ def test_serves_until_interrupted() -> None:
 
 
 def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
-    with forked(be_service, load_slowly, "--judge", "qs=one") as process:
+    with forked(custos_with, load_slowly, "serve", "--judge", "qs=one", "--port", "0") as process:
         match = process.wait_for(r"INFO loading qs; (http://127\.0\.0\.1:\d+) answers 503 until")
         wait_until(lambda: answers(f"{match[1]}/health/ready", 503))
         process.send_signal(signal.SIGINT)
@@ -75,7 +74,7 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
 
 
 def test_the_call_to_try_suits_the_judge_that_is_served() -> None:
-    with forked(be_service, load_pair, "--judge", "pair=one") as process:
+    with forked(custos_with, load_pair, "serve", "--judge", "pair=one", "--port", "0") as process:
         example = process.wait_for("try: (.*)\n")[1]
         done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
         assert '"status":"scored"' in done.stdout

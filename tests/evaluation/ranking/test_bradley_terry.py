@@ -124,8 +124,8 @@ def test_matches_of_one_question_are_resampled_together() -> None:
 
 def test_a_large_tournament_takes_seconds() -> None:
     matches = MatchResults.of(played(np.linspace(-2, 2, 20), 100_000))
-    started = time.perf_counter()
+    started = time.process_time()
     ratings = bradley_terry(matches, resamples=1000)
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
     assert ratings.resampled.shape == (1000, 20)
     assert not np.isnan(ratings.resampled).any()

@@ -36,12 +36,12 @@ def test_closed_loop_sends_each_body_once_and_keeps_its_clients_busy() -> None:
 
 
 def test_open_loop_keeps_its_rate_and_every_call_is_answered() -> None:
-    judge = FakeJudge(pause_s=0.02)
+    judge = FakeJudge(pause_s=0.1)
     service = Service({"a": judge}, Limits(queue_requests=10))
     with serving(service) as client:
         start = time.perf_counter()
         load = asyncio.run(open_loop(str(client.base_url), [BODY], rate=200, seconds=1))
-        assert time.perf_counter() - start < 10
+        assert time.perf_counter() - start < 60
     statuses = load.report()["statuses"]
     assert sum(statuses.values()) == 200
     assert set(statuses) == {"200", "429"}

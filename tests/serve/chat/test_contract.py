@@ -128,12 +128,12 @@ def test_other_prompts_are_told_what_was_expected() -> None:
 @pytest.mark.parametrize("filler", [" ", "\n", "\r\n", " |"])
 def test_a_long_prompt_takes_little_time(contract: Contract, filler: str) -> None:
     text = filled(contract.layouts[0]) + filler * (200_000 // len(filler))
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         contract.read(text)
     except ApiError:
         pass
-    assert time.perf_counter() - start < 5  # a quadratic search takes minutes
+    assert time.process_time() - start < 5  # a quadratic search takes minutes
 
 
 ANOTHER = """

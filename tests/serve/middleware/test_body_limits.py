@@ -56,5 +56,5 @@ def test_a_slow_body_is_408(judge: FakeJudge) -> None:
         start = time.monotonic()
         slow = send_raw(client, POST + b"Content-Length: 100\r\n\r\n{")
         assert first_line(slow) == "HTTP/1.1 408 Request Timeout"
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 15
         assert client.post("/judge", json=row()).status_code == 200

@@ -90,7 +90,7 @@ def wait_for(browser: Chrome, text: str) -> str:
         return text in browser.find_element(By.ID, "answer").text
 
     try:
-        WebDriverWait(browser, 10).until(shown)
+        WebDriverWait(browser, 60).until(shown)
     except TimeoutException:
         log = browser.get_log("browser")  # type: ignore[no-untyped-call]
         text_now = browser.find_element(By.ID, "answer").text
@@ -341,5 +341,5 @@ def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJud
     body = {"question": "q", "references": ["r"], "response": "r"}
     client.post("/judge", json=body).raise_for_status()
     counter = browser.find_element(By.CSS_SELECTOR, "[data-counter=answered]")
-    WebDriverWait(browser, 5).until(lambda _: counter.text == "1")
+    WebDriverWait(browser, 60).until(lambda _: counter.text == "1")
     assert_quiet(browser)

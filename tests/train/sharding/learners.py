@@ -1,4 +1,7 @@
-"""Short runs of every stage, by one process or by processes that share the model."""
+"""Short runs of every stage, by one process or by processes that share the model.
+
+``torchrun ... -m tests.train.sharding.learners OUT quick|slow FAMILY=FOLDER ...``
+"""
 
 from __future__ import annotations
 
@@ -75,9 +78,12 @@ class _KilledError(Exception):
 
 def rows(kind: str, folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
     """Rows of a stage, some of them with a picture; their weights differ."""
-    picture = (save_picture(folder / f"{os.environ.get('RANK', 0)}.png", 60, 60),)
+    # Each process writes its own, or one would read a picture that another is writing.
+    pictures = folder / f"pictures-{os.environ.get('RANK', 0)}"
+    pictures.mkdir(exist_ok=True)
+    picture = (save_picture(pictures / "b.png", 60, 60),)
     if kind == "joint":  # two tasks, as in a second stage
-        return [*analysed(folder, count // 2, start), *rows("focal", folder, count // 2, start)]
+        return [*analysed(pictures, count // 2, start), *rows("focal", folder, count // 2, start)]
     make = example if kind == "focal" else critique_pair
     return [
         make(i, weight=1.0 + i % 3, images=picture if i % 5 == 0 else ())
@@ -193,3 +199,9 @@ def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str]) -> None:
     sys.stdout.flush()
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may abort or hang an interpreter that ends
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    chosen = QUICK if sys.argv[2] == "quick" else SLOW
+    main(Path(sys.argv[1]), chosen, dict(pair.split("=", 1) for pair in sys.argv[3:]))

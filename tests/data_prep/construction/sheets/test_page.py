@@ -25,7 +25,7 @@ def type_keys(browser: Chrome, *keys: str) -> None:
 
 
 def saved(folder: Path, name: str) -> Path:
-    path, deadline = folder / name, time.monotonic() + 10
+    path, deadline = folder / name, time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < deadline, "nothing was saved"
         time.sleep(0.05)
