@@ -64,7 +64,7 @@ def serving_judges(
         yield str(client.base_url).rstrip("/")
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
