@@ -165,7 +165,9 @@ def run(
     """Call a function in a process of its own; return how it ended and what it printed."""
     with forked(target, *arguments, folder=folder, environment=environment) as fork:
         status = fork.wait(seconds)
-        return subprocess.CompletedProcess(arguments, status, fork.stdout, fork.stderr)
+        return subprocess.CompletedProcess(
+            [str(value) for value in arguments], status, fork.stdout, fork.stderr
+        )
 
 
 def custos(*arguments: str) -> None:
@@ -190,7 +192,9 @@ def run_together(
     Returns:
         What they printed.
     """
-    from torch.distributed import TCPStore  # slow to import, and most tests start no processes
+    from torch.distributed.distributed_c10d import (
+        TCPStore,
+    )  # slow to import, and most tests start no processes
 
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     everywhere = {
