@@ -1,4 +1,4 @@
-"""Commands of a page, run as a reader would run them, or in processes that start at once."""
+"""Commands of a page, run as a reader would run them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests import forks
-from tests.docs.commands_in_text import commands_in
 from tests.docs.markdown_pages import ROOT
 
 
@@ -32,19 +30,3 @@ def run(text: str, folder: Path) -> str:
     )
     assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done.stdout
-
-
-def run_forked(text: str, folder: Path) -> str:
-    """Run a piece of shell that has commands of custos alone; return what they print.
-
-    Each is a fork of a process that has imported the libraries.
-    """
-    printed = ""
-    for program, *arguments in commands_in(text):
-        assert program == "custos"
-        done = forks.run(
-            forks.custos, *arguments, folder=folder, environment=environment(), seconds=600
-        )
-        assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        printed += done.stdout
-    return printed

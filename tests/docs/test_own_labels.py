@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import signal
+import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests import forks
-from tests.docs.commands_in_text import commands_in
 from tests.docs.markdown_pages import DOCS, blocks
-from tests.docs.shell import environment, run, run_forked
-from tests.serve.sockets import wait_until
+from tests.docs.shell import environment, run
 
 PAGE = DOCS / "own-labels.md"
 ROWS = 20
 START_S = 300
-SERVING = re.compile(r"^serving .* at (http://\S+)$", re.MULTILINE)
 
 
 @pytest.mark.slow
 def test_every_command_of_the_page(tmp_path: Path) -> None:
-    follow(tmp_path, lambda text: text, run, service)
+    follow(tmp_path, lambda text: text)
     verdict = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))
     assert verdict["label"] == "Correct"
 
@@ -42,34 +40,24 @@ def test_every_command_of_the_page_on_a_tiny_model(small: str, tmp_path: Path) -
             "custos eval embedded-qs", f"custos eval {small}"
         )
 
-    follow(tmp_path, shrink, run_forked, forked_service)
+    follow(tmp_path, shrink)
 
 
-Run = Callable[[str, Path], str]
-Service = Callable[[str, Path], AbstractContextManager[str]]
-
-
-def follow(folder: Path, change: Callable[[str], str], run_custos: Run, service: Service) -> None:
-    """Save the files of the page and run its commands, in their order, in an empty folder.
-
-    Args:
-        folder: The folder.
-        change: Changes a block of the page.
-        run_custos: Runs the commands of a block.
-        service: Runs a command that serves, on any port; yields its address.
-    """
-    address = ""
-    with ExitStack() as services:
+def follow(folder: Path, change: Callable[[str], str]) -> None:
+    """Save the files of the page and run its commands, in their order, in an empty folder."""
+    port = free_port()
+    with running_services() as services:
         for block in blocks(PAGE):
-            text = change(block.text).replace("http://127.0.0.1:8000", address or "not served yet")
+            text = change(block.text).replace(":8000", f":{port}")
             if block.title:
                 (folder / block.title).write_text(text, encoding="utf-8")
             elif block.language == "sh" and text.startswith("custos serve"):
-                address = services.enter_context(service(f"{text.strip()} --port 0", folder))
-            elif block.language == "sh" and text.startswith("curl"):
-                (folder / "answer.json").write_text(run(text, folder), encoding="utf-8")
+                services.append(start(f"exec {text.strip()} --port {port}", folder))
+                wait_until_ready(services[-1], port)
             elif block.language == "sh":
-                run_custos(text, folder)
+                output = run(text, folder)
+                if text.startswith("curl"):
+                    (folder / "answer.json").write_text(output, encoding="utf-8")
     check(folder)
 
 
@@ -93,32 +81,39 @@ def count_lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-@contextmanager
-def service(text: str, folder: Path) -> Iterator[str]:
+def start(text: str, folder: Path) -> subprocess.Popen[bytes]:
     with (folder / "service.log").open("wb") as log:
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {text}"], cwd=folder, env=environment(), stdout=log, stderr=log
+        return subprocess.Popen(
+            ["bash", "-c", text], cwd=folder, env=environment(), stdout=log, stderr=log
         )
-    try:
-        wait_until(lambda: bool(SERVING.search(printed(folder))), START_S)
-        yield SERVING.findall(printed(folder))[0]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait(20)
-
-
-def printed(folder: Path) -> str:
-    return (folder / "service.log").read_text(encoding="utf-8")
 
 
 @contextmanager
-def forked_service(text: str, folder: Path) -> Iterator[str]:
-    [(_, *arguments)] = commands_in(text)
-    with forks.forked(
-        forks.custos, *arguments, folder=folder, environment=environment()
-    ) as process:
-        yield process.wait_for(SERVING, START_S)[1]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+def running_services() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Yield a list; stop the services that were put into it."""
+    services: list[subprocess.Popen[bytes]] = []
+    try:
+        yield services
+    finally:
+        for service in services:
+            service.send_signal(signal.SIGTERM)
+            service.wait(timeout=60)
+
+
+def wait_until_ready(service: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end:
+        assert service.poll() is None, "the service has ended"
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.3)
+    pytest.fail("the service did not start")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

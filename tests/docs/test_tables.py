@@ -9,7 +9,7 @@ import yaml
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from tests.docs.markdown_pages import DOCS, blocks, spans
-from tests.docs.shell import run_forked
+from tests.docs.shell import run
 
 PAGE = DOCS / "tables.md"
 ROWS = 6
@@ -22,7 +22,7 @@ def test_every_command_of_the_page(small: str, tmp_path: Path) -> None:
         if block.title:
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
-            outputs.append(run_forked(block.text.replace("embedded-qs", small), tmp_path))
+            outputs.append(run(block.text.replace("embedded-qs", small), tmp_path))
     assert "row 1: hieval-qs/plain/any, labelled Correct" in outputs[0]
     assert len((tmp_path / "data/answers/test.jsonl").read_text().splitlines()) == ROWS
     verdicts = (tmp_path / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()

@@ -1,6 +1,8 @@
-import functools
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,11 +15,12 @@ from cli.main import app
 from cli.shared.verdicts.files import write_verdicts
 from clients.kept_work import locked
 from judging import Judge, JudgeRequest, Verdict
-from tests import forks
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
 
 Run = Callable[..., Any]
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -306,26 +309,40 @@ def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
     assert (partial.read_bytes(), judge.batches) == (kept, [])
 
 
+SLOW = """
+import sys
+sys.path.insert(0, {repository!r})
+from judging import Judge
+from tests.serve.made_up import FakeJudge
+Judge.load = lambda source: FakeJudge(pause_s=float(source))
+from cli.main import app
+app()
+"""
+
+
 def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", many(60))
 
-    def arguments(out: str) -> list[str]:
+    def command(out: str, pause: str) -> list[str]:
+        script = SLOW.format(repository=str(REPOSITORY))
         files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / out)]
-        return ["grade", "--judge", "fake", "--batch", "4", *files]
+        return [sys.executable, "-c", script, "grade", "--judge", pause, "--batch", "4", *files]
 
-    assert forks.run(forks.custos_with, FakeJudge, *arguments("whole.jsonl")).returncode == 0
-    partial, slow = tmp_path / "out.jsonl.partial", functools.partial(FakeJudge, pause_s=0.05)
+    subprocess.run(command("whole.jsonl", "0"), check=True, capture_output=True)
+    partial = tmp_path / "out.jsonl.partial"
     for num_lines in (4, 20):
-        with forks.forked(forks.custos_with, slow, *arguments("out.jsonl")) as process:
-            deadline = time.monotonic() + 120
-            while not partial.exists() or partial.read_bytes().count(b"\n") < num_lines:
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.005)
-            process.send_signal(signal.SIGKILL)
-            assert process.wait(60) == -signal.SIGKILL
+        process = subprocess.Popen(
+            command("out.jsonl", "0.02"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 30
+        while not partial.exists() or partial.read_bytes().count(b"\n") < num_lines:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
         assert not (tmp_path / "out.jsonl").exists()
     assert len(partial.read_bytes().splitlines()) < 60
-    assert forks.run(forks.custos_with, FakeJudge, *arguments("out.jsonl")).returncode == 0
+    subprocess.run(command("out.jsonl", "0"), check=True, capture_output=True)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not partial.exists()

@@ -8,29 +8,22 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.forks import ROOT, custos, forked, run
-from tests.serve.sockets import wait_until
 from tests.train.made_up import example, examples, recipe, write_split
 
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-Ended = subprocess.CompletedProcess[str]
+REPOSITORY = Path(__file__).parents[3]
 
 
-def _train(folder: Path, *arguments: str) -> Ended:
-    return run(custos, "train", *arguments, folder=folder, environment=ENVIRONMENT)
-
-
-def _train_anew(folder: Path, *arguments: str) -> Ended:
-    """The same in a new interpreter, where libraries would print what they print on import."""
+def _train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
         [sys.executable, "-m", "cli", "train", *arguments],
-        env=os.environ | ENVIRONMENT,
+        env=os.environ | environment,
         cwd=folder,
         capture_output=True,
         text=True,
@@ -39,9 +32,9 @@ def _train_anew(folder: Path, *arguments: str) -> Ended:
     )
 
 
-def _fails(folder: Path, *arguments: str, train: Callable[..., Ended] = _train) -> str:
+def _fails(folder: Path, *arguments: str) -> str:
     """The one line on the screen of a command that fails."""
-    done = train(folder, *arguments)
+    done = _train(folder, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1, done.stderr
@@ -59,8 +52,7 @@ def folder(small: str, tmp_path: Path) -> Path:
 
 
 def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
-    to_mine = ("--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
-    done = _train_anew(folder, "tiny.yaml", *to_mine)
+    done = _train(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
     assert done.returncode == 0, done.stderr
     first, *_ = done.stdout.splitlines()
     assert first.startswith("rows: ")
@@ -79,8 +71,7 @@ def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
     assert resolved["optim"]["epochs"] == 1
 
     more = write_split(folder / "other.jsonl", examples(30))
-    arguments = ("tiny.yaml", "--train", more, "--out", "mine")
-    error = _fails(folder, *arguments, train=_train_anew)
+    error = _fails(folder, "tiny.yaml", "--train", more, "--out", "mine")
     assert "mine: holds a run on other rows; choose another --out" in error
 
 
@@ -179,7 +170,7 @@ def test_a_dry_run_that_is_stopped_leaves_nothing(
     scratch = _scratch(folder, monkeypatch)
     process = subprocess.Popen(
         [sys.executable, "-m", "cli", "train", *DRY_RUN, "--processes", "2"],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -204,15 +195,22 @@ def _scratch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_ctrl_c_says_where_the_same_command_goes_on(folder: Path) -> None:
     arguments = ("tiny.yaml", "--train", "rows.jsonl", "optim.epochs=10000", "run.save_every=5")
-    run_folder = folder / "runs" / "tiny"
-    with forked(custos, "train", *arguments, folder=folder, environment=ENVIRONMENT) as process:
-        wait_until(
-            lambda: process.poll() is not None or any(run_folder.glob("checkpoint-*")), seconds=120
-        )
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        error = process.stderr.strip()
-    last = max(int(path.name[-6:]) for path in run_folder.glob("checkpoint-*"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli", "train", *arguments],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not any((folder / "runs" / "tiny").glob("checkpoint-*")):
+        assert time.monotonic() < deadline, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=60)[1].strip()
+    assert process.returncode == 130
+    last = max(int(path.name[-6:]) for path in (folder / "runs" / "tiny").glob("checkpoint-*"))
     assert error.startswith(f"stopped at step {last}; the same command goes on from there: custos")
     assert "\n" not in error
 
@@ -244,7 +242,14 @@ def test_the_next_command_grades_the_same_table(folder: Path) -> None:
     (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: "))
     assert following.endswith(" --mapping runs/tiny/data/mapping.yaml --out verdicts.csv")
     command = shlex.split(following.removeprefix("next: custos "))
-    graded = run(custos, *command, folder=folder)
+    graded = subprocess.run(
+        [sys.executable, "-m", "cli", *command],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert graded.returncode == 0, graded.stderr
     assert (folder / "verdicts.csv").read_text(encoding="utf-8").count("\n") == 31
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ from experiments.findings.ablation import (
 )
 from judging import CustosError, Judge, LabelledExample
 from judging.files.records import read_records
-from tests import forks
 from tests.train.made_up import analysed, examples, write_split
 
 
@@ -106,17 +104,6 @@ def _recipes(folder: Path, backbone: str) -> list[str]:
     return ["--recipes", str(folder), "--qs-test", qs_test, "--ea-test", ea_test, "--seeds", "1"]
 
 
-def _in_a_fork(
-    command: list[str], *, check: bool, stdout: TextIO, stderr: int
-) -> subprocess.CompletedProcess[str]:
-    """Run a training script as ``subprocess.run`` would, in a process that starts at once."""
-    _, script, *arguments = command
-    assert Path(script).is_file()
-    done = forks.run(import_module(f"train.{Path(script).stem}").main, arguments)
-    stdout.write(done.stdout + done.stderr)
-    return done
-
-
 def test_a_cell_is_trained_once_and_keeps_what_it_measured(
     small: str,
     tmp_path: Path,
@@ -125,7 +112,6 @@ def test_a_cell_is_trained_once_and_keeps_what_it_measured(
 ) -> None:
     cells = tuple(cell for cell in CELLS if cell.name in ("HiEval-QS", "HiEval-EA"))
     monkeypatch.setattr(ablation, "CELLS", cells)
-    monkeypatch.setattr(subprocess, "run", _in_a_fork)
     out = tmp_path / "out"
     arguments = [*_recipes(tmp_path, small), "--out", str(out)]
     ablation.main(arguments)
@@ -172,7 +158,7 @@ def test_cells_at_once_wait_for_the_first_stage_of_their_seed() -> None:
 
     def run(cell: Cell, seed: int) -> dict[str, Any]:
         log.append(("began", cell.name, seed))
-        time.sleep(0.05)
+        time.sleep(0.01)
         log.append(("ended", cell.name, seed))
         return {"seed": seed, "cell": cell.name}
 
