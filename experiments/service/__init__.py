@@ -1,1 +1,1 @@
-"""What the service withstands."""
+"""Tests of a service under hostile load and faults."""

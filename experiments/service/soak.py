@@ -1,4 +1,4 @@
-"""What hours of hostile load leave behind in a service: memory, descriptors, log, lost calls.
+"""The traces of hours of hostile load in a service: memory, descriptors, log, lost calls.
 
 python -m experiments soak --minutes 60 --out runs/soak
 

@@ -47,7 +47,7 @@ time.sleep(60)
 
 @dataclass
 class Tally:
-    """What became of calls and connections since the last sample."""
+    """The results of calls and connections since the last sample."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from data_prep.splits.overlap import Overlap
 from judging.card import CARD_FILE, read_card
 from judging.errors import FieldError, errors_at
 from judging.models.backbones import Backbone, load_backbone
@@ -18,7 +19,7 @@ from train.critiques.recipe import CritiqueRecipe, check_setting
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator
 from train.setup.data import Splits, check_splits, read_splits
-from train.setup.overlap import Overlap, check_overlaps
+from train.setup.overlap import check_overlaps
 from train.setup.starting_adapter import with_adapter
 
 
