@@ -127,7 +127,7 @@ def pair_rows(charts: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
         chart = versions[pair].get(True)
         return -1.0 if chart is None else float(chart["hmi"]["value"])
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for pair in sorted(versions, key=lambda name: (-height(name), name)):
         original, manipulated = versions[pair].get(False), versions[pair].get(True)
         known = manipulated or original
