@@ -40,6 +40,7 @@ call = sys.stdin.buffer.read()
 connections = [socket.create_connection((host, port)) for _ in range(8)]
 for number, connection in enumerate(connections):
     connection.sendall(call if number % 4 else call[:-10])
+print("sent", flush=True)
 time.sleep(60)
 """
 """A client with six whole calls and two halves, which is killed."""
@@ -222,11 +223,13 @@ def kill_client(host: str, port: int, key: str, draw: random.Random) -> None:
     with subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", KILLED, host, str(port)],
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as process:
-        assert process.stdin
+        assert process.stdin and process.stdout
         process.stdin.write(call)
         process.stdin.close()
+        process.stdout.readline()
         time.sleep(draw.uniform(0.05, 1.0))
         process.kill()
 

@@ -104,5 +104,5 @@ def draw_samples(samples: Sequence[dict[str, Any]], path: Path) -> None:
     for axis in axes[1]:
         axis.set_xlabel("minutes")
     figure.tight_layout()
-    figure.savefig(path, dpi=90)
+    figure.savefig(path, dpi=70)
     pyplot.close(figure)
