@@ -20,6 +20,7 @@ MEANINGS = {
     "adapter": "what is trained, in float32",
     "gradients": "one for each trained number",
     "optimizer": "two numbers of AdamW for each trained one",
+    "gathered": "layers put together for a pass, and their gradients",
     "activations": "kept from the forward pass",
     "logits": "at supervised positions",
     "pictures": "pixels and the vision tower",
@@ -32,9 +33,15 @@ MEANINGS = {
 def plan(
     recipe: Annotated[str, typer.Argument(help="A file, or a name in 'custos recipe list'.")],
     keys: Keys = None,
-    gpus: Annotated[
-        int, typer.Option(min=0, help="GPUs, each with a copy of the model; 0: the CPU.")
-    ] = 1,
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs, one process for each; 0: the CPU.")] = 1,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared",
+            help="Plan for GPUs that share one model, as 'custos train RECIPE --config-file fsdp2' "
+            "has them do. Default: each holds a copy.",
+        ),
+    ] = False,
     memory: Annotated[
         float | None,
         typer.Option(
@@ -75,6 +82,9 @@ def plan(
     Example: custos plan hieval_stage1 --gpus 8 --memory 80 --rate 20000 --tokens-per-row 600
     --rows 50000
 
+    Example: custos plan truthful_judge --gpus 4 --shared --memory 24 --tokens-per-row 1500
+    --rows 10000
+
     Example: custos plan embedded/mine --gpus 0 data.train=labelled.jsonl data.val=null
     """
     from train.plan.run_plan import plan_run
@@ -85,6 +95,7 @@ def plan(
         gpus=gpus,
         memory=memory,
         rate=rate,
+        shared=shared,
         tokens_per_row=tokens_per_row,
         pixels_per_row=pixels_per_row,
         num_rows=rows,

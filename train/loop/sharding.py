@@ -10,6 +10,7 @@ CPU whatever it is asked. So the tests, which run on a CPU, test what a GPU runs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -52,13 +53,26 @@ def shard(model: nn.Module, device: torch.device) -> None:
         device: Device that the parts move to.
     """
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
-    for name, module in list(model.named_modules()):
+    for name, module in model.named_modules():
         if name.endswith(_TOWER):
             module.to(device)
-        elif isinstance(module, GradientCheckpointingLayer) and f"{_TOWER}." not in name:
-            fully_shard(module, mesh=mesh)
-    tower = {parameter for name, parameter in model.named_parameters() if f"{_TOWER}." in name}
-    fully_shard(model, mesh=mesh, ignored_params=tower)
+    for layer in list(text_layers(model)):
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh, ignored_params=set(tower_parameters(model)))
+
+
+def text_layers(model: nn.Module) -> Iterator[nn.Module]:
+    """Yield the layers of a model that are sharded one by one."""
+    for name, module in model.named_modules():
+        if isinstance(module, GradientCheckpointingLayer) and f"{_TOWER}." not in name:
+            yield module
+
+
+def tower_parameters(model: nn.Module) -> Iterator[nn.Parameter]:
+    """Yield the parameters of a model that every process holds whole."""
+    for name, parameter in model.named_parameters():
+        if f"{_TOWER}." in name:
+            yield parameter
 
 
 def whole(tensor: Tensor) -> Tensor:

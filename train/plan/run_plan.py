@@ -30,6 +30,7 @@ from train.plan.row_sizes import (
     steps_of_epoch,
 )
 from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.setup.engines import FSDP, check_processes
 from train.setup.recipe import Recipe, parse_recipe, read_values
 from train.setup.recipe_files import find_recipe, script_of
 from train.setup.recipe_keys import recipe_model
@@ -47,9 +48,16 @@ class Hardware:
     """The hardware that a run is planned for."""
 
     gpus: int
-    """Number of GPUs, each with a copy of the model; 0: one process on the CPU."""
+    """Number of GPUs; 0: one process on the CPU."""
     memory: float
     """GiB of one GPU, or of the machine."""
+    shared: bool = False
+    """Whether the GPUs share one model; otherwise each holds a copy."""
+
+    @property
+    def sharers(self) -> int:
+        """Return the number of processes that share a model."""
+        return self.gpus if self.shared else 1
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class RunPlan:
         """Return the bytes of each part."""
         memory = self.memory
         names = (
-            *("weights", "adapter", "gradients", "optimizer"),
+            *("weights", "adapter", "gradients", "optimizer", "gathered"),
             *("activations", "logits", "pictures", "workspace"),
         )
         parts = {name: int(getattr(memory, name)) for name in names}
@@ -106,6 +114,7 @@ def plan_run(
     gpus: int,
     memory: float | None,
     rate: float | None,
+    shared: bool = False,
     tokens_per_row: int | None = None,
     pixels_per_row: int = 0,
     num_rows: int | None = None,
@@ -118,13 +127,17 @@ def plan_run(
         gpus: Number of GPUs; 0: the CPU.
         memory: GiB of one GPU, or of the machine; default 80, or this machine's.
         rate: Tokens that one GPU trains on in a second.
+        shared: The GPUs share one model.
         tokens_per_row: Tokens of a row; default those of the recipe's files.
         pixels_per_row: Pixels of the pictures of a row, beside ``tokens_per_row``.
         num_rows: Number of training rows, beside ``tokens_per_row``.
 
     Raises:
-        CustosError: If the recipe, its backbone or its data cannot be read.
+        CustosError: If the recipe, its backbone or its data cannot be read, or so many GPUs cannot
+            train it.
     """
+    if shared and gpus < 2:
+        raise CustosError("--shared: give the number of GPUs that share the model: --gpus N")
     path = find_recipe(recipe)
     script = script_of(path, read_values(path, keys))
     parsed = parse_recipe(recipe_model(script), path, keys)
@@ -132,6 +145,7 @@ def plan_run(
         raise CustosError(f"{recipe}: only recipes that train an adapter can be planned")
     if isinstance(parsed, CritiqueRecipe):
         raise CustosError(f"{recipe}: steps of TRL's trainers cannot be planned; try --dry-run 2")
+    check_processes(parsed, {"WORLD_SIZE": str(gpus or 1), FSDP: str(shared)})
     parsed = with_shape_of_init_if_there(parsed)
     config, encoder = _backbone(parsed)
     if tokens_per_row is None:
@@ -143,12 +157,13 @@ def plan_run(
         limits = pixel_limits(parsed, config, encoder)
         rows = made_up_rows(script, tokens_per_row, pixels_per_row, num_rows or 1, config, limits)
         counted, count = "--tokens-per-row", num_rows
-    hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else _machine_memory()))
+    hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else _machine_memory()), shared)
     planner = _Planner(parsed, script, config, rows, hardware)
     optim = parsed.optim
     mean = sum(row.length for row in rows) / len(rows)
     instruction = rows[0].instruction
-    tokens = round(optim.batch_size * (mean + instruction / planner.micro_batch))
+    readers = 1 if shared else planner.micro_batch
+    tokens = round(optim.batch_size * (mean + instruction / readers))
     steps = optim.max_steps
     if count is not None:
         every = steps_of_epoch(rows, optim.batch_size) * optim.epochs
@@ -200,7 +215,8 @@ class _Planner:
     def most_rows(self, checkpointing: bool, token_budget: int | None = None) -> int:
         """Return the longest rows that a forward pass of a process has under a budget."""
         optim, row = self.recipe.optim, longest(self.rows)
-        width = row.length + row.prompts * row.instruction * checkpointing
+        is_alone = checkpointing or self.hardware.shared
+        width = row.length + row.prompts * row.instruction * is_alone
         share = -(-optim.batch_size // max(1, self.hardware.gpus))  # rounded up, as cut_step does
         return max(1, min((token_budget or optim.token_budget) // width, share))
 
@@ -210,8 +226,8 @@ class _Planner:
         return RESERVE[self.hardware.gpus > 0]
 
     def buckets(self, memory: StepMemory) -> int:
-        """Return the bytes of gradients on their way between GPUs."""
-        return memory.gradients if self.hardware.gpus > 1 else 0
+        """Return the bytes of gradients on their way between GPUs that each hold a copy."""
+        return memory.gradients if self.hardware.gpus > 1 and not self.hardware.shared else 0
 
     def fits(self, memory: StepMemory) -> bool:
         """Return whether one device has the memory."""
@@ -236,14 +252,16 @@ class _Planner:
     def needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
         """Return the memory of the longest rows in one micro-batch."""
         row, run = longest(self.rows), self.recipe.run
+        # Rows that share a model read their own instruction.
+        instruction = 0 if self.hardware.shared else row.instruction
         key = {"gradient_checkpointing": checkpointing}
         return step_memory(
             self.config,
             self.recipe.model_copy(update={"run": run.model_copy(update=key)}),
             StepSize(
                 prompts=micro_batch * row.prompts,
-                instruction=row.instruction,
-                tokens=row.tokens,
+                instruction=instruction,
+                tokens=row.tokens + row.instruction - instruction,
                 tree=row.tree,
                 supervised=row.supervised,
                 is_text=self.script == TEXT_SCRIPT,
@@ -251,6 +269,7 @@ class _Planner:
             ),
             bf16=self.is_bfloat16,
             gpu=self.device.type == "cuda",
+            sharers=self.hardware.sharers,
         )
 
     def advice(self, memory: StepMemory) -> str | None:
@@ -264,11 +283,16 @@ class _Planner:
                 changed = self.needs(micro_batch, checkpointing)
                 if self.fits(changed):
                     return f"set {keys}: {in_gib(self._total(changed))} of {limit}"
-        part = "weights" if fixed > self.hardware.memory * GIB else "a single row"
+        needing = "weights need" if fixed > self.hardware.memory * GIB else "a single row needs"
+        if self.hardware.shared:
+            return (
+                f"take more GPUs, GPUs with more memory, or a smaller backbone: {needing} more "
+                f"than {limit}"
+            )
         return (
-            f"set backbone to a smaller checkpoint or take devices with more memory: every device "
-            f"holds the whole model, and {part} "
-            f"{'need' if part == 'weights' else 'needs'} more than {limit}"
+            f"set backbone to a smaller checkpoint, take devices with more memory, or let several "
+            f"GPUs share the model (--shared): every device holds the whole model, and {needing} "
+            f"more than {limit}"
         )
 
     def _changes(self, memory: StepMemory) -> Iterator[tuple[str, int, bool]]:

@@ -28,6 +28,7 @@ from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from losses import token_logprobs
 from train.objectives.critique_text import TextModel
+from train.plan.shared_model import SharedModel
 from train.setup.recipe import Recipe
 
 STATES_OF_ADAMW = 2
@@ -79,6 +80,9 @@ class StepMemory:
     """Bytes of pixels and of what the vision tower makes of them."""
     workspace: int
     """Bytes of intermediate results."""
+    gathered: int = 0
+    """Bytes of layers that are put together where processes share the model, and of their
+    gradients."""
 
     @property
     def total(self) -> int:
@@ -88,11 +92,12 @@ class StepMemory:
     @property
     def fixed(self) -> int:
         """Return the bytes that do not depend on the rows."""
-        return self.weights + self.adapter + self.gradients + self.optimizer
+        held = self.weights + self.adapter + self.gradients + self.optimizer
+        return held + self.gathered
 
 
 def step_memory(
-    config: Any, recipe: Recipe, size: StepSize, *, bf16: bool, gpu: bool
+    config: Any, recipe: Recipe, size: StepSize, *, bf16: bool, gpu: bool, sharers: int = 1
 ) -> StepMemory:
     """Count the memory of one step of training.
 
@@ -102,6 +107,7 @@ def step_memory(
         size: What the step reads.
         bf16: Weights and computation in bfloat16, else in float32.
         gpu: Count attention and optimizer as on a GPU, else as on a CPU.
+        sharers: Processes that share the model; 1: it is whole on the device.
 
     Raises:
         CustosError: If the backbone has none of ``adapter.modules``.
@@ -126,8 +132,9 @@ def step_memory(
     merger = _merger_memory(model, config, size, dtype) if section.merger else 0
     static = list({id(tensor): tensor for tensor in model.parameters()}.values())
     trained = [tensor for tensor in static if tensor.requires_grad]
-    weights = sum(tensor.numel() for tensor in static) - sum(tensor.numel() for tensor in trained)
-    adapter = sum(tensor.numel() * 4 for tensor in trained)
+    shared = SharedModel(model, sharers, dtype)
+    weights = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
+    adapter = sum(shared.held(tensor) * 4 for tensor in trained)
     live, kept, kept_logits = _run_step(model, size, dtype, recipe.run.gradient_checkpointing)
     # A layer in 4 bits is computed in the format of the run, one after the other.
     step = live.peak + max((tensor.numel() for tensor in quantized), default=0) * dtype.itemsize
@@ -137,7 +144,7 @@ def step_memory(
     activations = min(kept - kept_logits, peak)
     logits = min(live.most_logits, peak - activations)
     return StepMemory(
-        parameters=weights + sum(tensor.numel() for tensor in trained),
+        parameters=sum(tensor.numel() for tensor in static),
         trained=sum(tensor.numel() for tensor in trained),
         weights=_bytes_of_weights(weights, sum(tensor.numel() for tensor in quantized), dtype),
         adapter=adapter,
@@ -147,6 +154,7 @@ def step_memory(
         logits=logits,
         pictures=pixels + merger + max(0, tower - live.peak),
         workspace=peak - activations - logits,
+        gathered=shared.gathered(peak),
     )
 
 

@@ -99,6 +99,29 @@ def test_a_picture_that_is_too_narrow_is_one_line(small: str, tmp_path: Path) ->
     assert "row '0'" in result.output and "images" in result.output
 
 
+def test_gpus_that_share_a_model_need_less_than_copies() -> None:
+    made_up = ("hieval_stage1", "--tokens-per-row", "600", "--rows", "9", "--gpus", "4")
+    copies, shared = (_json(*made_up, *more)["bytes"] for more in ((), ("--shared",)))
+    for part in ("adapter", "gradients", "optimizer"):
+        assert shared[part] == pytest.approx(copies[part] / 4, rel=0.01), part
+    # The vision tower stays whole: 8.27 GiB of weights, of which about .8 are the tower's.
+    assert copies["weights"] / 4 < shared["weights"] < copies["weights"] / 3
+    assert copies["buckets"] > shared["buckets"] == 0
+    assert shared["gathered"] > copies["gathered"] == 0
+    assert sum(shared.values()) < sum(copies.values())
+
+
+def test_what_cannot_share_a_model_is_refused() -> None:
+    made_up = ("hieval_stage1", "--tokens-per-row", "600", "--shared")
+    for more, message in (
+        ((), "--gpus N"),
+        (("--gpus", "2", "adapter.merger=true"), "one process trains a merger"),
+    ):
+        refused = _plan(*made_up, *more)
+        assert refused.exit_code == 2
+        assert message in refused.output
+
+
 def test_a_recipe_without_an_adapter_is_refused() -> None:
     result = _plan("embedded/vision_warmup")
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""Peak memory of a real step, as PyTorch's own profiler counts allocations."""
+"""Planned memory of a step, and its peak, as PyTorch's own profiler counts allocations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,70 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
 from torch.profiler import ProfilerActivity, profile
 
+from judging.models.device_dtype import computes_bfloat16
+from judging.scoring.prompts import Encoder
+from judging.types import LabelledExample
+from tests.train.made_up import example
+from train.hieval_stage1 import Stage1Recipe
 from train.loop.batches import MicroBatch
 from train.loop.trainer import Trainer
+from train.plan.row_sizes import longest, row_sizes
+from train.plan.step_memory import StepMemory, StepSize, step_memory
+
+ROWS = 4
+"""Rows of the micro-batch that is measured."""
+
+
+def long_rows(count: int, words_of_response: int = 150, **fields: object) -> list[LabelledExample]:
+    """Rows of one length."""
+    words = [("green", "Correct"), ("brown", "Wrong")]
+    return [
+        example(
+            i,
+            responses=(" ".join([words[i % 2][0]] * words_of_response),),
+            label=words[i % 2][1],
+            **fields,
+        )
+        for i in range(count)
+    ]
+
+
+def planned_step(
+    settings: Stage1Recipe,
+    encoder: Encoder,
+    rows: list[LabelledExample],
+    folder: Path,
+    sharers: int = 1,
+) -> StepMemory:
+    """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
+    rows_file = folder / "train.jsonl"
+    rows_file.write_text("".join(row.model_dump_json() + "\n" for row in rows), encoding="utf-8")
+    data = settings.data.model_copy(update={"train": (rows_file,), "val": rows_file})
+    settings = settings.model_copy(update={"data": data})
+    config = encoder.backbone.model.config
+    row = longest(row_sizes(settings, "hieval_stage1", config, encoder))
+    instruction = row.instruction if sharers == 1 else 0
+    size = StepSize(
+        ROWS,
+        instruction,
+        row.tokens + row.instruction - instruction,
+        row.tree,
+        row.supervised,
+        patches=row.patches,
+    )
+    bf16 = settings.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
+    return step_memory(config, settings, size, bf16=bf16, gpu=False, sharers=sharers)
+
+
+def num_bytes(tensor: Tensor) -> int:
+    """Return the bytes of a tensor, of a sharded one those of this process's part."""
+    here = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return here.numel() * here.element_size()
 
 
 def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path) -> int:
@@ -17,7 +77,7 @@ def peak_of_step(learner: Trainer, micro_batches: list[MicroBatch], folder: Path
     learner.train_step(micro_batches)  # makes AdamW's state
     parameters = list(learner.runner.unwrapped.parameters())
     states = [value for state in learner.optimizer.state.values() for value in state.values()]
-    held: int = sum(t.numel() * t.element_size() for t in [*parameters, *states])
+    held = sum(map(num_bytes, [*parameters, *states]))
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         learner.train_step(micro_batches)
     return held + allocation_peak(profiler, folder)

@@ -5,57 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
-from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.label_tree import LabelTree
 from judging.types import LabelledExample
 from tests.tiny import save_picture
-from tests.train.made_up import example, recipe, trainer
-from tests.train.plan.measured import peak_of_step
+from tests.train.made_up import recipe, trainer
+from tests.train.plan.measured import ROWS, long_rows, peak_of_step, planned_step
 from train.hieval_stage1 import Stage1Recipe
 from train.plan.published import published_config
-from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepSize, step_memory
-
-ROWS = 4
-"""Rows of the micro-batch that is measured."""
-
-
-def _rows(count: int, words_of_response: int = 150, **fields: object) -> list[LabelledExample]:
-    words = [("green", "Correct"), ("brown", "Wrong")]
-    return [
-        example(
-            i,
-            responses=(" ".join([words[i % 2][0]] * words_of_response),),
-            label=words[i % 2][1],
-            **fields,
-        )
-        for i in range(count)
-    ]
 
 
 def _planned_and_measured(
     settings: Stage1Recipe, folder: str, rows: list[LabelledExample], tmp_path: Path
 ) -> tuple[int, int]:
     learner = trainer(settings, folder, rows, rows[:2])
-    rows_file = tmp_path / "train.jsonl"
-    rows_file.write_text("".join(row.model_dump_json() + "\n" for row in rows), encoding="utf-8")
-    data = settings.data.model_copy(update={"train": (rows_file,), "val": rows_file})
-    settings = settings.model_copy(update={"data": data})
-    encoder = learner.rows.train.encoder
-    config = encoder.backbone.model.config
-    row = longest(row_sizes(settings, "hieval_stage1", config, encoder))
-    size = StepSize(
-        ROWS,
-        row.instruction,
-        row.tokens,
-        row.tree,
-        row.supervised,
-        patches=row.patches,
-    )
-    bf16 = settings.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
-    planned = step_memory(config, settings, size, bf16=bf16, gpu=False)
+    planned = planned_step(settings, learner.rows.train.encoder, rows, tmp_path)
     return planned.total, peak_of_step(learner, [list(range(ROWS))], tmp_path)
 
 
@@ -64,19 +29,19 @@ def test_a_tiny_step_takes_what_was_planned(
     tiny_folder: str, tmp_path: Path, checkpointing: bool
 ) -> None:
     settings = recipe(tmp_path / "run", run__gradient_checkpointing=checkpointing)
-    planned, measured = _planned_and_measured(settings, tiny_folder, _rows(8), tmp_path)
+    planned, measured = _planned_and_measured(settings, tiny_folder, long_rows(8), tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)
 
 
 def test_a_tiny_step_with_pictures_takes_what_was_planned(tiny_folder: str, tmp_path: Path) -> None:
-    rows = _rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
+    rows = long_rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
     settings = recipe(tmp_path / "run")
     planned, measured = _planned_and_measured(settings, tiny_folder, rows, tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)
 
 
 def test_dora_and_a_trained_merger_take_what_was_planned(small: str, tmp_path: Path) -> None:
-    rows = _rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
+    rows = long_rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
     settings = recipe(tmp_path / "run", adapter__dora=True, adapter__merger=True)
     planned, measured = _planned_and_measured(settings, small, rows, tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)
@@ -111,5 +76,5 @@ def test_a_step_of_the_embedded_backbone_takes_what_was_planned(
     tmp_path: Path, precision: str
 ) -> None:
     settings = recipe(tmp_path / "run", run__precision=precision, adapter__dropout=0.05)
-    planned, measured = _planned_and_measured(settings, "embedded", _rows(8, 60), tmp_path)
+    planned, measured = _planned_and_measured(settings, "embedded", long_rows(8, 60), tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.distributed.tensor import DTensor
+from torch.distributed.fsdp import FSDPModule
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from judging.models.backbones import load_backbone
@@ -27,6 +27,7 @@ from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, recipe
+from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
 from train.hieval_stage1 import Stage1Recipe
 from train.loop.accelerator import make_accelerator
 from train.loop.sharding import first_device, whole
@@ -116,8 +117,10 @@ def settings(case: Case, out: Path) -> Stage1Recipe:
     return recipe(out, **(keys | dict(case.keys)))
 
 
-def learner(case: Case, backbone_folder: str, out: Path) -> Trainer:
-    """Return a trainer of a case."""
+def learner(
+    case: Case, backbone_folder: str, out: Path, train: list[LabelledExample] | None = None
+) -> Trainer:
+    """Return a trainer of a case, on rows of its own or on given ones."""
     out.mkdir(parents=True, exist_ok=True)
     chosen = settings(case, out)
     accelerator = make_accelerator(chosen.run)
@@ -125,7 +128,7 @@ def learner(case: Case, backbone_folder: str, out: Path) -> Trainer:
         backbone_folder, dtype="float32", device="cpu", held_on=first_device(accelerator)
     )
     size = chosen.optim.batch_size
-    train = rows(case.kind, out, max(12, STEPS * size))
+    train = train or rows(case.kind, out, max(12, STEPS * size))
     for_training, for_validation = _supervisions(case.kind, Encoder(backbone))
     splits = IndexedSplits(
         Rows(train, for_training, "train"),
@@ -145,10 +148,36 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
         trained.fit()
     if trained.accelerator.is_main_process:
         save_file(gradients, out / "gradients.safetensors")
-        layers = [p for n, p in trained.runner.unwrapped.named_parameters() if ".layers." in n]
-        held = sum(p.to_local().numel() if isinstance(p, DTensor) else p.numel() for p in layers)
-        share = held / sum(p.numel() for p in layers)
-        (out / "share.json").write_text(json.dumps(share), encoding="utf-8")
+        (out / "held.json").write_text(json.dumps(held(trained)), encoding="utf-8")
+    trained.free_memory()
+
+
+def held(trained: Trainer) -> dict[str, float]:
+    """Bytes that this process holds of a model and its optimizer, and its share of the layers."""
+    for module in trained.runner.unwrapped.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()  # what belongs to no layer is still whole after a validation
+    named = dict(trained.runner.unwrapped.named_parameters())
+    layers = [p for name, p in named.items() if ".layers." in name]
+    learnt = [p for p in named.values() if p.requires_grad]
+    moments = [trained.optimizer.state[p][key] for p in learnt for key in ("exp_avg", "exp_avg_sq")]
+    return {
+        "weights": sum(num_bytes(p) for p in named.values() if not p.requires_grad),
+        "adapter": sum(map(num_bytes, learnt)),
+        "optimizer": sum(map(num_bytes, moments)),
+        "share": sum(map(num_bytes, layers)) / sum(p.numel() * p.element_size() for p in layers),
+    }
+
+
+def measure_peak(backbone_folder: str, out: Path) -> None:
+    """Keep the peak memory of a step in which each process has a micro-batch."""
+    case, train = Case("focal", "qwen2_5_vl"), long_rows(2 * ROWS)
+    trained = learner(case, backbone_folder, out, train)
+    halves = [list(range(ROWS)), list(range(ROWS, 2 * ROWS))]
+    folder = out / str(trained.accelerator.process_index)
+    folder.mkdir()
+    peak = peak_of_step(trained, halves, folder)
+    (folder / "peak.json").write_text(json.dumps(peak), encoding="utf-8")
     trained.free_memory()
 
 
@@ -196,6 +225,8 @@ def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str]) -> None:
     for case, folder in [*work, (begun, out / "begun-together"), (first, out / "begun-alone")]:
         os.environ[FSDP] = "true"  # each trainer takes it out of the environment
         run(case, folders[case.family], folder)
+    os.environ[FSDP] = "true"
+    measure_peak(folders["qwen2_5_vl"], out / "measured")
     sys.stdout.flush()
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may abort or hang an interpreter that ends

@@ -14,11 +14,17 @@ from peft import PeftModel
 from safetensors.torch import load_file
 from torch import Tensor
 
+from judging.models.backbones import load_backbone
+from judging.scoring.label_tree import LabelTree
+from judging.scoring.prompts import Encoder
 from tests.conftest import Folders
 from tests.forks import run_together
-from tests.tiny import reference_model
+from tests.tiny import Family, reference_model
+from tests.train.plan.measured import long_rows, planned_step
 from tests.train.sharding import learners
-from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run
+from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run, settings
+from train.plan.run_plan import backbone_config
+from train.plan.step_memory import StepSize, step_memory
 
 GRADIENT = 1e-5
 """Share of a gradient's norm by which sums of float32 in another order may differ."""
@@ -63,8 +69,8 @@ def test_so_are_those_of_every_stage_and_family(
 def check(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
     """Compare a run of two processes with the same run of one."""
     run(case, tiny_folders(case.family), tmp_path)
-    assert json.loads((tmp_path / "share.json").read_text()) == 1
-    assert json.loads((shared / "share.json").read_text()) == pytest.approx(0.5, abs=0.05)
+    assert _held(tmp_path)["share"] == 1
+    assert _held(shared)["share"] == pytest.approx(0.5, abs=0.05)
     gradients = [load_file(folder / "gradients.safetensors") for folder in (shared, tmp_path)]
     assert relative_error(*gradients) < GRADIENT
     for name in ("train_loss", "grad_norm"):
@@ -73,6 +79,37 @@ def check(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> No
         assert shared_entry == pytest.approx(entry, rel=1e-3, abs=1e-3)
     last = f"checkpoint-{STEPS:06d}"
     assert relative_error(*(_learned(folder / last) for folder in (shared, tmp_path))) < ADAPTER
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_process_holds_what_is_planned(
+    family: Family, together: Together, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    """The largest part, which is the first process's; others may have a row less of a matrix."""
+    case = next(case for case in QUICK if case.family == family)
+    measured = _held(together("quick") / str(case))
+    planned = step_memory(
+        backbone_config(tiny_folders(family)),
+        settings(case, tmp_path),
+        StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2),
+        bf16=False,
+        gpu=False,
+        sharers=2,
+    )
+    for part in ("weights", "adapter", "optimizer"):
+        assert getattr(planned, part) == measured[part], part
+    assert planned.gradients == planned.adapter
+
+
+def test_a_step_takes_what_is_planned(
+    together: Together, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    folder = together("quick") / "measured"
+    measured = [json.loads((folder / rank / "peak.json").read_text()) for rank in "01"]
+    encoder = Encoder(load_backbone(tiny_folders("qwen2_5_vl"), dtype="float32", device="cpu"))
+    case = Case("focal", "qwen2_5_vl")
+    planned = planned_step(settings(case, tmp_path), encoder, long_rows(8), tmp_path, sharers=2)
+    assert planned.total == pytest.approx(max(measured), rel=0.15)
 
 
 def test_plain_peft_loads_the_adapter(together: Together, tiny_folders: Folders) -> None:
@@ -119,6 +156,11 @@ def relative_error(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> f
     )
     assert wanted.norm() > 1e-4, "or there would be nothing to compare"
     return float((found - wanted).norm() / wanted.norm())
+
+
+def _held(folder: Path) -> dict[str, float]:
+    held: dict[str, float] = json.loads((folder / "held.json").read_text())
+    return held
 
 
 def _learned(checkpoint: Path) -> dict[str, Tensor]:
