@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from clients.completions import ChatChoice, ChatCompletion, Completions, TextChoice, token_id
 from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.messages import encode_message, one_user_turn
+from clients.server_pool import PoolConnection, ServerPool
 from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
@@ -45,6 +46,7 @@ WORD_TOKENS = 16
 LAST_TAG = re.compile(r"<\w+>$")
 
 ResultT = TypeVar("ResultT")
+Connection = ServerConnection | PoolConnection
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class RemoteEngine:
     they are."""
     token_budget: int = 16384
     """Tokens worth handing over at once; the server makes its own batches."""
+    pool: ServerPool | None = None
+    """All servers of the model, if there are several; ``server`` is one of them."""
 
     @property
     def numerics(self) -> dict[str, str]:
@@ -71,7 +75,11 @@ class RemoteEngine:
     @property
     def location(self) -> dict[str, str]:
         """Return the model and a digest of the server's address, which may be private."""
-        return {"server": digest({"url": self.server.base_url}), "model": self.server.model}
+        return {"server": digest({"url": self._addresses}), "model": self.server.model}
+
+    @property
+    def _addresses(self) -> str:
+        return self.pool.addresses if self.pool else self.server.base_url
 
     def score(
         self,
@@ -90,7 +98,7 @@ class RemoteEngine:
         """
         score = self._score_by_words if self.posterior == "approximate" else self._score_slots
 
-        async def ask(connection: ServerConnection, index: int) -> LabelLogprobs | CustosError:
+        async def ask(connection: Connection, index: int) -> LabelLogprobs | CustosError:
             if is_wanted and not is_wanted(index):
                 return UNWANTED
             return await score(connection, prompts[index], tree)
@@ -120,7 +128,7 @@ class RemoteEngine:
             CustosError: If the server is down, or refuses the key or the model.
         """
 
-        async def ask(connection: ServerConnection, index: int) -> GeneratedText:
+        async def ask(connection: Connection, index: int) -> GeneratedText:
             return await self._generate(connection, prompts[index], stop, seeds[index], sampling)
 
         texts = self._ask_each(prompts, ask)
@@ -133,7 +141,7 @@ class RemoteEngine:
     def _ask_each(
         self,
         prompts: Sequence[Any],
-        ask: Callable[[ServerConnection, int], Awaitable[ResultT]],
+        ask: Callable[[Connection, int], Awaitable[ResultT]],
     ) -> list[ResultT | CustosError]:
         """Return the result for every prompt, or why there is none.
 
@@ -142,7 +150,7 @@ class RemoteEngine:
         """
         results: dict[int, ResultT | CustosError] = {}
 
-        async def ask_one(connection: ServerConnection, index: int) -> None:
+        async def ask_one(connection: Connection, index: int) -> None:
             try:
                 results[index] = await ask(connection, index)
             except ServerRefusal:
@@ -151,7 +159,8 @@ class RemoteEngine:
                 results[index] = error
 
         async def ask_all() -> None:
-            async with ServerConnection(self.server) as connection, asyncio.TaskGroup() as group:
+            opened = PoolConnection(self.pool) if self.pool else ServerConnection(self.server)
+            async with opened as connection, asyncio.TaskGroup() as group:
                 for index in range(len(prompts)):
                     group.create_task(ask_one(connection, index))
 
@@ -166,7 +175,7 @@ class RemoteEngine:
         return [results[index] for index in range(len(prompts))]
 
     async def _score_slots(
-        self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree
+        self, connection: Connection, prompt: EncodedPrompt, tree: LabelTree
     ) -> LabelLogprobs:
         nodes = [tree.ancestors(node)[::-1] for node in range(len(tree.node_tokens))]
         paths = [[], *([tree.node_tokens[node] for node in line] for line in nodes)]
@@ -189,12 +198,12 @@ class RemoteEngine:
             return [sum(slots[slot][token] for slot, token in path) for path in tree.paths]
         except (IndexError, KeyError):
             raise CustosError(
-                f"{self.server.base_url}: the server leaves out log-probabilities asked for"
+                f"{self._addresses}: the server leaves out log-probabilities asked for"
             ) from None
 
     async def _score_picture_slot(
         self,
-        connection: ServerConnection,
+        connection: Connection,
         prompt: EncodedPrompt,
         path: Sequence[int],
         settings: Mapping[str, Any],
@@ -216,7 +225,7 @@ class RemoteEngine:
 
     async def _generate(
         self,
-        connection: ServerConnection,
+        connection: Connection,
         prompt: EncodedPrompt,
         stop: str,
         seed: int,
@@ -240,7 +249,7 @@ class RemoteEngine:
         return GeneratedText(tuple(choice.token_ids or ()), text, choice.finish_reason == "stop")
 
     async def _score_by_words(
-        self, connection: ServerConnection, prompt: EncodedPrompt, tree: LabelTree
+        self, connection: Connection, prompt: EncodedPrompt, tree: LabelTree
     ) -> LabelLogprobs:
         settings = {
             **{"model": self.server.model, "max_tokens": WORD_TOKENS, "temperature": 0},
@@ -259,7 +268,7 @@ class RemoteEngine:
         return [math.log(mass) if mass else -math.inf for mass in masses]
 
     async def _chat(
-        self, connection: ServerConnection, prompt: EncodedPrompt, settings: Mapping[str, Any]
+        self, connection: Connection, prompt: EncodedPrompt, settings: Mapping[str, Any]
     ) -> ChatCompletion:
         if not prompt.messages:
             raise RequestRefused("pictures in a free conversation cannot be sent on to this server")

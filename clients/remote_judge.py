@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from clients.completions import ChatCompletion, Completions
 from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
 from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
+from clients.server_pool import ServerPool
 from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import Judge
@@ -24,34 +26,46 @@ if TYPE_CHECKING:
 PROBE = "The judge reads every token."
 
 
-def remote_judge(server: ModelServer, source: str | None = None) -> Judge:
-    """Make a judge whose model runs on a server.
+def remote_judge(
+    server: ModelServer, source: str | None = None, copies: Sequence[str] = ()
+) -> Judge:
+    """Make a judge whose model runs on a server, or on several alike.
 
     Args:
         server: The server, and the model to ask there: a LoRA module by its name, or a base model.
         source: Run folder or shipped judge that the model is, or its backbone for a zero-shot
             judge. ``None`` for a model that is not here: its posterior is approximate.
+        copies: Addresses of further servers of the same model.
 
     Raises:
-        ServerRefusal: If the server refuses the key or has no such model.
-        CustosError: If the run or backbone cannot be read, or is not what the server has.
+        ServerRefusal: If a server refuses the key or has no such model.
+        CustosError: If the run or backbone cannot be read, or is not what the servers have, or a
+            server does not answer.
     """
     folder = run_folder(source) if source else None
     card = read_card(folder) if folder else None
     name = card.backbone if card else source or EMBEDDED
     version = card.backbone_version if card else None
     backbone = load_backbone(name, weights=False, version=version)
-    is_exact = source is not None and asyncio.run(_gives_any_logprob(server, backbone))
-    if not is_exact:
-        asyncio.run(_check_chat(server))
+    servers = [server, *(replace(server, base_url=url) for url in copies)]
+    exact = [each for each in servers if source and asyncio.run(_gives_any_logprob(each, backbone))]
+    approximate = [each for each in servers if each not in exact]
+    for each in approximate:
+        asyncio.run(_check_chat(each))
+    if exact and approximate:
+        raise CustosError(
+            f"{exact[0].base_url} gives the log-probability of any token and "
+            f"{approximate[0].base_url} does not: their verdicts would differ"
+        )
     if folder and card:
         check_version(folder, card.backbone, card.backbone_version, backbone.version)
     backbone = card.with_pixels(backbone) if card else backbone.with_pixels()
     engine = RemoteEngine(
         server,
         backbone.tokenizer,
-        "exact" if is_exact else "approximate",
+        "exact" if exact else "approximate",
         backbone.pixels if source else None,
+        pool=ServerPool(servers) if copies else None,
     )
     if folder and card:
         judge = Judge.of_run(folder, card, backbone, engine)

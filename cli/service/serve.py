@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -197,7 +197,7 @@ def serve(
 
 
 def _loader(
-    engine: str, base_url: str | None, key: str, concurrency: int, deadline: float
+    engine: str, base_url: Sequence[str] | None, key: str, concurrency: int, deadline: float
 ) -> Callable[[str], Judge]:
     """Return a function that loads a judge and has it grade once, if its model runs here."""
     from serve.examples import warm_up

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def load_judge(
     engine: str,
     source: str,
-    base_url: str | None,
+    base_url: Sequence[str] | None,
     key: str,
     concurrency: int,
     deadline: float,
@@ -31,7 +31,7 @@ def load_judge(
     Args:
         engine: ``tree`` for this machine, ``openai`` for a server.
         source: Run folder, shipped judge or backbone; on a server, ``MODEL=RUN``.
-        base_url: Address of the server.
+        base_url: Addresses of servers that have the same models.
         key: API key of the server.
         concurrency: Most requests to the server at the same time.
         deadline: Seconds that one try may take there.
@@ -40,26 +40,28 @@ def load_judge(
     Raises:
         CustosError: If the judge cannot be loaded, or the options do not go together.
     """
-    if (engine == "openai") != (base_url is not None):
+    if (engine == "openai") != bool(base_url):
         raise CustosError("--engine openai and --base-url URL go together; give both or neither")
-    if base_url is None:
+    if not base_url:
         return Judge.load(source)
+    if repeated := [url for url in base_url if base_url.count(url) > 1]:
+        raise CustosError(f"--base-url {repeated[0]}: given twice")
     from clients.connection import ModelServer
     from clients.remote_judge import remote_judge, remote_source
 
     model, run = remote_source(source)
     server = ModelServer(
-        base_url, model, key, concurrency=concurrency, deadline=deadline, **patience
+        base_url[0], model, key, concurrency=concurrency, deadline=deadline, **patience
     )
-    judge = remote_judge(server, run)
-    typer.echo(f"{model} at {base_url}: {judge.engine.posterior} posterior", err=True)
+    judge = remote_judge(server, run, base_url[1:])
+    typer.echo(f"{model} at {' '.join(base_url)}: {judge.engine.posterior} posterior", err=True)
     return judge
 
 
 def load_grader(
     sources: Sequence[str],
     engine: str,
-    base_url: str | None,
+    base_url: Sequence[str] | None,
     key_env: str | None,
     concurrency: int,
     deadline: float,

@@ -22,10 +22,10 @@ Engine = Annotated[
     ),
 ]
 BaseUrl = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="With --engine openai: address of the server, as in http://127.0.0.1:8001/v1. "
-        "Default: none."
+        help="With --engine openai: address of the server, as in http://127.0.0.1:8001/v1. Give it "
+        "several times for servers of the same models, which then share the work. Default: none."
     ),
 ]
 ServerUrl = Annotated[

@@ -62,7 +62,7 @@ def test_the_service_answers_with_what_a_server_reads(tiny_folders: Folders) -> 
     folder = tiny_folders("qwen2_5_vl")
     with FakeServer().running() as server:
         server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-        judge = load_judge("openai", f"m={folder}", server.url, "", 4, 60)
+        judge = load_judge("openai", f"m={folder}", [server.url], "", 4, 60)
         with serving(Service(load_named_judges({"m": "m"}, {}, lambda _: judge))) as client:
             [card] = client.get("/judges").json()["judges"]
             asked = {"question": "q", "references": ["19"], "response": "19"}

@@ -1,0 +1,162 @@
+"""Several servers of one model as one: least work first, and no request waits for a slow one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, Self
+
+from clients.connection import BodyT, ModelServer, RequestRefused, ServerConnection
+from clients.judge_pool import COOL_OFF, LEAST_PATIENCE, PATIENCE, TRIES
+from judging.errors import CustosError
+
+CALLS_REMEMBERED = 100
+"""Calls whose times say how long a call takes."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Member:
+    """A server and what is known of it."""
+
+    server: ModelServer
+    in_flight: int = 0
+    seconds: float = 0.0
+    """Seconds of a call lately; 0 before the first."""
+    retry_at: float = 0.0
+    """When to ask it again after it failed."""
+
+
+class ServerPool:
+    """Servers of one model; what is known of them outlasts a connection.
+
+    Args:
+        servers: At least two; ``concurrency`` counts requests to each of them.
+    """
+
+    def __init__(self, servers: Sequence[ModelServer]) -> None:
+        self.members = [
+            _Member(replace(server, tries=min(server.tries, TRIES))) for server in servers
+        ]
+        self._durations: deque[float] = deque(maxlen=CALLS_REMEMBERED)
+
+    @property
+    def addresses(self) -> str:
+        """Return the addresses of all servers, in alphabetical order."""
+        return " ".join(sorted(member.server.base_url for member in self.members))
+
+    def best(self, candidates: Sequence[_Member]) -> _Member:
+        """Return the server that will be done first, among those that did not just fail."""
+        now = monotonic()
+        healthy = [member for member in candidates if member.retry_at <= now] or candidates
+        known = [member.seconds for member in self.members if member.seconds]
+        fastest = min(known, default=1.0)
+        return min(healthy, key=lambda member: (member.in_flight + 1) * (member.seconds or fastest))
+
+    def is_overdue(self, seconds: float) -> bool:
+        """Return whether a call takes much longer than others did."""
+        if not self._durations:
+            return False
+        return seconds > max(LEAST_PATIENCE, PATIENCE * statistics.median(self._durations))
+
+    def finish(self, member: _Member, seconds: float) -> None:
+        """Note a call that was answered."""
+        member.seconds, member.retry_at = seconds, 0.0
+        self._durations.append(seconds)
+
+    def leave_out(self, member: _Member, error: CustosError) -> None:
+        """Ask a server for nothing for a while, if others can be asked."""
+        if member.retry_at <= monotonic():
+            url = member.server.base_url
+            logger.warning("%s: left out for %g s: %s", url, COOL_OFF, error)
+        member.retry_at = monotonic() + COOL_OFF
+
+
+class PoolConnection:
+    """Connections to all servers of a pool. Use it as an asynchronous context manager."""
+
+    def __init__(self, pool: ServerPool) -> None:
+        self._pool = pool
+        self._connections = {member: ServerConnection(member.server) for member in pool.members}
+        self.gate = asyncio.Semaphore(sum(m.server.concurrency for m in pool.members))
+        """Semaphore for callers that ask for more at once than the servers' settings allow."""
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for connection in self._connections.values():
+            await self._stack.enter_async_context(connection)
+        return self
+
+    async def __aexit__(self, *exception: Any) -> None:
+        await self._stack.aclose()
+
+    async def post(self, path: str, body: bytes, body_type: type[BodyT], name: str) -> BodyT:
+        """Send a request to the best server, and to others if it fails or takes too long.
+
+        Args:
+            path: As for :meth:`clients.connection.ServerConnection.post`.
+            body: As there.
+            body_type: As there.
+            name: As there.
+
+        Raises:
+            RequestRefused: If a server refuses this request.
+            CustosError: If every server fails.
+        """
+        left, calls, started = list(self._pool.members), set[asyncio.Task[BodyT]](), 0.0
+        try:
+            while True:
+                if left and (not calls or self._pool.is_overdue(monotonic() - started)):
+                    member, started = self._pool.best(left), monotonic()
+                    left.remove(member)
+                    calls.add(self._start(member, path, body, body_type, name))
+                done, calls = await asyncio.wait(
+                    calls,
+                    timeout=LEAST_PATIENCE if left else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                errors = {task: error for task in done if (error := task.exception())}
+                if answered := done - errors.keys():
+                    return answered.pop().result()
+                for error in errors.values():
+                    if isinstance(error, RequestRefused) or not (left or calls):
+                        raise error
+        finally:
+            for task in calls:
+                task.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+
+    def _start(
+        self, member: _Member, path: str, body: bytes, body_type: type[BodyT], name: str
+    ) -> asyncio.Task[BodyT]:
+        """Begin a call; it counts as the server's work from now on, though it runs later."""
+        member.in_flight += 1
+        call = asyncio.create_task(self._call(member, path, body, body_type, name))
+        call.add_done_callback(lambda _: setattr(member, "in_flight", member.in_flight - 1))
+        return call
+
+    async def _call(
+        self, member: _Member, path: str, body: bytes, body_type: type[BodyT], name: str
+    ) -> BodyT:
+        connection = self._connections[member]
+        async with connection.gate:
+            started = monotonic()
+            try:
+                reply = await connection.post(path, body, body_type, name)
+            except asyncio.CancelledError:  # another server was faster
+                member.seconds = max(member.seconds, monotonic() - started)
+                raise
+            except RequestRefused:
+                raise
+            except CustosError as error:
+                self._pool.leave_out(member, error)
+                raise
+        self._pool.finish(member, monotonic() - started)
+        return reply
