@@ -28,6 +28,8 @@ LOCAL = "local"
 """Address that starts a cluster of this machine alone."""
 OBJECT_STORE = 128 * 2**20
 """Bytes of the object store of a local cluster; only names and records go through it."""
+TIMED_OUT = "timed out during startup"
+"""Words of Ray's error on a machine that is too busy."""
 TRIES = 3
 """Workers that may die on one shard, such as for want of memory, before it is given up."""
 
@@ -107,7 +109,7 @@ class RayPool:
         """Connect to the cluster for a block; give the number of workers.
 
         Raises:
-            CustosError: If Ray is not installed.
+            CustosError: If Ray is not installed, or does not start in time.
             OSError: If there is no cluster at the address.
         """
         try:
@@ -125,7 +127,15 @@ class RayPool:
                 "object_store_memory": OBJECT_STORE,
                 "include_dashboard": False,
             }
-        ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False, **options)
+        try:
+            ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False, **options)
+        except Exception as error:
+            if TIMED_OUT not in str(error):  # Ray has no class of its own for this
+                raise
+            raise CustosError(
+                f"--ray {self.address}: Ray did not start within 30 s; the machine is too busy: "
+                "give the same command again"
+            ) from None
         try:
             context = DataContext.get_current()
             context.enable_progress_bars = False

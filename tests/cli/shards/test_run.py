@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer
@@ -143,6 +145,24 @@ def test_machines_with_different_judges_are_refused(folder: Path) -> None:
     files = f"{folder}/in/*.jsonl", f"{folder}/out/*.jsonl"
     with pytest.raises(CustosError, match="s1.jsonl is graded by another judge"):
         grade_shards(*files, TwoMachines("local"), FakeJudge, SETTINGS, 0, False, False)
+
+
+def test_a_machine_that_is_too_busy_for_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray, which stands in here, gives up with an exception of no class of its own."""
+
+    def init(*_: object, **__: object) -> None:
+        raise Exception("The current node timed out during startup. This could happen ...")
+
+    stand_in, data = ModuleType("ray"), ModuleType("ray.data")
+    vars(stand_in).update(init=init, data=data)
+    vars(data).update(DataContext=object)
+    monkeypatch.setitem(sys.modules, "ray", stand_in)
+    monkeypatch.setitem(sys.modules, "ray.data", data)
+    with (
+        pytest.raises(CustosError, match="^--ray local: Ray did not start within 30 s; .* again$"),
+        RayPool("local").connected(),
+    ):
+        pass
 
 
 def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
