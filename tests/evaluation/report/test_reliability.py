@@ -77,6 +77,8 @@ def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
     assert "| first | **mine** | 20 | 0.900 [" in readme
     assert "| not the answer | 100 | 0.050 [0.010, 0.200] |" in readme
     assert "Not measured on: hieval-qs/plain/any." in readme
+    assert readme.count("What can be kept was not measured on") == 2
+    assert "was not measured on second: the judge has no thresholds" in readme
 
     with TestClient(create_app(Service({"mine": judge}))) as client:
         page = client.get("/pages/judges").text
