@@ -192,9 +192,8 @@ def run_together(
     Returns:
         What they printed.
     """
-    from torch.distributed.distributed_c10d import (
-        TCPStore,
-    )  # slow to import, and most tests start no processes
+    # Slow to import, and most tests start no processes.
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # torch does not list it
 
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     everywhere = {

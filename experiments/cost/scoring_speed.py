@@ -212,7 +212,12 @@ def vllm_rows(
         }
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         script = Path(__file__).with_name("vllm_probe.py")
-        command = [python, "-P", script, folder / "job.json", folder / "out.json"]
+        command = [
+            str(python),
+            "-P",
+            str(script),
+            *(str(folder / f"{n}.json") for n in ("job", "out")),
+        ]
         # vLLM keeps a core for its other processes unless it is told to compute on all of them.
         every_core = os.environ | {"VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
         subprocess.run(command, env=every_core, check=True)
