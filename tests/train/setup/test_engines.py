@@ -21,6 +21,7 @@ from train import (
     truthful_judge,
     vision_warmup,
 )
+from train.critiques import start
 from train.setup.engines import (
     check_distributed_type,
     check_engine,
@@ -55,7 +56,8 @@ def test_engines_are_refused_before_the_data_is_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv(variable, value)
-    monkeypatch.setattr(script, "load_backbone", pytest.fail)
+    monkeypatch.setattr(script, "load_backbone", pytest.fail, raising=False)
+    monkeypatch.setattr(start, "load_backbone", pytest.fail)  # what those of critiques load with
     with pytest.raises(SystemExit) as ended:
         script.main([])  # the recipe's data is not there either
     assert ended.value.code == 1
