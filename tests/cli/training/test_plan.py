@@ -99,6 +99,7 @@ def test_a_picture_that_is_too_narrow_is_one_line(small: str, tmp_path: Path) ->
     assert "row '0'" in result.output and "images" in result.output
 
 
+@pytest.mark.slow  # a minute
 def test_gpus_that_share_a_model_need_less_than_copies() -> None:
     made_up = ("hieval_stage1", "--tokens-per-row", "600", "--rows", "9", "--gpus", "4")
     copies, shared = (_json(*made_up, *more)["bytes"] for more in ((), ("--shared",)))
