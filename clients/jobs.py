@@ -75,7 +75,7 @@ class JobResult:
 
 @dataclass(frozen=True)
 class JobProgress:
-    """The progress of a job."""
+    """Counts of a job's items and tokens while it runs."""
 
     num_items: int
     num_done: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import statistics
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -19,18 +18,11 @@ from typing import Any, Self
 
 from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient
+from clients.patience import COOL_OFF, TRIES, is_overdue
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.types import JudgeRequest, Verdict
 
-TRIES = 2
-"""Tries of one call to a service; then another service gets its requests."""
-COOL_OFF = 30.0
-"""Seconds after which a service that failed is asked again."""
-PATIENCE = 3.0
-"""A call that takes so many times as long as others is sent to another service too ..."""
-LEAST_PATIENCE = 0.2
-"""... but not before so many seconds."""
 PAUSE = 0.02
 """Seconds between two looks for work, when there is none to begin."""
 
@@ -78,10 +70,9 @@ class _Window:
         return batch
 
     def _is_overdue(self, batch: _Batch, url: str) -> bool:
-        if batch.verdicts is not None or url in batch.services or not self._seconds:
+        if batch.verdicts is not None or url in batch.services:
             return False
-        patience = max(LEAST_PATIENCE, PATIENCE * statistics.median(self._seconds))
-        return monotonic() - batch.started > patience
+        return is_overdue(monotonic() - batch.started, self._seconds)
 
     def give_back(self, batch: _Batch, url: str) -> None:
         """Let other services have a batch that a service failed on."""

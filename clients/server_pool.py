@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import statistics
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -13,7 +12,7 @@ from time import monotonic
 from typing import Any, Self
 
 from clients.connection import BodyT, ModelServer, RequestRefused, ServerConnection
-from clients.judge_pool import COOL_OFF, LEAST_PATIENCE, PATIENCE, TRIES
+from clients.patience import COOL_OFF, LEAST_PATIENCE, TRIES, is_overdue
 from judging.errors import CustosError
 
 CALLS_REMEMBERED = 100
@@ -61,10 +60,8 @@ class ServerPool:
         return min(healthy, key=lambda member: (member.in_flight + 1) * (member.seconds or fastest))
 
     def is_overdue(self, seconds: float) -> bool:
-        """Return whether a call takes much longer than others did."""
-        if not self._durations:
-            return False
-        return seconds > max(LEAST_PATIENCE, PATIENCE * statistics.median(self._durations))
+        """Return whether a call takes much longer than the last calls did."""
+        return is_overdue(seconds, self._durations)
 
     def finish(self, member: _Member, seconds: float) -> None:
         """Note a call that was answered."""

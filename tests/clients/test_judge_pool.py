@@ -13,6 +13,7 @@ import pytest
 from clients import judge_pool
 from clients.connection import ServerRefusal
 from clients.judge_pool import JudgePool
+from clients.patience import COOL_OFF
 from judging import CustosError, JudgeRequest
 from tests.clients.fake_server import FakeServer, Say, Seen
 
@@ -124,7 +125,7 @@ def test_a_service_that_was_down_is_used_once_it_is_back(
     shares, _ = graded(pool, 48)
     assert servers[2].url not in shares
     servers[2].answer = healthy
-    monkeypatch.setattr(judge_pool, "monotonic", lambda: time.monotonic() + judge_pool.COOL_OFF)
+    monkeypatch.setattr(judge_pool, "monotonic", lambda: time.monotonic() + COOL_OFF)
     shares, _ = graded(pool, 240)
     assert shares[servers[2].url] >= 40
 

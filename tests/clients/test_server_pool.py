@@ -15,7 +15,7 @@ import pytest
 from cli.shared.judges import load_judge, load_named_judges
 from clients import server_pool
 from clients.connection import ServerRefusal
-from clients.judge_pool import COOL_OFF
+from clients.patience import COOL_OFF
 from clients.remote_judge import PROBE, remote_judge
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.models.backbones import Backbone
@@ -107,7 +107,9 @@ def assert_judged(found: Sequence[Verdict], alone: Judge, count: int) -> None:
 def test_work_is_shared_and_nothing_is_asked_twice(
     servers: list[FakeServer], backbone: Backbone, alone: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_pool, "PATIENCE", 1000)  # no call is overdue, however busy we are
+    monkeypatch.setattr(
+        "clients.patience.PATIENCE", 1000
+    )  # no call is overdue, however busy we are
     judge = pooled(servers, backbone)
     assert_judged(list(judge.grade(requests(36))), alone, 36)
     assert min(len(fake.seen) for fake in servers) >= 2
