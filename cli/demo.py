@@ -65,7 +65,7 @@ Everything is in runs/demo. What to do with your own answers:
 
 @dataclass(frozen=True)
 class Plan:
-    """The amount of training in the demo."""
+    """Length and settings of the demo's training run."""
 
     minutes: int
     """Minutes of the whole demo on two cores."""

@@ -1,4 +1,4 @@
-"""What was measured of the judges here, and what was not: for answers and descriptions."""
+"""Header that names the judges of an answer that have no figures on its task."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ class Fork:
 
     @property
     def stdout(self) -> str:
-        """What it has printed so far."""
+        """Text of its standard output so far."""
         return self.output.read_text(encoding="utf-8", errors="replace")
 
     @property
     def stderr(self) -> str:
-        """What it has printed to standard error so far."""
+        """Text of its standard error so far."""
         return self.errors.read_text(encoding="utf-8", errors="replace")
 
     def poll(self) -> int | None:
@@ -171,7 +171,7 @@ def run(
 
 
 def custos(*arguments: str) -> None:
-    """Be the command ``custos`` with these arguments; a target of the functions above."""
+    """Run the command ``custos`` with these arguments, as the target of a fork."""
     from cli.main import app
 
     sys.argv = ["custos", *arguments]
@@ -179,7 +179,7 @@ def custos(*arguments: str) -> None:
 
 
 def custos_with(load: Callable[[str], Judge], *arguments: str) -> None:
-    """Be the command ``custos`` with something else for ``Judge.load``; a target as well."""
+    """Run the command ``custos`` in a fork, with another function in place of ``Judge.load``."""
     setattr(Judge, "load", load)  # noqa: B010 (mypy knows it as a method)
     custos(*arguments)
 

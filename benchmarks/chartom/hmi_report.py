@@ -100,13 +100,13 @@ def draw_sorted(charts: Sequence[Mapping[str, Any]], path: Path) -> None:
     with figure_file(path, max(6.0, 0.14 * len(charts)), 4) as figure:
         axes = figure.subplots()
         for name, colour in (("original", ORIGINAL), ("manipulated", MANIPULATED)):
-            places = [
-                place
-                for place, chart in enumerate(charts)
+            positions = [
+                position
+                for position, chart in enumerate(charts)
                 if bool(chart["manipulation"]) == (name == "manipulated")
             ]
-            heights = [charts[place]["hmi"]["value"] for place in places]
-            axes.bar(places, heights, color=colour, label=name)
+            heights = [charts[position]["hmi"]["value"] for position in positions]
+            axes.bar(positions, heights, color=colour, label=name)
         axes.set_ylim(0, 1)
         axes.set_xticks([])
         axes.set_xlabel(f"{len(charts)} charts, sorted")

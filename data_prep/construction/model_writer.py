@@ -42,7 +42,7 @@ class Request(Generic[T]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """The replies to requests, and the requests that failed."""
+    """Records made from a model's replies, and the requests that brought none."""
 
     job: JobResult
     results: dict[str, T | Reject]

@@ -1,4 +1,4 @@
-"""How many verdicts change between a backbone in 4 bits and the weights that a judge serves with.
+"""Verdicts that change between a backbone in 4 bits and the weights that a judge serves with.
 
 python -m experiments quantised_verdicts embedded-qs --data data/evouna/test.jsonl --rows 200 \
 --out runs/quantised_verdicts.json

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The place where the model of a judge runs, and the limits of requests to a server."""
+    """Engine and server that a judge's model runs on, and limits of the requests to the server."""
 
     engine: Engine = "tree"
     base_url: BaseUrl = None

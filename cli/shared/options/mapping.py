@@ -75,7 +75,7 @@ AllowDropped = Annotated[
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The columns of a table that hold our fields, and the meanings of its labels."""
+    """Options that say which columns of a table hold our fields, and what its labels mean."""
 
     columns: Map = None
     labels: Labels = None

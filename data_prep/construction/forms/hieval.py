@@ -22,7 +22,7 @@ _SCORE = Entry(
 
 
 class HiEvalForm(Form):
-    """The base of both stages: the item, the score and the shape of a labelled example."""
+    """Form that both stages share: how an item is shown, scored and made a labelled example."""
 
     task: ClassVar[str]
 

@@ -61,7 +61,7 @@ class Item(StepRow):
 
 
 class Checked(StepReply):
-    """The faults of a question and of its answer, if there are any."""
+    """Reply that lists the faults of a question and of its answer."""
 
     question_analysis: str
     question_faults: list[

@@ -44,7 +44,7 @@ class Picture(StepRow):
 
 
 class Placed(StepReply):
-    """The class of a picture, or that it misleads nobody."""
+    """Reply that classes a picture by what misleads in it, or says that nothing does."""
 
     what_misleads: Text
     misleading: bool

@@ -19,7 +19,7 @@ def lines(text: str) -> Texts:
 
 @dataclass(frozen=True)
 class Topic:
-    """What a made chart shows."""
+    """Quantity that a made chart shows, and the range of its values."""
 
     measure: str
     unit: str

@@ -1,4 +1,4 @@
-"""What the model thread gets of a picture, whatever engine it has."""
+"""Pictures as the model thread gets them, whatever engine it has."""
 
 from __future__ import annotations
 
