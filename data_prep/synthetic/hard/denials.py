@@ -134,6 +134,50 @@ DENIED_BY_QUESTION = (
         asked="where",
     ),
 )
+DENIED_COLLOQUIALLY = composed("""
+    {no} [is a red herring/is a decoy/is bait/is a wild goose chase].
+    [Barking up the wrong tree/You're off track/Way off base] with {no}.
+    {no} [won't wash/doesn't cut it/doesn't hold water/isn't going to fly/won't do].
+    [Forget/Forget about/Put aside/Let go of] {no}[./, that's not it./; it leads you astray.]
+    [Not on your life/Not in a million years/Not by a long shot/No chance]: {no} is out.
+    {no} [rings louder/is the household word], [yet/though] it isn't what the question wants.
+    [I'd never plump for/You won't catch me saying/I'd not bet a penny on] {no}.
+    [I'd eat my hat/I'd be stunned/I'd fall off my chair] if it [was/were] {no}.
+    If it's {no}, [I'm a Dutchman/I'm the Queen of Sheba/pigs can fly].
+    [My gut says/My money says/I'd bet the farm] it's anything other than {no}.
+    [Plenty of folks/My neighbours/Half the pub] [swear by/plump for/reckon] {no}. They're off.
+    [My sister/The barman/Our guide] [reckons/swears] it's {no}. [Bless them, no./Not a bit.]
+    I [read somewhere/saw in a documentary] that it's {no}. [Rubbish./Complete bunk./Don't buy it.]
+    [Someone/Somebody] wrote {no} [in the margin/on the board]. [The teacher crossed it out./Wrong.]
+    [The quizmaster/The host/The jury] [turned down/refused/would not take] {no}.
+    [Contestant/Player]: {no}|[Host/Quizmaster]: [Oh, bad luck!/I can't accept that./Buzz!]
+    Question: {question}|[Not the answer/Wrong answer/A wrong reply]: {no}
+    To "{question}" [one must not reply/it is wrong to reply/the reply isn't] {no}.
+    [You ask/You asked]: "{question}" [Well, not/I only know it isn't/Sure as day not] {no}.
+    {{"answer": null, "[rejected/excluded/not]": "{no}"}}
+    {{"candidate": "{no}", "[correct/accepted/valid]": false}}
+    **{no}** is [wrong/incorrect/not the answer/false].
+    **[Not/Wrong/Excluded]:** {no}
+    - [Read the question/Step one: read]|- [Checked/Step two: check] {no}|- [It fails/Verdict: no]
+    [Given/Claim]: {no}. [Found/Finding]: [claim rejected/refuted/does not stand].
+    [Proof by contradiction/Reductio]: suppose {no}. [Contradiction./Absurd.] Hence not.
+    [By elimination/Step by step]: {no} [goes out/falls away]; [I got no further/the rest is open].
+    It is [tempting/natural/easy] to [reach for/jump to/blurt out] {no}. [Resist./That's the trap.]
+    {no} [answers/would answer] [another/a different] question[./, just not this one.]
+    [Had you asked something else/Were this another question], {no}. [Here/As it is], no.
+    {no} [is close to/lies near/is next door to] the [answer/truth], but [isn't it/falls short].
+    [Warm/Getting warmer/So close], but {no} [is not there yet/isn't it/misses].
+    {no}: [an old chestnut/a classic blunder/a schoolboy error/fake news].
+    [That it was/That it should be] {no} is [a fairy tale/hogwash/pure invention/bunkum].
+    [With all due respect/No disrespect], {no} [isn't what happened/is wide of the mark].
+    [I have it on good authority/I'm reliably told/I checked, and can say] that it's not {no}.
+    [If my memory holds/Off the top of my head/From memory], [not/it wasn't] {no}.
+    [pretty sure its/im like 99% sure its/tbh its] not {no}
+    {no} [lol no/haha nope/smh no/nah mate/um no]
+    {no}, [love/mate/my friend]? [Dream on./Not even warm./Pull the other one.]
+    [Yes, people say/True, you do hear/Granted, one reads] {no}. [It's still false./They err, alas.]
+    You [may/can] [tick/choose] anything you like [as long as it's not/save] {no}.
+""")
 """Frames that reject an answer and give none."""
 
 REPLACED = composed("""
@@ -219,6 +263,45 @@ REPLACED = composed("""
     *composed("[The date/The time] was {yes}, [not/and not] {no}.", asked="when"),
     *composed("The place is {yes}, [not/and not] {no}.", asked="where"),
 )
+REPLACED_COLLOQUIALLY = composed("""
+    [Barking up the wrong tree/You're off track/Way off base] with {no}: it's {yes}.
+    {no} [won't wash/doesn't cut it/doesn't hold water/won't fly]; [try/make it/think] {yes}.
+    {no} is a [wild goose chase/trap/diversion]. [The goods:/What you want:] {yes}.
+    [Not on your life/Not by a long shot/No chance] {no}; [it's/I say] {yes}.
+    I'd [eat my hat/be stunned] if it was {no}. [It's/My answer's] {yes}.
+    If it's {no}, [I'm a Dutchman/pigs can fly]. [It's/The answer is] {yes}.
+    [The quizmaster/The host/The jury] [turned down/refused] {no} and [took/accepted] {yes}.
+    [Contestant/Player]: {no}|[Host/Quizmaster]: [Bad luck, it was/Buzz! It's/Sorry, that's] {yes}.
+    [Question/Query]: {question}|[Wrong/Not]: {no}|[Correct/Answer]: {yes}
+    You ask "{question}" [and think of/and expect] {no}, [yet the reply is/but I reply] {yes}.
+    {{"[rejected/excluded]": "{no}", "[answer/accepted]": "{yes}"}}
+    {{"[answer/accepted]": "{yes}", "[rejected/excluded]": "{no}"}}
+    **{yes}**[, / and ]not *{no}*.
+    **Not** {no}[. / but ]**{yes}**.
+    - [Checked/Tried] {no}: [fails/no fit]|- [Checked/Tried] {yes}: [holds/fits]
+    - [Checked/Tried] {yes}: [holds/fits]|- [Checked/Tried] {no}: [fails/no fit]
+    [Suppose/Assume] {no}. [Contradiction./That leads nowhere./Absurd.] [So it is/Hence] {yes}.
+    It is [tempting/easy] to [jump to/blurt out] {no}. [Resist:/That's the trap;] it's {yes}.
+    {no} answers [another/a different] question. [This one's answer is/Here we need] {yes}.
+    [Had you asked something else/Were this another question], {no}. [Here/As it is], {yes}.
+    [Warm/So close], but {no} [isn't it/misses]. [Hot:/Bang on:] {yes}.
+    {no} is [an old chestnut/hogwash/a fairy tale]. [In sober fact/The true story], {yes}.
+    [If my memory holds/From memory], [it wasn't/not] {no} but {yes}.
+    [I have it on good authority/I'm reliably told]: not {no}, [it's/it was] {yes}.
+    [pretty sure/99% sure] its {yes} [and not/not] {no}
+    {no} [lol no/nah mate/um no], its {yes}
+    [Half the pub/Plenty of folks] [swear by/plump for] {no}. [They're off:/Not me:] {yes}.
+    I [read somewhere/saw in a documentary] that it's {no}. [Rubbish:/Bunk:] it's {yes}.
+    The board [says/said] {no}; the teacher [crossed it out and wrote/corrected it to] {yes}.
+    [Swap/Trade] {no} for {yes}[ and you're there/ and I'd agree/ and it's right].
+    [Tick/Choose] anything save {no}; [best of all, choose/the right choice is] {yes}.
+    You're [thinking of/mixing it up with] {no}. [This is/The answer here is] {yes}.
+""")
 """Frames that reject one answer and give another."""
 
-REFUSAL = Kind("refusal", (*DENIED, *DENIED_BY_QUESTION, *REPLACED), weight=3.0, empty_share=0.5)
+REFUSAL = Kind(
+    "refusal",
+    (*DENIED, *DENIED_BY_QUESTION, *DENIED_COLLOQUIALLY, *REPLACED, *REPLACED_COLLOQUIALLY),
+    weight=3.0,
+    empty_share=0.5,
+)

@@ -15,6 +15,7 @@ from data_prep.synthetic.hard import (
     rejections,
     relations,
     revisions,
+    statements,
 )
 from data_prep.synthetic.hard.answers import AnswerPool, is_entity, may_mean
 from data_prep.synthetic.hard.frames import Frame, Kind
@@ -34,6 +35,7 @@ KINDS: dict[str, Kind] = {
         affirmations.AFFIRMATION,
         revisions.REVISION,
         indecision.INDECISION,
+        statements.STATEMENT,
     )
 }
 PARTIAL_SHARE = 0.6

@@ -125,4 +125,97 @@ DECIDED = composed("""
 """)
 """Frames that weigh answers and choose one."""
 
-INDECISION = Kind("indecision", (*UNDECIDED, *DECIDED), weight=3.0, empty_share=0.45)
+OPEN_COLLOQUIALLY = composed("""
+    [Eeny, meeny, miny, moe/Spin the wheel/Roll the dice]: {no}, {other}... [any of them/whichever].
+    [Swings and roundabouts/Six of one, half a dozen of the other]: {no} or {other}.
+    {no} 50%, {other} 50%[./. Take your pick./. That's as far as I get.]
+    [My odds/The odds/Chances]: {no} [one third/30%], {other} [the same/likewise], the rest open.
+    [The jury is out/The jury is still out/No verdict yet] on {no} [versus/against] {other}.
+    I'm [on the fence/in two minds/sitting on the fence] [about/over] {no} and {other}.
+    [Heads/If it's heads], {no}; [tails/if it's tails], {other}. [I have no coin./You toss.]
+    [Depends on the day/Depends on my mood]: [sometimes/one day] {no}, [sometimes/the next] {other}.
+    idk [maybe/either] {no} or {other} [lol/tbh/🤷/haha]
+    {no}?? {other}?? [idk/dunno/🤷/help]
+    [🤷/Dunno/No clue]: {no} / {other}
+    {{"candidates": ["{no}", "{other}"], "[answer/choice/decision]": null}}
+    {{"[answers/options/guesses]": ["{no}", "{other}"]}}
+    **{no}** or **{other}**[?/, I can't say./ - undecided]
+    [Shortlist/Longlist/Suspects]: {no}, {other}. [Decision pending./Nothing chosen so far.]
+    1. {no}|2. {other}|[3. Unknown/I leave the choice to you/No ranking implied]
+    [You tell me/What do you think/Which would you say]: {no} or {other}?
+    Do you [mean/want] {no} or {other}? [Please clarify./I need to know first./Tell me more.]
+    [Would {no} surprise you/Have you thought of {no}]? [I ask, I don't answer./Just asking.]
+    "{question}" [Good question/Who can say]: [could go either way/open], {no} or {other}.
+    To "{question}" [there are two replies/some give two answers]: {no} and {other}.
+    The Times has {no}, the Post has {other}. [I report both./I only quote them./Go figure.]
+    My sister [swears by/reckons] {no}, [my brother/the cook] {other}. [I'm neutral./I just listen.]
+    [Quoting/I only quote] [the forum/the chat]: "{no}". [I take no position./No comment from me.]
+    [It has been suggested/It has been proposed] that it's {no}[; I leave it open./. I can't judge.]
+    There is [a school of thought/a camp] for {no} and [one/another] for {other}.
+    It [can't be told/is impossible to tell/can't be known] [from this/from here] if {no} is meant.
+    [Without more context/As the question stands], {no} and {other} [are both open/fit equally].
+    If you mean [the first/the older one], {no}; if you mean [the second/the newer one], {other}.
+    Out of {no} and {other}, [one is right, but which?/it's one, I can't tell which./pick for me.]
+    [One of/Any one of] {no}, {other} [and a few more/or some third thing][, I suppose/].
+    [Not ruling out/I won't rule out/Let's not rule out] {no}. [Nor anything else./Nor {other}.]
+    {no} [has a chance/is in the running/is on the cards][, as does/ and so is] {other}.
+    [Some days I'd plump for/I might plump for] {no}, [others/or then again] {other}.
+    I'd [need to look it up/have to ask]: {no}, {other}, [something of that sort/who knows].
+    [Pass/Skip]. [It might be {no}, might be {other}./{no}, {other}, I've no idea.]
+    [Ask an expert/Ask a librarian/Ask someone else] [whether it's/if it's] {no} or {other}.
+    [Among these/Somewhere in here]: {no}; {other}; and more. [I can't be more exact./That's all.]
+    - [maybe/perhaps/possibly] {no}|- [or maybe/or perhaps/possibly] {other}
+    [Hedging my bets/To be on the safe side/Covering all bases], {no} and {other}.
+""")
+"""Frames that weigh answers and choose none, or more than one."""
+
+SETTLED_COLLOQUIALLY = composed("""
+    [Eeny, meeny, miny, moe/I spun the wheel/I rolled the dice] ({no}, {other}, {yes}): it's {yes}.
+    [My odds/The odds/Chances]: {no} 5%, {other} 5%, {yes} 90%. [So/Hence/I say] {yes}.
+    [The jury is in/The verdict is in/Verdict reached]: {yes}, [and not/not] {no}.
+    I was [on the fence/in two minds] over {no} and {yes}; I've [come down on/settled on] {yes}.
+    [Heads/If it's heads], {no}; [tails/if it's tails], {yes}. [It's tails./Tails it is.]
+    idk much [but/tho] between {no} and {yes} [its/im going w/id take] {yes}
+    {no}?? {yes}?? [ok/right/yeah] {yes}
+    {{"candidates": ["{no}", "{other}", "{yes}"], "[answer/choice/decision]": "{yes}"}}
+    {{"[answer/choice/decision]": "{yes}", "candidates": ["{yes}", "{other}", "{no}"]}}
+    {no} or **{yes}**[? The one in bold./: the bold one is my pick.]
+    [Shortlist/Suspects]: {no}, {other}, {yes}. [Decision/Culprit/Chosen]: {yes}.
+    1. {no}|2. {other}|3. {yes}|[Of these I choose the third./My pick: 3./No. 3 is right.]
+    [You ask whether it's/You wonder if it's] {no} or {yes}: [well, it's/I can tell you,] {yes}.
+    Do you [mean/want] {no}? [Then ask again./Hardly.] [For what you asked/As it stands]: {yes}.
+    "{question}" [Some waver/Many waver] between {no} and {yes}; [I don't/not I]: {yes}.
+    To "{question}" some give two answers, {no} and {yes}. [Right is/Mine:/I give] {yes}.
+    The Times has {no}, the Post has {yes}. [The Post is right./The latter has it right.]
+    My sister [swears by/reckons] {no}, the cook {yes}. [The cook's right./I'm with the cook.]
+    [Quoting/To quote] the [forum/chat]: "{no}". [My own view/What I hold myself]: {yes}.
+    There is a [school of thought/camp] for {no} and one for {yes}. I join the latter.
+    It [might seem/may appear] open, {no} or {yes}; [it's not:/it can be told:] {yes}.
+    [Without more context/As it stands], {no} [would be odd/doesn't fit]; [it's/I say] {yes}.
+    [Out of/Among] {yes}, {no} and {other}, [it is/I hold it to be/the right one is] {yes}.
+    [One of/It's one of] {no}, {other} and {yes}[, namely/; to be exact,/ - specifically] {yes}.
+    [Not ruling out/I won't rule out] {no} elsewhere; [here it's/for this question it's] {yes}.
+    {no} [was in the running/was on the cards]; {yes} [won out/came out on top/prevailed].
+    [Some days I'd plump for/I once might have said] {no}; [today it's/now, for good,] {yes}.
+    I [had to/needed to] look it up: {no}? {other}? [The book says/It turned out to be] {yes}.
+    I asked [an expert/a librarian] if it's {no} or {yes}: [it's/the reply was, rightly,] {yes}.
+    - [maybe/perhaps] {no}?|- [or/or perhaps] {other}?|- [no: definitely/settled:] {yes}
+    [No hedging/I won't hedge/No sitting on the fence]: of {no} and {yes}, it's {yes}.
+    [Multiple choice/Options]: {yes}; {no}; {other}. [The first is right./I tick the first.]
+    [Could go either way, you think/Hard to call, you'd say]: {no}, {yes}. [Not at all/No]: {yes}.
+    I can't [decide/tell] [why people say {no}/where people get {no} from]; it's {yes}.
+    [It depends, some say/Some call it open], {no} or {yes}; [it doesn't/it isn't]: {yes}.
+    [Swings and roundabouts/Six of one, half a dozen of the other]? No: {yes} [beats/over] {no}.
+    I have [no idea/not a clue] who [came up with/started] {no}; the answer [is/remains] {yes}.
+    [Maybe/Possibly] {no} [on paper/at first glance], [certainly/definitely] {yes} in fact.
+    [Perhaps/Possibly] a [dull/boring] answer, [but/still,] {yes}[./, rather than {no}.]
+    {yes} or [not {yes}/something else]? [Definitely the former./The former./The first, I'm sure.]
+""")
+"""Frames that weigh answers and choose one."""
+
+INDECISION = Kind(
+    "indecision",
+    (*UNDECIDED, *OPEN_COLLOQUIALLY, *DECIDED, *SETTLED_COLLOQUIALLY),
+    weight=3.0,
+    empty_share=0.45,
+)

@@ -113,9 +113,80 @@ WITHDRAWN = composed("""
     Me: {no}|Me [after checking/an hour later]: [no/that's wrong/nope, not that]
 """)
 
+SWITCHED_COLLOQUIALLY = composed("""
+    [Lock in/Put me down for] {no}. [Hold on/Hold your horses]! [Make it/Change to] {yes}.
+    I'd [plump for/bet on] {no}. [Well, I would have/Or I did once], [now it's/these days] {yes}.
+    {no}... [scratch that/strike that/rewind/backspace], {yes}.
+    {no} [lol jk/haha kidding/nah im joking], its {yes}
+    {no}|[wait sorry/omg no/oops wrong one/argh]|{yes}
+    {no}. [Let me rephrase/Let me start over/Take two/Do-over]: {yes}.
+    [My tongue slipped/My fingers slipped/Brain fog]: I put {no} [where I meant/when I meant] {yes}.
+    **{no}**|[*Correction*/*Edited*/*Fixed*]: **{yes}**
+    {{"answer": "{no}", "[corrected_answer/revised_answer/final_answer]": "{yes}"}}
+    {{"[first_draft/initial_guess]": "{no}", "[final/settled]": "{yes}"}}
+    [Draft/Version 0.1]: {no}|[Final/Version 1.0]: {yes}
+    - {no} [(crossed out)/(withdrawn)/(void)]|- {yes} [(stands)/(kept)/(valid)]
+    [10:02/Monday/Morning]: {no}|[10:05/Tuesday/Evening]: [sorry, it's/I now know it's] {yes}
+    "{question}" [I blurted out/I shouted] {no}, [winced/blushed] and [corrected it to/said] {yes}.
+    My [pen/hand] had [written/put] {no} [before I knew it/already]; I changed it to {yes}.
+    [In round one/In the first half] I [went for/said] {no}; [in the final/at the end] I say {yes}.
+    [I take back/I eat my words on/I disown] {no}. [Enter/Note/File] {yes} [instead/in its stead].
+    [Scoring note/Note to the marker]: [please ignore/strike] {no} above. My answer: {yes}.
+    Until [just now/this minute] I'd have bet on {no}. [A quick look says/Fact check:] {yes}.
+    A: {no}!|B: [Hmm?/You sure?/Come again?]|A: [Er, I meant/I mean/Fine,] {yes}.
+    I [had it wrong/was off] with {no}[: / - ]{yes} [is it/it is].
+    [The draft/My first mail] had {no}. [Please find attached the right one/Now corrected]: {yes}.
+    {yes}. [The/That] {no} [in my first mail/a moment ago/up there] was a [brain freeze/misprint].
+    {yes} [(first draft: {no})/(struck: {no})/(I had {no} before the check)]
+    {{"[final/settled]": "{yes}", "[first_draft/initial_guess]": "{no}"}}
+    [Final/Version 1.0]: {yes}|[Draft/Version 0.1]: {no}
+    {yes}[, formerly/; before lunch I'd put/, where at first I had] {no}[. Silly me./, a blunder.]
+    {yes}. [You may have seen/You'll still find] {no} in my [draft/first mail]; [bin/ignore] it.
+    {yes}... or {no}? [Nah/Rubbish/Get a grip]: {yes}.
+    [Lock in/Put me down for] {yes}. [Change to/Or make it] {no}? [Nope, staying put./No, I stick.]
+    {yes}. A [little voice/devil on my shoulder] [whispers/says] {no}. [I ignore it./Hush.] {yes}.
+    {yes}|[wait, {no}?/hm, {no}?/hold on, {no}??]|[no, first one/nah I was right/no, as you were]
+    I [put/wrote] {yes}, [rubbed it out for/swapped it for] {no}, and [put/wrote] {yes} back.
+    I [had it right/was on the money] with {yes}; [changing it/my later edit] to {no} was an error.
+    I first [said/put] {no}, then {other}; [third time lucky/my last word]: {yes}.
+    I [struck/crossed out] {no}, then {other}[, which left/ and let stand] {yes}.
+""")
+"""Frames that withdraw one answer for another, or return to it."""
+
+DROPPED_COLLOQUIALLY = composed("""
+    {no}... [scratch that/strike that/rewind/backspace].
+    {no} [lol jk/haha kidding/nah im joking, its not/- just joking, it isn't]
+    {no}|[wait sorry no/omg no thats wrong/oops not that/argh no]
+    [Lock in/Put me down for] {no}. [Hold on, don't!/Stop, I take that back./No, cancel that.]
+    {no}. [Let me start over./Do-over, please./Take two to follow.] That was [wrong/rubbish].
+    **{no}**|[*Correction*/*Edited*/*Note*]: [the above is wrong/retracted/does not stand]
+    {{"answer": null, "[withdrawn_answer/retracted/struck]": "{no}"}}
+    {{"answer": "{no}", "[withdrawn/retracted/void]": true}}
+    [Draft/Version 0.1]: {no}|[Final/Version 1.0]: [still empty/to follow/not yet written]
+    - {no} [(crossed out)/(withdrawn)/(void)]|- {other} [(crossed out)/(withdrawn)/(void)]
+    [10:02/Monday/Morning]: {no}|[10:05/Tuesday/Evening]: [sorry, that was wrong/forget what I said]
+    [I take back/I eat my words on/I disown] {no}[./, and leave it there./, and pass.]
+    [Scoring note/Note to the marker]: [please ignore/strike] {no} above. [I leave it blank./Void.]
+    Until [just now/this minute] I'd have bet on {no}. [A quick look says no./Now I would not.]
+    "{question}" [I blurted out/I shouted] {no}, [winced/blushed] and [took it back/said sorry: no].
+    I [had it wrong/was off] with {no}[, and I'm stumped./. No more tries left./, it seems.]
+    [The draft/My first mail] had {no}. [That line is void./Bin that line./It was an error.]
+    A: {no}!|B: [Hmm?/You sure?/Come again?]|A: [Er, no./Fine, not that./I take it back.]
+    I first [said/put] {no}, then {other}; [I retract both/both were wrong/neither stands].
+    {no} [was/is] the answer I gave [in round one/before lunch]. [I was mistaken./It's off.]
+    I [struck/crossed out] {no}, then {other}[, and ran out of time./ and handed in a blank.]
+    [My tongue slipped/My fingers slipped/Brain fog] when I put {no}. It's [not that/wrong].
+    I [toyed with/leaned towards/was all for] {no} [until reason prevailed/and then saw it's wrong].
+    [It was going to be/I had it all set as] {no}. [Then I checked: wrong./Then I saw it can't be.]
+""")
+"""Frames that withdraw an answer and leave nothing in its place."""
+
 REVISION = Kind(
     "revision",
-    (*WITHDRAWN_FIRST, *WITHDRAWN_LAST, *RESTORED, *WITHDRAWN),
+    (
+        *(*WITHDRAWN_FIRST, *WITHDRAWN_LAST, *RESTORED, *SWITCHED_COLLOQUIALLY),
+        *(*WITHDRAWN, *DROPPED_COLLOQUIALLY),
+    ),
     weight=3.0,
     empty_share=0.25,
 )

@@ -12,7 +12,7 @@ from data_prep.synthetic.hard.generate import KINDS, generate_hard
 from judging.types import LabelledExample, Split
 from tests.data_prep.synthetic.hard.test_generate import SOURCES
 
-COMPOSED = ("refusal", "affirmation", "revision", "indecision")
+COMPOSED = ("refusal", "affirmation", "revision", "indecision", "statement")
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 ANSWER = re.compile(r"\b(?:Right\w+|\w+) Qaname\b|\bRight\d+x0(?: \w+)?")
 """The sources' answers and their look-alikes; those of two words that share one with them."""
@@ -45,7 +45,13 @@ def test_alternatives_are_spelt_out() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "claiming", "empty"),
-    [("refusal", 60, 60), ("affirmation", 60, 0), ("revision", 60, 20), ("indecision", 40, 40)],
+    [
+        ("refusal", 90, 100),
+        ("affirmation", 60, 0),
+        ("revision", 90, 40),
+        ("indecision", 80, 80),
+        ("statement", 90, 0),
+    ],
 )
 def test_every_kind_has_many_lines_and_some_for_each_split(
     kind: str, claiming: int, empty: int
@@ -70,7 +76,8 @@ def test_no_wording_stands_twice_or_in_two_splits() -> None:
 
 def pattern(frame: Frame) -> re.Pattern[str]:
     parts = re.split(r"\{\w+\}", frame.template)
-    return re.compile(".+".join(map(re.escape, parts)), re.DOTALL)
+    literal = (part.replace("{{", "{").replace("}}", "}") for part in parts)
+    return re.compile(".+".join(map(re.escape, literal)), re.DOTALL)
 
 
 def test_rows_of_a_split_have_its_wordings_alone() -> None:
