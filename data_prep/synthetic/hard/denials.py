@@ -178,6 +178,20 @@ DENIED_COLLOQUIALLY = composed("""
     [Yes, people say/True, you do hear/Granted, one reads] {no}. [It's still false./They err, alas.]
     You [may/can] [tick/choose] anything you like [as long as it's not/save] {no}.
 """)
+DENIED_AT_LENGTH = composed("""
+    I went through [my notes/the index] [twice/line by line]. {no} [turns up/is named] there, [but \
+for another matter/only to be dismissed]. [So that one is out./It's not the answer, then.]
+    People [love/like] to [bring up/mention] {no} here, and [it makes a good story/I see why]. \
+[The story is false./It just isn't true./Sadly it never was so.]
+    You will [find/meet] {no} in [several lists/many a blog]. [They copied one another's mistake./\
+Every one of them is in error.]
+    If you [take nothing else from this/remember one thing], [let it be this/make it this]: \
+[it isn't/it never was] {no}.
+    [What can I say?/Where to begin?] {no} [has its charms/sounds grand]. As an answer it [fails/\
+is useless], and [I have no better one/I leave the matter there].
+    [It took me a while/It took some digging] to see [what is wrong with/why it can't be] {no}. \
+[The details clash./Nothing fits.] [I have yet to find the answer./More I don't know.]
+""")
 """Frames that reject an answer and give none."""
 
 REPLACED = composed("""
@@ -267,7 +281,7 @@ REPLACED_COLLOQUIALLY = composed("""
     [Barking up the wrong tree/You're off track/Way off base] with {no}: it's {yes}.
     {no} [won't wash/doesn't cut it/doesn't hold water/won't fly]; [try/make it/think] {yes}.
     {no} is a [wild goose chase/trap/diversion]. [The goods:/What you want:] {yes}.
-    [Not on your life/Not by a long shot/No chance] {no}; [it's/I say] {yes}.
+    {no}? [Not on your life/Not by a long shot/No chance]; [it's/I say] {yes}.
     I'd [eat my hat/be stunned] if it was {no}. [It's/My answer's] {yes}.
     If it's {no}, [I'm a Dutchman/pigs can fly]. [It's/The answer is] {yes}.
     [The quizmaster/The host/The jury] [turned down/refused] {no} and [took/accepted] {yes}.
@@ -297,11 +311,28 @@ REPLACED_COLLOQUIALLY = composed("""
     [Tick/Choose] anything save {no}; [best of all, choose/the right choice is] {yes}.
     You're [thinking of/mixing it up with] {no}. [This is/The answer here is] {yes}.
 """)
+REPLACED_AT_LENGTH = composed("""
+    I went through [my notes/the index] [twice/line by line]. {no} [turns up/is named] there, [but \
+for another matter/only to be dismissed]. [What stands up/The one that holds] is {yes}.
+    People [love/like] to [bring up/mention] {no} here, and [it makes a good story/I see why]. \
+[The story is false;/It just isn't true;] [it's/the fact is] {yes}.
+    You will [find/meet] {no} in [several lists/many a blog]. [They copied one another's mistake./\
+Every one of them is in error.] [Put/Write] {yes}.
+    If you [take nothing else from this/remember one thing], [let it be this/make it this]: \
+[it's/it was] {yes}, [never/not] {no}.
+    [What can I say?/Where to begin?] {no} [has its charms/sounds grand]. As an answer it [fails/\
+is useless], and {yes} [succeeds/does the job].
+    [It took me a while/It took some digging] to see [what is wrong with/why it can't be] {no}. \
+[The details clash./Nothing fits.] With {yes} [all is well/everything falls into place].
+""")
 """Frames that reject one answer and give another."""
 
 REFUSAL = Kind(
     "refusal",
-    (*DENIED, *DENIED_BY_QUESTION, *DENIED_COLLOQUIALLY, *REPLACED, *REPLACED_COLLOQUIALLY),
+    (
+        *(*DENIED, *DENIED_BY_QUESTION, *DENIED_COLLOQUIALLY, *DENIED_AT_LENGTH),
+        *(*REPLACED, *REPLACED_COLLOQUIALLY, *REPLACED_AT_LENGTH),
+    ),
     weight=3.0,
     empty_share=0.5,
 )

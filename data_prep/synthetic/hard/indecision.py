@@ -132,13 +132,13 @@ OPEN_COLLOQUIALLY = composed("""
     [My odds/The odds/Chances]: {no} [one third/30%], {other} [the same/likewise], the rest open.
     [The jury is out/The jury is still out/No verdict yet] on {no} [versus/against] {other}.
     I'm [on the fence/in two minds/sitting on the fence] [about/over] {no} and {other}.
-    [Heads/If it's heads], {no}; [tails/if it's tails], {other}. [I have no coin./You toss.]
-    [Depends on the day/Depends on my mood]: [sometimes/one day] {no}, [sometimes/the next] {other}.
+    Heads, {no}; tails, {other}. [I have no coin./You toss./The coin is in the air.]
+    [Depends on the day/Depends on my mood]: one day {no}, the next {other}.
     idk [maybe/either] {no} or {other} [lol/tbh/🤷/haha]
     {no}?? {other}?? [idk/dunno/🤷/help]
     [🤷/Dunno/No clue]: {no} / {other}
     {{"candidates": ["{no}", "{other}"], "[answer/choice/decision]": null}}
-    {{"[answers/options/guesses]": ["{no}", "{other}"]}}
+    {{"[options/guesses/possibilities]": ["{no}", "{other}"]}}
     **{no}** or **{other}**[?/, I can't say./ - undecided]
     [Shortlist/Longlist/Suspects]: {no}, {other}. [Decision pending./Nothing chosen so far.]
     1. {no}|2. {other}|[3. Unknown/I leave the choice to you/No ranking implied]
@@ -146,7 +146,7 @@ OPEN_COLLOQUIALLY = composed("""
     Do you [mean/want] {no} or {other}? [Please clarify./I need to know first./Tell me more.]
     [Would {no} surprise you/Have you thought of {no}]? [I ask, I don't answer./Just asking.]
     "{question}" [Good question/Who can say]: [could go either way/open], {no} or {other}.
-    To "{question}" [there are two replies/some give two answers]: {no} and {other}.
+    To "{question}" [there are two rival replies/some say this, some that]: {no}, {other}.
     The Times has {no}, the Post has {other}. [I report both./I only quote them./Go figure.]
     My sister [swears by/reckons] {no}, [my brother/the cook] {other}. [I'm neutral./I just listen.]
     [Quoting/I only quote] [the forum/the chat]: "{no}". [I take no position./No comment from me.]
@@ -158,14 +158,28 @@ OPEN_COLLOQUIALLY = composed("""
     Out of {no} and {other}, [one is right, but which?/it's one, I can't tell which./pick for me.]
     [One of/Any one of] {no}, {other} [and a few more/or some third thing][, I suppose/].
     [Not ruling out/I won't rule out/Let's not rule out] {no}. [Nor anything else./Nor {other}.]
-    {no} [has a chance/is in the running/is on the cards][, as does/ and so is] {other}.
+    {no} is [in the running/on the cards/a contender][, as is/ and so is] {other}.
     [Some days I'd plump for/I might plump for] {no}, [others/or then again] {other}.
     I'd [need to look it up/have to ask]: {no}, {other}, [something of that sort/who knows].
     [Pass/Skip]. [It might be {no}, might be {other}./{no}, {other}, I've no idea.]
     [Ask an expert/Ask a librarian/Ask someone else] [whether it's/if it's] {no} or {other}.
     [Among these/Somewhere in here]: {no}; {other}; and more. [I can't be more exact./That's all.]
     - [maybe/perhaps/possibly] {no}|- [or maybe/or perhaps/possibly] {other}
-    [Hedging my bets/To be on the safe side/Covering all bases], {no} and {other}.
+    [Hedging my bets/To be on the safe side/Covering all bases], {no} or {other}.
+""")
+OPEN_AT_LENGTH = composed("""
+    [Two books lie before me./I have two books open.] [One/The thick one] has {no}, [the other/the \
+thin one] {other}. [Which is right I can't judge./I'm none the wiser.]
+    The [case/argument] for {no} is [strong/decent]; so is that for {other}. [I'd need \
+more to go on./I see no way to choose./Make of that what you will.]
+    At [breakfast/dawn] I'd have said {no}, [by lunch/by tea] {other}, [and now I don't know/and \
+tonight who can say].
+    [A lot hangs on/Much turns on] how you read the question. [Read one way/Loosely], {no}; [read \
+another way/strictly], {other}. [Tell me which you mean./I leave it at that.]
+    I can [offer/give you] a few [names/candidates/leads], [such as/for instance] {no} and \
+{other}, but [not a verdict/no conclusion/no answer].
+    [My friends argue about it/They argued all evening]: {no}, said [one/Anna]; {other}, said [the \
+next/Ben]. [I kept out of it./Nobody settled it.]
 """)
 """Frames that weigh answers and choose none, or more than one."""
 
@@ -174,7 +188,7 @@ SETTLED_COLLOQUIALLY = composed("""
     [My odds/The odds/Chances]: {no} 5%, {other} 5%, {yes} 90%. [So/Hence/I say] {yes}.
     [The jury is in/The verdict is in/Verdict reached]: {yes}, [and not/not] {no}.
     I was [on the fence/in two minds] over {no} and {yes}; I've [come down on/settled on] {yes}.
-    [Heads/If it's heads], {no}; [tails/if it's tails], {yes}. [It's tails./Tails it is.]
+    Heads, {no}; tails, {yes}. [It's tails./Tails it is./It came down tails.]
     idk much [but/tho] between {no} and {yes} [its/im going w/id take] {yes}
     {no}?? {yes}?? [ok/right/yeah] {yes}
     {{"candidates": ["{no}", "{other}", "{yes}"], "[answer/choice/decision]": "{yes}"}}
@@ -204,18 +218,35 @@ SETTLED_COLLOQUIALLY = composed("""
     [Multiple choice/Options]: {yes}; {no}; {other}. [The first is right./I tick the first.]
     [Could go either way, you think/Hard to call, you'd say]: {no}, {yes}. [Not at all/No]: {yes}.
     I can't [decide/tell] [why people say {no}/where people get {no} from]; it's {yes}.
-    [It depends, some say/Some call it open], {no} or {yes}; [it doesn't/it isn't]: {yes}.
+    [Some call it/You may think it] open, {no} or {yes}; [it isn't/it's not open at all]: {yes}.
     [Swings and roundabouts/Six of one, half a dozen of the other]? No: {yes} [beats/over] {no}.
     I have [no idea/not a clue] who [came up with/started] {no}; the answer [is/remains] {yes}.
     [Maybe/Possibly] {no} [on paper/at first glance], [certainly/definitely] {yes} in fact.
     [Perhaps/Possibly] a [dull/boring] answer, [but/still,] {yes}[./, rather than {no}.]
     {yes} or [not {yes}/something else]? [Definitely the former./The former./The first, I'm sure.]
 """)
+SETTLED_AT_LENGTH = composed("""
+    [Two books lie before me./I have two books open.] [One/The thick one] has {no}, [the other/the \
+thin one] {yes}. [The second is right: {yes}./I trust the second.]
+    The [case/argument] for {no} is [strong/decent]; that for {yes} is [stronger/\
+better]. [Hence/So my answer is] {yes}.
+    At [breakfast/dawn] I'd have said {no}, [by lunch/by tea] {other}, [and now I know/and \
+tonight I'm sure]: {yes}.
+    [A lot hangs on/Much turns on] how you read the question. [Read carelessly/Loosely], {no}; [\
+read as it was meant/as you put it], {yes}, [which is my answer/and that is what I say].
+    I can [offer/give you] a few [names/candidates/leads], [such as/for instance] {no} and \
+{other}, but [the verdict/the conclusion/the answer] is {yes}.
+    [My friends argue about it/They argued all evening]: {no}, said [one/Anna]; {yes}, said [the \
+next/Ben]. [The second speaker had it right./It is {yes}, of course.]
+""")
 """Frames that weigh answers and choose one."""
 
 INDECISION = Kind(
     "indecision",
-    (*UNDECIDED, *OPEN_COLLOQUIALLY, *DECIDED, *SETTLED_COLLOQUIALLY),
+    (
+        *(*UNDECIDED, *OPEN_COLLOQUIALLY, *OPEN_AT_LENGTH),
+        *(*DECIDED, *SETTLED_COLLOQUIALLY, *SETTLED_AT_LENGTH),
+    ),
     weight=3.0,
     empty_share=0.45,
 )

@@ -126,7 +126,7 @@ SWITCHED_COLLOQUIALLY = composed("""
     {{"[first_draft/initial_guess]": "{no}", "[final/settled]": "{yes}"}}
     [Draft/Version 0.1]: {no}|[Final/Version 1.0]: {yes}
     - {no} [(crossed out)/(withdrawn)/(void)]|- {yes} [(stands)/(kept)/(valid)]
-    [10:02/Monday/Morning]: {no}|[10:05/Tuesday/Evening]: [sorry, it's/I now know it's] {yes}
+    [Earlier/First/10:02]: {no}|[Update/Later/10:05]: [sorry, it's/I now know it's] {yes}
     "{question}" [I blurted out/I shouted] {no}, [winced/blushed] and [corrected it to/said] {yes}.
     My [pen/hand] had [written/put] {no} [before I knew it/already]; I changed it to {yes}.
     [In round one/In the first half] I [went for/said] {no}; [in the final/at the end] I say {yes}.
@@ -140,7 +140,7 @@ SWITCHED_COLLOQUIALLY = composed("""
     {yes} [(first draft: {no})/(struck: {no})/(I had {no} before the check)]
     {{"[final/settled]": "{yes}", "[first_draft/initial_guess]": "{no}"}}
     [Final/Version 1.0]: {yes}|[Draft/Version 0.1]: {no}
-    {yes}[, formerly/; before lunch I'd put/, where at first I had] {no}[. Silly me./, a blunder.]
+    {yes}[; before lunch I'd put/, where at first I had] {no}[. Silly me./, a blunder.]
     {yes}. [You may have seen/You'll still find] {no} in my [draft/first mail]; [bin/ignore] it.
     {yes}... or {no}? [Nah/Rubbish/Get a grip]: {yes}.
     [Lock in/Put me down for] {yes}. [Change to/Or make it] {no}? [Nope, staying put./No, I stick.]
@@ -149,7 +149,7 @@ SWITCHED_COLLOQUIALLY = composed("""
     I [put/wrote] {yes}, [rubbed it out for/swapped it for] {no}, and [put/wrote] {yes} back.
     I [had it right/was on the money] with {yes}; [changing it/my later edit] to {no} was an error.
     I first [said/put] {no}, then {other}; [third time lucky/my last word]: {yes}.
-    I [struck/crossed out] {no}, then {other}[, which left/ and let stand] {yes}.
+    I [struck/crossed out] {no}, then {other}, [which left/and let stand] {yes}.
 """)
 """Frames that withdraw one answer for another, or return to it."""
 
@@ -164,7 +164,7 @@ DROPPED_COLLOQUIALLY = composed("""
     {{"answer": "{no}", "[withdrawn/retracted/void]": true}}
     [Draft/Version 0.1]: {no}|[Final/Version 1.0]: [still empty/to follow/not yet written]
     - {no} [(crossed out)/(withdrawn)/(void)]|- {other} [(crossed out)/(withdrawn)/(void)]
-    [10:02/Monday/Morning]: {no}|[10:05/Tuesday/Evening]: [sorry, that was wrong/forget what I said]
+    [Earlier/First/10:02]: {no}|[Update/Later/10:05]: [sorry, that was wrong/forget what I said]
     [I take back/I eat my words on/I disown] {no}[./, and leave it there./, and pass.]
     [Scoring note/Note to the marker]: [please ignore/strike] {no} above. [I leave it blank./Void.]
     Until [just now/this minute] I'd have bet on {no}. [A quick look says no./Now I would not.]
@@ -174,7 +174,7 @@ DROPPED_COLLOQUIALLY = composed("""
     A: {no}!|B: [Hmm?/You sure?/Come again?]|A: [Er, no./Fine, not that./I take it back.]
     I first [said/put] {no}, then {other}; [I retract both/both were wrong/neither stands].
     {no} [was/is] the answer I gave [in round one/before lunch]. [I was mistaken./It's off.]
-    I [struck/crossed out] {no}, then {other}[, and ran out of time./ and handed in a blank.]
+    I [struck/crossed out] {no}, then {other}, and [ran out of time/handed in a blank].
     [My tongue slipped/My fingers slipped/Brain fog] when I put {no}. It's [not that/wrong].
     I [toyed with/leaned towards/was all for] {no} [until reason prevailed/and then saw it's wrong].
     [It was going to be/I had it all set as] {no}. [Then I checked: wrong./Then I saw it can't be.]

@@ -54,7 +54,7 @@ REMEMBERED = composed("""
     [By all accounts/By common consent/As is well documented/As the record shows], {yes}.
     [Legend and fact agree/All my sources agree/Three books out of three say]: {yes}.
     [I looked it up/I checked/I googled it] and [it says/got/found] {yes}.
-    [Pretty sure/Fairly confident/Quite certain] [it's/I once read] {yes}.
+    [Pretty sure/Fairly confident/Quite certain] [it's/it was] {yes}.
     [I could swear/I'd swear/I would have sworn, and still do,] it's {yes}.
     [Correct me if I'm wrong, but/I stand to be corrected, but/Call me out if not, but] it's {yes}.
     [I want to say/I'm inclined to say/I'm minded to say/I'd be tempted to say] {yes}.
