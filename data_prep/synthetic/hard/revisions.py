@@ -116,7 +116,7 @@ WITHDRAWN = composed("""
 SWITCHED_COLLOQUIALLY = composed("""
     [Lock in/Put me down for] {no}. [Hold on/Hold your horses]! [Make it/Change to] {yes}.
     I'd [plump for/bet on] {no}. [Well, I would have/Or I did once], [now it's/these days] {yes}.
-    {no}... [scratch that/strike that/rewind/backspace], {yes}.
+    {no}... [rewind/backspace/delete that], {yes}.
     {no} [lol jk/haha kidding/nah im joking], its {yes}
     {no}|[wait sorry/omg no/oops wrong one/argh]|{yes}
     {no}. [Let me rephrase/Let me start over/Take two/Do-over]: {yes}.
@@ -154,7 +154,7 @@ SWITCHED_COLLOQUIALLY = composed("""
 """Frames that withdraw one answer for another, or return to it."""
 
 DROPPED_COLLOQUIALLY = composed("""
-    {no}... [scratch that/strike that/rewind/backspace].
+    {no}... [rewind/backspace/delete that].
     {no} [lol jk/haha kidding/nah im joking, its not/- just joking, it isn't]
     {no}|[wait sorry no/omg no thats wrong/oops not that/argh no]
     [Lock in/Put me down for] {no}. [Hold on, don't!/Stop, I take that back./No, cancel that.]
