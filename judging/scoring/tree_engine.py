@@ -13,6 +13,7 @@ from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.device_dtype import computed_in
 from judging.scoring.batch_layout import lay_out
+from judging.scoring.core_pool import run_on_cores
 from judging.scoring.engine import UNWANTED, LabelLogprobs, Sampling, TextBatch
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
@@ -100,11 +101,14 @@ class TreeEngine:
             For each prompt ``[labels]`` float32 log-probabilities, or ``UNWANTED``.
         """
         scores: list[LabelLogprobs | CustosError] = [UNWANTED] * len(prompts)
-        device = self.model.device
-        for rows in self._plan(prompts, tree):
+        batches = self._plan(prompts, tree)
+        prefix = self._prefill(prompts[0].prefix_ids) if prompts else None
+
+        def score_batch(number: int) -> None:
+            rows = batches[number]
             chosen = [i for row in rows for i in row]
             if is_wanted and not any(map(is_wanted, chosen)):
-                continue
+                return
             positions = iter(range(len(chosen)))
             batch = lay_out(
                 self.model,
@@ -113,10 +117,16 @@ class TreeEngine:
                 self.pad_id,
                 rows=[[next(positions) for _ in row] for row in rows],
             )
-            prefix = self._prefill(prompts[chosen[0]].prefix_ids)
-            logits = self.model(batch.to(device), prefix)
+            logits = self.model(batch.to(self.model.device), prefix)
             for i, values in zip(chosen, label_logprobs(logits, tree).tolist(), strict=True):
                 scores[i] = values
+
+        num_cores = torch.get_num_threads() if self.model.device.type == "cpu" else 1
+        if min(num_cores, len(batches)) > 1:
+            run_on_cores(score_batch, range(len(batches)), num_cores)
+        else:
+            for number in range(len(batches)):
+                score_batch(number)
         return scores
 
     def generate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from judging.models.backbones import Backbone
+from judging.scoring.core_pool import run_on_cores
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.packing import pack
 from judging.scoring.prompts import Encoder
@@ -48,6 +49,31 @@ def test_engine_returns_the_order_given(
     torch.testing.assert_close(found, expected, **TOLERANCE)
     apart = torch.cdist(expected, expected).fill_diagonal_(1)
     assert apart.min() > 1e-2, "rows must differ, or an exchange would not show"
+
+
+def test_engine_scores_on_two_cores_what_it_scores_on_one(
+    tiny: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = encode(tiny, [ask("nine " * (7 * i % 11 + 1)) for i in range(11)])
+    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=90)
+    cores: list[int] = []
+
+    def counted(run: Callable[[int], None], numbers: range, num_cores: int) -> None:
+        cores.append(num_cores)
+        run_on_cores(run, numbers, num_cores)
+
+    monkeypatch.setattr("judging.scoring.tree_engine.run_on_cores", counted)
+    before = torch.get_num_threads()
+    scores = []
+    try:
+        for num_threads in (1, 2):
+            torch.set_num_threads(num_threads)
+            scores.append(torch.tensor(engine.score(prompts, tree)))
+    finally:
+        torch.set_num_threads(before)
+    assert cores == [2]
+    torch.testing.assert_close(*scores, **TOLERANCE)
 
 
 def test_engine_shares_rows_and_equals_each_prompt_alone(
