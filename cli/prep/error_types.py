@@ -64,8 +64,8 @@ def error_types(
         int | None,
         typer.Option(
             min=1,
-            help="Keep at most this many examples of each class in train. "
-            "Default: as many as the rarest class has.",
+            help="Keep at most this many examples of each class in train: of each error type, and "
+            "of Correct. Default: as many as the rarest error type has.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -77,7 +77,8 @@ def error_types(
 
     Hard cases are those of the quick-scoring test split; if that was made with --verdicts, they are
     the ones that the models got wrong. Hard cases are never trained on. New cases, val and cal come
-    from questions that no --seen split has. Val and cal keep their natural shares.
+    from questions that no --seen split has. Val and cal keep their natural shares. The paper's rows
+    are errors alone; Correct rows in --source are a sixth class of train, and never in the test.
 
     Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl
     --seen data/qs/train.jsonl --seen data/qs/val.jsonl --seen data/qs/cal.jsonl --out data/ea

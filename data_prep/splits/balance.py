@@ -40,19 +40,24 @@ def class_of(example: LabelledExample) -> str:
 def balanced_sample(
     examples: Iterable[LabelledExample], per_class: int | None = None, seed: int = 0
 ) -> list[LabelledExample]:
-    """Draw equally many examples of every class.
+    """Draw equally many examples of every error type, and no more that are correct.
+
+    The paper balances errors alone. Correct examples are a class more where there are some; few of
+    them make no other class smaller.
 
     Args:
         examples: Examples of one task.
-        per_class: Most examples of each class; default: as many as the rarest class has.
+        per_class: Most examples of each class; default: as many as the rarest error type has.
         seed: Which examples to draw.
 
     Returns:
         The sample in an order fixed by the seed, not by the order given.
     """
     by_class = _by_class(shuffled(examples, seed))
-    most = min(map(len, by_class.values()), default=0) if per_class is None else per_class
-    return shuffled((row for rows in by_class.values() for row in rows[:most]), seed)
+    if per_class is None:
+        types = [rows for rows in by_class.values() if type_of(rows[0].label)]
+        per_class = min(map(len, types or by_class.values()), default=0)
+    return shuffled((row for rows in by_class.values() for row in rows[:per_class]), seed)
 
 
 def hard_and_new_test(

@@ -57,10 +57,18 @@ def test_every_class_gets_as_many(sizes: dict[str, int], most: int | None, seed:
     examples = _examples(sizes)
     have = Counter(map(class_of, examples))
     sample = balanced_sample(examples, most, seed)
-    limit = min(have.values()) if most is None else most
+    limit = min(n for name, n in have.items() if name != "Correct") if most is None else most
     assert Counter(map(class_of, sample)) == {name: min(n, limit) for name, n in have.items()}
     assert len({row.id for row in sample}) == len(sample)
     assert balanced_sample(examples[::-1], most, seed) == sample
+
+
+def test_correct_rows_are_a_sixth_class_and_make_no_other_smaller() -> None:
+    errors = {f"Wrong; {name}": 10 for name in PUBLISHED_TEST}
+    sample = Counter(map(class_of, balanced_sample(_examples({**errors, "Correct": 30}))))
+    assert sample == {**dict.fromkeys(PUBLISHED_TEST, 10), "Correct": 10}
+    few = Counter(map(class_of, balanced_sample(_examples({**errors, "Correct": 2}))))
+    assert few == {**dict.fromkeys(PUBLISHED_TEST, 10), "Correct": 2}
 
 
 @settings(max_examples=60, deadline=None)
