@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
 
 _THOUGHT_END = re.compile(r"</think(?:ing)?>|◁/think▷")
 _PARENTHESES = re.compile(r"\([\s*]{0,4}([A-D])[\s*.]{0,4}\)")
@@ -33,16 +35,30 @@ def extract_option(response: str) -> str | None:
     thoughts of a reasoning model, up to its closing thought mark, do not count. A lower-case letter
     counts in a box and as the whole answer.
     """
-    text = unicodedata.normalize("NFKC", _after_thought(response))
+    option = find_option(response)
+    return option[0] if option else None
+
+
+def find_option(response: str) -> tuple[str, int] | None:
+    """Return the option as :func:`extract_option` does, and the index of its letter."""
+    answer = _after_thought(response)
+    characters = [unicodedata.normalize("NFKC", character) for character in answer]
+    letter = _option_letter("".join(characters))
+    if letter is None:
+        return None
+    ends = list(accumulate(map(len, characters)))
+    place = len(response) - len(answer) + bisect_right(ends, letter.start(1))
+    return letter[1].upper(), place
+
+
+def _option_letter(text: str) -> re.Match[str] | None:
+    """Return the match whose first group is the letter of the option."""
     for form in (_PARENTHESES, _HALF_PARENTHESES, _BOXED):
-        letters = form.findall(text)
-        if letters:
-            return str(letters[-1]).upper()
-    bare = [match[1] for match in _BARE.finditer(text) if not _is_article(text, match)]
-    if bare:
-        return bare[-1]
-    alone = _LOWER_CASE_ALONE.fullmatch(text.strip())
-    return alone[1].upper() if alone else None
+        if letters := list(form.finditer(text)):
+            return letters[-1]
+    bare = [match for match in _BARE.finditer(text) if not _is_article(text, match)]
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    return bare[-1] if bare else _LOWER_CASE_ALONE.fullmatch(text, start, end)
 
 
 def extract_confidence(response: str) -> float | None:

@@ -45,8 +45,9 @@ class Advantage(NamedTuple):
 def advantage(logits: Mapping[str, float], answer: str) -> Advantage:
     """Return the right option's lead among option logits.
 
-    Log-probabilities of the options serve as well: they differ from logits by the same constant for
-    every option.
+    Log-probabilities of the options have the same lead, since they differ from logits by the same
+    constant for every option. Between levels the constants differ: only of logits do
+    ``correct_degradation`` and ``incorrect_amplification`` mean something.
 
     Args:
         logits: Option letter to logit, two options at least.

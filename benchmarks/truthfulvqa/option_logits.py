@@ -1,45 +1,62 @@
-"""Option log-probabilities of multiple-choice items from a local backbone, for ``bench lal``."""
+"""Option logits of multiple-choice items from a local backbone, for ``bench lal``.
+
+The logits are read where the model itself names its option: after its own reasoning, if it reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from string import ascii_uppercase
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.framework.answer_options import extract_option
+from benchmarks.framework.answer_options import extract_option, find_option
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion, load_engine
+from clients.chat import Reply
 from clients.kept_work import in_batches
 from judging.errors import CustosError, FieldError
 
 if TYPE_CHECKING:
-    from judging.scoring.prompts import Encoder
+    from judging.scoring.prompts import EncodedPrompt, Encoder
     from judging.scoring.tree_engine import TreeEngine
-
-BEFORE_THE_LETTER = "("
-"""First characters of a reply that names its option as TruthfulVQA asks: ``(A)``."""
 
 Case = dict[str, Any]
 """The part of an item that LAL needs: ``set_id, level, id, answer``."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The moment at which a model named its option."""
+
+    row: int
+    case: Case
+    prompt: EncodedPrompt
+    """The question and the answer before the token with the option's letter."""
+    tokens: tuple[int, ...]
+    """The tokens that it chose among, one for each option."""
 
 
 def option_logits(
     benchmark: Benchmark,
     rows: Sequence[Row],
     questions: Sequence[ItemQuestion],
+    replies: Mapping[str, Reply],
     backbone: str,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """Return the log-probability of every option's letter in a reply that begins with ``(``.
+    """Return the logit of every option where the model names the one that it settles on.
 
-    The model reads question and pictures once per item and generates no text. Log-probabilities
-    stand for logits: within an item they differ by a constant, which cancels in advantages.
+    The model reads the question and its own answer up to the letter of the option; the logits are
+    those of the next token, before any softmax, for every letter in the form that the model uses:
+    after ``Therefore (`` those of ``A`` to ``D``, or of ``(A`` to ``(D`` where that is one token.
 
     Args:
         benchmark: The benchmark that the items belong to.
         rows: Items with ``options``, ``set_id``, ``level`` and ``answer`` (or ``ground_truth``).
         questions: One question per row (``benchmarks.framework.responses.build_questions``).
+        replies: The backbone's own answers, by the id of the question.
         backbone: Hub id, folder or ``embedded``.
         on_progress: Called with the number of items done.
 
@@ -53,50 +70,77 @@ def option_logits(
     _, encoder, engine = load_engine(backbone)
     results: list[dict[str, Any]] = []
     problems: dict[int, str] = {}
-    by_num_options: dict[int, list[tuple[ItemQuestion, Case]]] = {}
-    for question in questions:
-        try:
-            case, num_options = _case(benchmark, rows[question.row])
-            by_num_options.setdefault(num_options, []).append((question, case))
-        except CustosError as error:
-            problems[question.row + 1] = str(error)
-    done = len(problems)
-    for num_options, items in by_num_options.items():
-        for batch in in_batches(items, ANSWERED_AT_ONCE):
-            scored, failed = _score(batch, ascii_uppercase[:num_options], encoder, engine)
+    for batch in in_batches(questions, ANSWERED_AT_ONCE):
+        choices: dict[tuple[int, ...], list[_Choice]] = {}
+        for question in batch:
+            try:
+                reply = replies.get(question.chat.id)
+                choice = _choice(benchmark, rows[question.row], question, reply, encoder)
+                choices.setdefault(choice.tokens, []).append(choice)
+            except CustosError as error:
+                problems[question.row + 1] = str(error)
+        for tokens, of_tokens in choices.items():
+            scored, failed = _score(of_tokens, tokens, engine)
             results += scored
             problems |= failed
-            done += len(batch)
-            on_progress(done)
+        on_progress(len(results) + len(problems))
     return results, problems
 
 
 def _score(
-    items: Sequence[tuple[ItemQuestion, Case]],
-    letters: str,
-    encoder: Encoder,
-    engine: TreeEngine,
+    choices: Sequence[_Choice], tokens: Sequence[int], engine: TreeEngine
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """Score items with the same letters; return their results, and problems by row number."""
-    opening = encoder.text(BEFORE_THE_LETTER)
-    prompts, asked, problems, results = [], [], {}, []
-    for question, case in items:
-        [message] = question.chat.messages
-        try:
-            prompt = encoder.encode_question(message.text, message.images)
-        except CustosError as error:
-            problems[question.row + 1] = str(error)
-            continue
-        prompts.append(prompt.extended(opening))
-        asked.append((question.row, case))
-    scores = engine.score(prompts, encoder.tree(letters, end="")) if prompts else []
-    for (row, case), score in zip(asked, scores, strict=True):
-        if isinstance(score, CustosError):
-            problems[row + 1] = str(score)
+    """Score choices among the same tokens; return their results, and problems by row number."""
+    results, problems = [], {}
+    scores = engine.next_token_logits([choice.prompt for choice in choices], tokens)
+    for choice, logits in zip(choices, scores, strict=True):
+        if isinstance(logits, CustosError):
+            problems[choice.row + 1] = str(logits)
         else:
-            logits = dict(zip(letters, score, strict=True))
-            results.append({"case": case, "result": {"option_logits": logits}})
+            options = dict(zip(ascii_uppercase, logits, strict=False))
+            results.append({"case": choice.case, "result": {"option_logits": options}})
     return results, problems
+
+
+def _choice(
+    benchmark: Benchmark,
+    row: Row,
+    question: ItemQuestion,
+    reply: Reply | None,
+    encoder: Encoder,
+) -> _Choice:
+    """Return where and among which tokens a model chose its option.
+
+    Raises:
+        CustosError: If it chose none, or its tokens do not show the choice.
+    """
+    case, num_options = _case(benchmark, row)
+    if reply is None or reply.finish_reason == "length":
+        raise CustosError("option logits need the model's whole answer")
+    option = find_option(reply.text)
+    if option is None:
+        raise CustosError("option logits need an answer that names an option")
+    before, tokens = _tokens(reply.text, option[1], num_options, encoder)
+    [message] = question.chat.messages
+    prompt = encoder.encode_question(message.text, message.images).extended(before)
+    return _Choice(question.row, case, prompt, tokens)
+
+
+def _tokens(
+    text: str, place: int, num_options: int, encoder: Encoder
+) -> tuple[list[int], tuple[int, ...]]:
+    """Return the tokens before the one with an option's letter, and that one for every letter."""
+    encoded = encoder.backbone.tokenizer(
+        text, add_special_tokens=False, return_offsets_mapping=True
+    )
+    ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+    number = next(n for n, (start, end) in enumerate(offsets) if start <= place < end)
+    piece = encoder.backbone.tokenizer.decode([ids[number]])
+    letters = ascii_lowercase if text[place].islower() else ascii_uppercase
+    tokens = [encoder.text(piece.replace(text[place], letter)) for letter in letters[:num_options]]
+    if any(len(token) != 1 for token in tokens) or [ids[number]] not in tokens:
+        raise CustosError(f"option logits need letters of one token each, unlike '{piece}'")
+    return ids[:number], tuple(token for [token] in tokens)
 
 
 def _case(benchmark: Benchmark, row: Row) -> tuple[Case, int]:

@@ -95,7 +95,10 @@ ReasoningEffort = Annotated[
 OptionLogits = Annotated[
     bool,
     typer.Option(
-        "--option-logits", help="With --backbone: write OUT.logits.json too, for custos bench lal."
+        "--option-logits",
+        help="With --backbone: write OUT.logits.json too, for custos bench lal: the logits of all "
+        "options where the model names its own, after what it wrote before. Answers that name none "
+        "are listed.",
     ),
 ]
 
@@ -168,7 +171,7 @@ def respond(
         result = _ask([question.chat for question in questions], server, decoding, price, out)
         complete, problems = join_answers(rows, questions, result)
         if option_logits and backbone is not None:
-            problems |= _write_option_logits(benchmark, rows, questions, backbone, out)
+            problems |= _write_option_logits(benchmark, rows, questions, result, backbone, out)
         write_graded(out, complete, benchmark.keyed)
         show_problems(Path(items), problems)
         write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
@@ -254,6 +257,7 @@ def _write_option_logits(
     benchmark: Benchmark,
     rows: Sequence[Row],
     questions: Sequence[ItemQuestion],
+    result: JobResult,
     backbone: str,
     out: Path,
 ) -> dict[int, str]:
@@ -261,7 +265,9 @@ def _write_option_logits(
     from benchmarks.truthfulvqa.option_logits import option_logits
 
     with counting_bar("option logits", len(questions)) as show:
-        logits, problems = option_logits(benchmark, rows, questions, backbone, on_progress=show)
+        logits, problems = option_logits(
+            benchmark, rows, questions, result.replies, backbone, on_progress=show
+        )
     write_json(out.with_name(f"{out.name}.logits.json"), logits)
     return problems
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from judging.errors import CustosError
 from judging.models.attention import describe_attention
@@ -100,7 +102,37 @@ class TreeEngine:
         Returns:
             For each prompt ``[labels]`` float32 log-probabilities, or ``UNWANTED``.
         """
-        scores: list[LabelLogprobs | CustosError] = [UNWANTED] * len(prompts)
+        return self._read(prompts, tree, partial(label_logprobs, tree=tree), is_wanted)
+
+    @torch.inference_mode()
+    def next_token_logits(
+        self, prompts: Sequence[EncodedPrompt], tokens: Sequence[int]
+    ) -> list[list[float] | CustosError]:
+        """Return the logits of some tokens right after every prompt, before any softmax.
+
+        Args:
+            prompts: Prompts with the same instruction, or with none.
+            tokens: Different tokens.
+        """
+        tree = LabelTree.build([str(token) for token in tokens], [[token] for token in tokens])
+        return self._read(prompts, tree, lambda logits: logits[:, 0, list(tokens)].float())
+
+    def _read(
+        self,
+        prompts: Sequence[EncodedPrompt],
+        tree: LabelTree,
+        read: Callable[[Tensor], Tensor],
+        is_wanted: Callable[[int], bool] | None = None,
+    ) -> list[list[float] | CustosError]:
+        """Run the model over prompts and a label tree, and read numbers from every prompt's logits.
+
+        Args:
+            prompts: Prompts of one rubric.
+            tree: The label tree after each.
+            read: Makes ``[N, numbers]`` of logits ``[N, slots, vocabulary]``.
+            is_wanted: As for :meth:`score`.
+        """
+        numbers: list[list[float] | CustosError] = [UNWANTED] * len(prompts)
         batches = self._plan(prompts, tree)
         prefix = self._prefill(prompts[0].prefix_ids) if prompts else None
 
@@ -118,8 +150,8 @@ class TreeEngine:
                 rows=[[next(positions) for _ in row] for row in rows],
             )
             logits = self.model(batch.to(self.model.device), prefix)
-            for i, values in zip(chosen, label_logprobs(logits, tree).tolist(), strict=True):
-                scores[i] = values
+            for i, values in zip(chosen, read(logits).tolist(), strict=True):
+                numbers[i] = values
 
         num_cores = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         if min(num_cores, len(batches)) > 1:
@@ -127,7 +159,7 @@ class TreeEngine:
         else:
             for number in range(len(batches)):
                 score_batch(number)
-        return scores
+        return numbers
 
     def generate(
         self,

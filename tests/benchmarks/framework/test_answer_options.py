@@ -1,10 +1,11 @@
 import time
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.framework.answer_options import extract_confidence, extract_option
+from benchmarks.framework.answer_options import extract_confidence, extract_option, find_option
 
 CASES: list[tuple[str, str | None]] = [
     # Parentheses.
@@ -78,6 +79,22 @@ CASES: list[tuple[str, str | None]] = [
 @pytest.mark.parametrize(("response", "expected"), CASES)
 def test_the_option_settled_on(response: str, expected: str | None) -> None:
     assert extract_option(response) == expected
+
+
+@pytest.mark.parametrize(("response", "expected"), CASES)
+def test_the_place_of_the_option_is_that_of_its_letter(response: str, expected: str | None) -> None:
+    option = find_option(response)
+    if expected is None:
+        assert option is None
+        return
+    assert option is not None
+    letter, place = option
+    assert letter == expected == unicodedata.normalize("NFKC", response[place]).upper()
+
+
+def test_the_place_is_that_of_the_last_answer() -> None:
+    assert find_option("(A)? No: (B).") == ("B", 10)
+    assert find_option("<think>(A)</think>（Ｂ）") == ("B", 19)
 
 
 def test_there_are_enough_cases() -> None:
