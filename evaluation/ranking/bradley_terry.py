@@ -12,8 +12,9 @@ from evaluation.intervals import RESAMPLES, Floats, Ints
 from evaluation.ranking.match_results import MatchResults, resampled_wins, win_matrix
 from judging.errors import CustosError
 
-RATING_MEAN, RATING_SCALE = 1000.0, 400.0
-"""Of the Elo scale: 400 points are odds of 10 to 1."""
+RATING_MEAN, RATING_SCALE = 1500.0, 400.0
+"""Of the Elo scale: 400 points are odds of 10 to 1. Ratings lie about the mean of those that
+TruthfulVQA's paper prints (appendix E.4)."""
 LOG_ODDS_PER_POINT = np.log(10) / RATING_SCALE
 """Natural log-odds of one rating point."""
 _NEWTON_STEPS = 100
@@ -22,7 +23,7 @@ _NEWTON_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Ratings:
-    """Strengths of ``m`` models on the Elo scale: mean 1000, 400 points are odds of 10 to 1."""
+    """Strengths of ``m`` models on the Elo scale: mean 1500, 400 points are odds of 10 to 1."""
 
     names: tuple[str, ...]
     values: Floats
@@ -68,7 +69,7 @@ def fit_strengths(wins: Floats) -> Floats:
         wins: Wins of row over column, ties half. Shape ``[..., m, m]``.
 
     Returns:
-        Strengths with mean 1000, nan where no finite ones exist. Shape ``[..., m]``.
+        Strengths with mean 1500, nan where no finite ones exist. Shape ``[..., m]``.
     """
     models = wins.shape[-1]
     tables = wins.reshape(-1, models, models)

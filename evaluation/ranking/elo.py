@@ -13,11 +13,11 @@ ELO_SHUFFLES = 100
 
 
 def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
-    """Return Elo ratings after playing the matches one by one, from 1000 each (Elo 1978).
+    """Return Elo ratings after playing the matches one by one, from 1500 each (Elo 1978).
 
     After a match each side moves by ``k`` times the difference between its score (1, a half, 0) and
     the score that its rating predicted. The last matches count most, so that the result depends on
-    the order. The mean stays 1000.
+    the order. The mean stays 1500.
 
     Args:
         results: Results of the matches.

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from benchmarks.truthfulvqa.published import CATEGORIES, DECODINGS, PUBLISHED
+from evaluation.ranking.bradley_terry import RATING_MEAN
 from tests.benchmarks.printed_tables import named, printed_rows
 from tests.published_files import needs_published, published
 
@@ -78,3 +79,14 @@ def test_the_decodings_are_table_5s() -> None:
 def test_the_categories_are_the_papers() -> None:
     assert len(CATEGORIES) == 8
     assert all(category in text() for category in CATEGORIES)
+
+
+def test_our_ratings_have_the_mean_of_the_published_ones() -> None:
+    """Four of nine are known as a range, two of them its ends: so the mean lies between two."""
+    rows = named(PUBLISHED, "Appendix E.4").rows.values()
+    known = [rating for [rating] in rows if isinstance(rating, float)]
+    ranges = {rating for [rating] in rows if isinstance(rating, str)}
+    [[high, low]] = [map(float, ends.split(" to ")) for ends in ranges]
+    means = [(sum(known) + high + low + 2 * end) / 9 for end in (low, high)]
+    assert means[0] < RATING_MEAN < means[1]
+    assert means[1] - means[0] < 20

@@ -29,7 +29,7 @@ def test_kendall_of_many_rankings_at_once() -> None:
 
 def test_agreement_of_rankings() -> None:
     names = ("p", "q", "r")
-    values = np.array([900.0, 1000.0, 1100.0])
+    values = np.array([1400.0, 1500.0, 1600.0])
     drawn = np.stack([values, values[::-1], np.full(3, np.nan)])
     one = Ratings(names, values, drawn)
     found = ranking_agreement(one, Ratings(names, values[::-1], drawn))

@@ -24,7 +24,7 @@ def by_brute_force(wins: Floats) -> Floats:
         return float(np.sum(wins * np.logaddexp(0, -gaps)))
 
     found = optimize.minimize(loss, np.zeros(len(wins)), method="BFGS", options={"gtol": 1e-9}).x
-    return np.asarray(1000 + (found - found.mean()) / NATURAL)
+    return np.asarray(1500 + (found - found.mean()) / NATURAL)
 
 
 def spread(rows: Rows, clusters: Ints | None = None, resamples: int = RESAMPLES) -> Floats:
@@ -38,7 +38,7 @@ def test_two_models_by_hand() -> None:
     matches = MatchResults.of([("p", "q", "A")] * 7 + [("q", "p", "A")] * 2 + [("p", "q", "tie")])
     gap = 400 * np.log10(3)
     assert bradley_terry(matches, resamples=10).values == pytest.approx(
-        [1000 + gap / 2, 1000 - gap / 2]
+        [1500 + gap / 2, 1500 - gap / 2]
     )
 
 
@@ -75,7 +75,7 @@ def test_many_tables_at_once_are_fitted_one_by_one() -> None:
 
 def test_known_strengths_are_recovered_and_covered() -> None:
     truth = np.linspace(-1, 1, 6)
-    truth_elo = 1000 + (truth - truth.mean()) / NATURAL
+    truth_elo = 1500 + (truth - truth.mean()) / NATURAL
     covered = 0
     for seed in range(40):
         matches = MatchResults.of(played(truth, 1500, seed, ties=0))

@@ -11,7 +11,7 @@ from tests.evaluation.ranking.made_up_matches import played
 
 def test_elo_by_hand() -> None:
     matches = MatchResults.of([("p", "q", "A"), ("p", "q", "tie"), ("q", "r", "B")])
-    p, q, r = 1000.0, 1000.0, 1000.0
+    p, q, r = 1500.0, 1500.0, 1500.0
     p, q = p + 16, q - 16  # expected one half of K = 32
     gain = 32 * (0.5 - 1 / (1 + 10 ** ((q - p) / 400)))
     p, q = p + gain, q - gain
@@ -20,7 +20,7 @@ def test_elo_by_hand() -> None:
     found = online_elo(matches, np.array([[0, 1, 2], [2, 1, 0]]), k=32)
     assert found[0] == pytest.approx([p, q, r])
     assert abs(found[0] - found[1]).max() > 0.5  # the order matters
-    assert found.mean(axis=1) == pytest.approx([1000, 1000])
+    assert found.mean(axis=1) == pytest.approx([1500, 1500])
 
 
 def test_elo_over_shuffles_orders_models_as_their_strengths() -> None:
