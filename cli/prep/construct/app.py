@@ -6,6 +6,7 @@ import typer
 
 from cli.prep.construct.collect import collect
 from cli.prep.construct.forms import forms
+from cli.prep.construct.pair import pair
 from cli.prep.construct.respond import respond
 from cli.prep.construct.screen import screen
 from cli.prep.construct.sheet import sheet
@@ -18,5 +19,5 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Build a benchmark or a training set with models and people, step by step.",
 )
-for verb in (steps, step, respond, verdicts, screen, statistics, forms, sheet, collect):
+for verb in (steps, step, respond, verdicts, screen, pair, statistics, forms, sheet, collect):
     app.command()(verb)

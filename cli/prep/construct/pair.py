@@ -1,0 +1,65 @@
+"""``custos prep construct pair``: pairs of responses for people to compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.shared.bad_rows import show_problems
+from cli.shared.output_folders import in_known_folder
+from cli.shared.request_rows import read_requests
+from judging import CustosError, JudgeRequest
+
+
+def pair(
+    responses: Annotated[
+        list[Path],
+        typer.Option(
+            "--in", help="Read this file of custos prep construct respond. May be repeated."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(callback=in_known_folder, help="Write the pairs to this JSONL file."),
+    ],
+    match_ups: Annotated[
+        int, typer.Option(min=1, help="Let each response meet at least this many others.")
+    ] = 3,
+    seed: Annotated[
+        int, typer.Option(help="Another seed draws other pairs, and other responses as A.")
+    ] = 0,
+) -> None:
+    """Pair responses to the same question, each with three others at least, as TruthfulJudge does.
+
+    No more pairs are made than that takes. Questions with too few responses are left out and
+    counted: three match-ups take the responses of four models. Who answered is in the metadata, and
+    nobody who fills in a sheet sees it.
+
+    Example: custos prep construct pair --in data/answers/rows.jsonl --out pairs.jsonl
+    """
+    from data_prep.construction.match_ups import pair_responses
+    from data_prep.construction.model_writer import write_lines
+
+    problems: dict[int, str] = {}
+    answered: list[JudgeRequest] = []
+    for path in responses:
+        for number, request in read_requests(path):
+            if isinstance(request, JudgeRequest):
+                answered.append(request)
+            else:
+                problems[number] = request.message or request.status
+        show_problems(path, problems)
+        problems.clear()
+    paired = pair_responses(answered, match_ups, seed)
+    if not paired.pairs:
+        raise CustosError(
+            f"no question has the responses of {match_ups + 1} models, which {match_ups} match-ups "
+            "of each response take; add models, or lower --match-ups"
+        )
+    write_lines(out, (json.dumps(row, ensure_ascii=False) for row in paired.pairs))
+    typer.echo(
+        f"{len(paired.pairs)} pairs, {len(paired.too_few)} questions with too few responses: {out}"
+    )
