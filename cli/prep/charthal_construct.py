@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -41,7 +41,8 @@ def generate(
         Path,
         typer.Option(
             help="Read this JSONL, JSON or Parquet file of charts with the fields id, images, "
-            "num_subplots, discipline and chart_type."
+            "num_subplots, discipline and chart_type, or the validation charts of this clone of "
+            "CharXiv's repository, which ChartHal samples from (images.zip unpacked in images/)."
         ),
     ],
     count: Annotated[
@@ -75,13 +76,19 @@ def generate(
     """
     from clients.messages import Decoding
     from data_prep.construction.charthal.charts import load_charts, sample_charts
+    from data_prep.construction.charthal.charxiv import FILES, load_charxiv
     from data_prep.construction.charthal.questions import generate_questions
     from data_prep.construction.model_writer import ModelWriter
     from data_prep.splits.manifest import describe_file
 
     server = request_options.server(base_url, model)
     bad_rows: list[str] = []
-    pool = load_charts(charts, bad_rows)
+    source: dict[str, Any]
+    if charts.is_dir():
+        pool = load_charxiv(charts)
+        source = {"charxiv": [describe_file(charts / name) for name in FILES]}
+    else:
+        pool, source = load_charts(charts, bad_rows), {**describe_file(charts)}
     check_skipped(charts, bad_rows, allow_dropped=allow_dropped)
     price = price_options.read()
     with job_bar(price) as show:
@@ -90,7 +97,7 @@ def generate(
             Decoding(temperature=temperature, max_tokens=max_tokens),
             price,
             out,
-            source={**describe_file(charts), "bad_rows": len(bad_rows), "seed": seed},
+            source={**source, "bad_rows": len(bad_rows), "seed": seed},
             command=command_line(),
             on_progress=show,
         )
