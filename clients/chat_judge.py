@@ -15,6 +15,7 @@ from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
 from judging.verdicts.build import disagreement, ruled_verdict
+from judging.verdicts.notes import left_out_note
 
 GREEDY = Decoding(temperature=0.0)
 """The graders of the published benchmarks use temperature 0."""
@@ -124,12 +125,16 @@ class ChatJudge:
                 )
             labels.append(task.unswap(label) if order else label)
         agreed = len(set(labels)) == 1
+        notes = [
+            None if agreed else disagreement(labels),
+            left_out_note(request, task.pictures(request)),
+        ]
         return Verdict(
             id=request.id,
             status="scored" if agreed else "abstain",
             label=score_of(labels[0]) if agreed else None,
             error_type=(type_of(labels[0]) or None) if agreed else None,
-            message=None if agreed else disagreement(labels),
+            message="; ".join(filter(None, notes)) or None,
             needs_review=not agreed,
             **self._signature(request),
         )
@@ -138,6 +143,8 @@ class ChatJudge:
 def judge_messages(request: JudgeRequest) -> tuple[Message, ...]:
     """Compose what a chat model is told and shown to judge a request."""
     task: JudgeTask = get_task(request.task)
+    if (whole := task.whole_prompt(request)) is not None:
+        return (Message(role="user", text=whole, images=task.pictures(request)),)
     instruction = task.instruction(task.rubric(request))
     texts = [f"{field.heading}: {field.text.strip()}" for field in task.item(request)]
-    return one_user_turn(conversation(instruction, texts, request.images))
+    return one_user_turn(conversation(instruction, texts, task.pictures(request)))

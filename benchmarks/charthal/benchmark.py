@@ -20,7 +20,6 @@ from benchmarks.framework.tables import (
 )
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
-from judging.tasks.charthal import register_rubrics
 from judging.types import JudgeRequest, Verdict, parse_record
 
 
@@ -31,6 +30,7 @@ class ChartHal(Benchmark):
     name = "charthal"
     summary = "hallucination on chart questions that may have no answer"
     tasks = ("charthal",)
+    rubrics_of = "charthal"
     grade_fields = ("eval_resp", "score")
     headline = "score"
     full_score = 100.0
@@ -56,10 +56,6 @@ class ChartHal(Benchmark):
             "metadata": {"cell": item.cell, "figure_id": item.figure_id},
         }
         return (parse_record(JudgeRequest, fields, location),)
-
-    def register_rubrics(self, path: Path) -> str:
-        """Register a user's wording of the seven rubrics."""
-        return register_rubrics(path)
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``eval_resp`` and ``score`` as the official grader does."""

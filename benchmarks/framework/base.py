@@ -18,6 +18,7 @@ from clients.messages import Decoding
 from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
+from judging.tasks.reworded import register_rubrics
 from judging.types import JudgeRequest, Verdict
 
 Figure = float | str | None
@@ -62,6 +63,8 @@ class Benchmark(ABC):
     summary: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
     """Judge tasks of its requests; empty when rules decide everything."""
+    rubrics_of: ClassVar[str | None] = None
+    """Task whose rubrics a user may word anew, to repeat a published grader; ``None``: of none."""
     rule_tasks: ClassVar[tuple[str, ...]] = ()
     """Judge tasks that ``rule_label`` answers, as far as it can."""
     grade_fields: ClassVar[tuple[str, ...]]
@@ -181,7 +184,9 @@ class Benchmark(ABC):
         Raises:
             CustosError: If the benchmark has no rubrics to replace or the file does not fit.
         """
-        raise CustosError("--rubric-file: only charthal has rubrics to replace")
+        if self.rubrics_of is None:
+            raise CustosError("--rubric-file: only charthal and simplevqa have rubrics to replace")
+        return register_rubrics(self.rubrics_of, path)
 
     @abstractmethod
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:

@@ -94,6 +94,7 @@ class SimpleVQA(Benchmark):
     summary = "short factual visual questions, Chinese and English"
     tasks = ("simplevqa",)
     rule_tasks = tasks
+    rubrics_of = "simplevqa"
     grade_fields = ("judge_res", "cfq")
     headline = "CO"
     item_id = "data_id"

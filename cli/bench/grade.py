@@ -49,8 +49,10 @@ OfficialItems = Annotated[
 RubricFile = Annotated[
     Path | None,
     typer.Option(
-        help="charthal: read rubric names and your own instructions from this YAML file, to repeat "
-        "a published grader. For zero-shot judges and servers. Default: our own rubrics."
+        help="charthal, simplevqa: read rubric names and your own instructions from this YAML "
+        "file, to repeat a published grader. For zero-shot judges and servers. An instruction with "
+        "<|QUESTION|>, <|REF_ANS|> or <|RESPONSE|> is the whole prompt, for servers alone. "
+        "Default: our own rubrics."
     ),
 ]
 
@@ -112,7 +114,7 @@ def grade(
                 grader: Grader = RuleGrader(benchmark)
             else:
                 grader = load_benchmark_grader(judge, model, request_options)
-            _check_wording(grader, rubric_file)
+            _check_wording(grader, rubric_file, work)
             price = price_options.read()
             measured = _what_was_measured(grader, work)
             for line in measured:
@@ -168,13 +170,24 @@ def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     return measured_lines(grader.name, folder, tasks)
 
 
-def _check_wording(grader: Grader, rubric_file: Path | None) -> None:
-    """Refuse a user's own rubrics for a judge that was trained under ours."""
+def _check_wording(grader: Grader, rubric_file: Path | None, work: ResponsesToGrade) -> None:
+    """Refuse a user's own rubrics for a judge that was trained under ours.
+
+    Whole prompts are refused for every judge but a chat model.
+    """
     from clients.chat_judge import ChatJudge
+    from judging.tasks import get_task
 
     is_zero_shot = isinstance(grader, Judge) and grader.card is None
     if rubric_file is not None and not (is_zero_shot or isinstance(grader, ChatJudge)):
         raise CustosError(
             f"--rubric-file: judge '{grader.name}' was trained under other instructions; "
             "use a backbone or, with --model, the URL of a server as the judge"
+        )
+    if isinstance(grader, Judge) and any(
+        get_task(request.task).whole_prompt(request) for _, request in work.numbered_requests()
+    ):
+        raise CustosError(
+            f"--rubric-file '{rubric_file}' holds whole prompts, which a chat model alone takes: "
+            "use --model and the URL of a server as the judge"
         )

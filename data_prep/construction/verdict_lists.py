@@ -22,8 +22,6 @@ from judging.types import JudgeRequest, Verdict
 
 LABELS, VERDICTS = "labels.jsonl", "verdicts.json"
 NO_LABEL = "no label"
-TEXT_ONLY = frozenset({"hieval-qs", "simplevqa"})
-"""Tasks whose papers show the judge no picture."""
 
 
 class GivenLabel(BaseModel):
@@ -101,9 +99,7 @@ def ask_judge(requests: Sequence[JudgeRequest], judge: ModelWriter) -> dict[str,
         ruling = task.rule(request)
         labels[request.id] = ruling.label if ruling else None
         if ruling is None:
-            shown = {"images": ()} if task.name in TEXT_ONLY else {}
-            messages = judge_messages(request.model_copy(update=shown))
-            item = ChatItem(id=request.id, messages=messages)
+            item = ChatItem(id=request.id, messages=judge_messages(request))
             to_ask.append(Request(item, partial(_read_label, request)))
     outcome = judge.ask(to_ask)
     labels |= {given.id: given.label for given in outcome.records}

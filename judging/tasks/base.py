@@ -61,6 +61,8 @@ class JudgeTask(ABC):
     """A request that this task takes, without the field ``task``. The documentation, ``custos
     tasks``, the pages of the service and ``custos doctor`` use it."""
     num_responses: ClassVar[int] = 1
+    reads_pictures: ClassVar[bool] = True
+    """Whether judges see the pictures of a request."""
     critique: ClassVar[CritiqueFormat | None] = None
     """Tags of a critique and its label; ``None`` for tasks without critiques."""
 
@@ -119,6 +121,17 @@ class JudgeTask(ABC):
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
         """Return the user message, field by field."""
 
+    def whole_prompt(self, request: JudgeRequest) -> str | None:
+        """Return the one message of a published grader, with a request filled in.
+
+        It replaces the instruction and the item, for chat models alone. ``None``: there is none.
+        """
+        return None
+
+    def pictures(self, request: JudgeRequest) -> tuple[str, ...]:
+        """Return the pictures of a request that a judge sees: all, or none."""
+        return request.images if self.reads_pictures else ()
+
     @abstractmethod
     def rule(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request without the model if a rule can; return ``None`` otherwise."""
@@ -126,6 +139,10 @@ class JudgeTask(ABC):
     @abstractmethod
     def parse(self, text: str, rubric: str) -> str | None:
         """Read the label from a generated text; return ``None`` if there is none."""
+
+    def parse_official(self, text: str, rubric: str) -> str | None:
+        """Read the label from a reply to :meth:`whole_prompt`, as the official grader does."""
+        return self.parse(text, rubric)
 
     def swap(self, request: JudgeRequest) -> JudgeRequest:
         """Return the request of a pair with its responses exchanged."""

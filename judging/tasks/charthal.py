@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import yaml
-
-from judging.errors import CustosError, FieldError
-from judging.fingerprint import digest
-from judging.tasks.base import BareLabelTask, Field, judge_task, task_names
+from judging.errors import FieldError
+from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
 FAITHFUL, HALLUCINATED = "1", "0"
 
 WITH_REFERENCE = ("contradictory-closed", "normal-closed")
 """Rubrics that compare with a reference; under the others the judge never sees it."""
+
+_NAMED_SCORE = re.compile(r"\bscore\b[\s:*-]{0,4}([01])(?![\d.])", re.IGNORECASE)
+_LONE_DIGIT = re.compile(r"(?<![\d.])([01])(?![\d./])")
 
 _SITUATION = {
     "irrelevant": "The question is about something that has nothing to do with the chart.",
@@ -121,49 +120,8 @@ class ChartHal(BareLabelTask):
         score = re.fullmatch(r"[\s*`]*(?:score\s*:)?[\s*`]*([01])[\s*`.]*", text, re.IGNORECASE)
         return score[1] if score else None
 
-
-def register_rubrics(path: Path) -> str:
-    """Declare a ChartHal task with a user's own instructions, to repeat a published grader.
-
-    Args:
-        path: YAML file that maps every rubric (``ChartHal.variants``) to its instruction.
-
-    Returns:
-        The task's name, which holds a hash of the instructions. Judges trained on ``charthal``
-        refuse it, as they were not trained for it.
-
-    Raises:
-        CustosError: If the file cannot be read, a rubric is missing or one is unknown.
-    """
-    instructions = _read_rubrics(path)
-    task_name = f"charthal:{digest(instructions)[:8]}"
-    if task_name not in task_names():
-
-        @judge_task
-        class RewordedChartHal(ChartHal):
-            """The same rubrics and labels in the user's words."""
-
-            name = task_name
-
-            def instruction(self, rubric: str) -> str:
-                """Return the instruction of the file."""
-                return instructions[rubric]
-
-    return task_name
-
-
-def _read_rubrics(path: Path) -> dict[str, str]:
-    try:
-        rubrics = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise CustosError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(rubrics, dict):
-        raise CustosError(f"{path}: expected every rubric's name and its text")
-    if unknown := [name for name in rubrics if name not in ChartHal.variants]:
-        raise CustosError(
-            f"{path}: rubric '{unknown[0]}' is not one of {', '.join(ChartHal.variants)}"
-        )
-    for name in ChartHal.variants:
-        if not isinstance(rubrics.get(name), str) or not rubrics[name].strip():
-            raise CustosError(f"{path}: rubric '{name}' has no text")
-    return {name: rubrics[name].strip() for name in ChartHal.variants}
+    def parse_official(self, text: str, rubric: str) -> str | None:
+        """Return the score in the first three lines: after ``Score``, or a digit alone."""
+        head = "\n".join(text.splitlines()[:3])
+        score = _NAMED_SCORE.search(head) or _LONE_DIGIT.search(head)
+        return score[1] if score else None

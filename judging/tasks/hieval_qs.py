@@ -66,6 +66,7 @@ class HiEvalQuickScore(HiEvalTask):
         "response": "The capital of France is Paris.",
     }
     empty_label = WRONG
+    reads_pictures = False
 
     def instruction(self, rubric: str) -> str:
         """Return all criteria of the paper, for a whole answer set or for alternatives."""

@@ -69,6 +69,7 @@ class SimpleVQA(BareLabelTask):
     required = ("question", "references")
     label_set = CONCLUSIONS
     empty_label = NOT_ATTEMPTED
+    reads_pictures = False
 
     def instruction(self, rubric: str) -> str:
         """Return all criteria, in the language of the variant."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from judging.card import JudgeCard
 from judging.files.pictures import megapixels
 from judging.models.backbones import Backbone
@@ -25,6 +27,14 @@ def pictures_note(
     number, most = len(request.images), megapixels(backbone.pixels.max_pixels)
     pictures = "the picture was" if number == 1 else f"{num_scaled} of {number} pictures were"
     return f"{pictures} scaled down to {most}"
+
+
+def left_out_note(request: JudgeRequest, shown: Sequence[str]) -> str | None:
+    """Say that the judge did not see the pictures of a request, if it did not."""
+    if len(shown) == len(request.images):
+        return None
+    pictures = "the picture was" if len(request.images) == 1 else "the pictures were"
+    return f"{pictures} left out: task '{request.task}' reads text alone"
 
 
 def mode_note(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from clients.chat_judge import ChatJudge
@@ -10,6 +12,7 @@ from clients.messages import Decoding
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.tiny import save_picture
 
 
 def score(response: str, **fields: object) -> JudgeRequest:
@@ -113,3 +116,17 @@ def test_the_fingerprint_knows_what_matters() -> None:
         ChatJudge(server).fingerprint(score("a", reference_mode="any")),
     ]
     assert len({base, *others}) == 6
+
+
+def test_a_task_of_text_alone_sends_no_picture_and_says_so(
+    fake: FakeServer, tmp_path: Path
+) -> None:
+    picture = save_picture(tmp_path / "a.png", 8, 8)
+    fake.answer = lambda seen: say("Correct")
+    quick, analysed = judge(fake).grade(
+        [score("Paris", images=[picture]), score("Paris", images=[picture], task="hieval-ea")]
+    )
+    assert quick.message == "the picture was left out: task 'hieval-qs' reads text alone"
+    assert analysed.message is None
+    sent = [isinstance(seen.body["messages"][1]["content"], list) for seen in fake.seen]
+    assert sorted(sent) == [False, True]

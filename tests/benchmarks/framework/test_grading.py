@@ -77,7 +77,7 @@ def test_a_users_rubrics_replace_the_task(tmp_path: Path, monkeypatch: pytest.Mo
     responses = ResponsesToGrade(CHARTHAL, [row], [CHARTHAL.requests(row)]).with_rubrics(path)
     [(_, request)] = responses.numbered_requests()
     assert get_task(request.task).instruction(request.variant) == "Grade it."
-    with pytest.raises(CustosError, match="only charthal has rubrics to replace"):
+    with pytest.raises(CustosError, match="only charthal and simplevqa have rubrics to replace"):
         charts().with_rubrics(path)
 
 

@@ -161,7 +161,10 @@ def test_chartom_asks_the_judge_only_for_what_rules_leave(judge: Grader, tmp_pat
     ("arguments", "message"),
     [
         (["grade", "charthal", "--judge", "http://127.0.0.1:9/v1"], "--model: name the model"),
-        (["grade", "truthfulvqa", "--rubric-file", "x"], "only charthal has rubrics"),
+        (
+            ["grade", "truthfulvqa", "--rubric-file", "x"],
+            "only charthal and simplevqa",
+        ),
         (["grade", "vqa", "--judge", "j"], "benchmark 'vqa' is not one of"),
         (["grade", "charthal"], "--judge: 'charthal' needs one, for charthal"),
         (["grade", "charthal", "--judge", "j", "--out", "x.csv"], "--out 'x.csv'"),

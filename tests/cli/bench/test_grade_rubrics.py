@@ -70,6 +70,53 @@ def test_a_zero_shot_judge_takes_a_users_wording(
     assert found[0]["probabilities"] != found[1]["probabilities"]
 
 
+OFFICIAL = "Is it unrelated?\nQ: <|QUESTION|>\nR: <|RESPONSE|>\n\nScore it."
+
+
+@pytest.fixture
+def official(rubrics: Path) -> Path:
+    rubrics.write_text(yaml.safe_dump({**RUBRICS, "irrelevant": OFFICIAL}))
+    return rubrics
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("Score: 1\nIt says so.", 1),
+        ("**Score**: 0", 0),
+        ("1", 1),
+        ("Reason: none.\n\nscore - 1", 1),
+        ("Score: 10", -1),
+        ("a\nb\nc\nScore: 1", -1),
+        ("Score: 0.5", -1),
+    ],
+)
+def test_a_prompt_with_the_official_marks_is_the_whole_message(
+    fake: FakeServer, official: Path, tmp_path: Path, reply: str, score: int
+) -> None:
+    fake.answer = lambda seen: Say(body=completion(reply))
+    source = write(tmp_path / "in.json", charthal_responses("See <|QUESTION|>: 3 apples."))
+    out = tmp_path / "out.json"
+    command = ("grade", "charthal", "--responses", source, "--judge", fake.url, "--model", "m")
+    run(*command, "--rubric-file", official, "--out", out)
+    [message] = fake.seen[0].body["messages"]
+    assert message == {
+        "role": "user",
+        "content": "Is it unrelated?\nQ: Who won?\nR: See <|QUESTION|>: 3 apples.\n\nScore it.",
+    }
+    assert [row["score"] for row in read(out).values()] == [score]
+
+
+def test_a_local_judge_refuses_whole_prompts(
+    tiny_folders: Callable[[str], str], official: Path, tmp_path: Path
+) -> None:
+    source = write(tmp_path / "in.json", charthal_responses("x"))
+    command = ("grade", "charthal", "--responses", source, "--judge", tiny_folders("qwen2_5_vl"))
+    done = run(*command, "--rubric-file", official, "--out", tmp_path / "out.json")
+    assert done.exit_code == 2
+    assert "holds whole prompts, which a chat model alone takes" in done.stderr
+
+
 def test_a_trained_judge_refuses_a_users_wording(
     judge: Grader, rubrics: Path, tmp_path: Path
 ) -> None:
@@ -89,7 +136,7 @@ def test_a_trained_judge_refuses_a_users_wording(
     [
         ("{", "cannot be read"),
         ("- a", "expected every rubric's name"),
-        (yaml.safe_dump({**RUBRICS, "mine": "x"}), "rubric 'mine' is not one of irrelevant"),
+        (yaml.safe_dump({**RUBRICS, "mine": "x"}), "rubric 'mine' is not one of normal-closed"),
         (yaml.safe_dump({**RUBRICS, "normal-open": " "}), "rubric 'normal-open' has no text"),
     ],
 )
@@ -102,3 +149,28 @@ def test_rubric_files_that_cannot_be_used(
     done = run(*command, "--rubric-file", tmp_path / "own.yaml")
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+SIMPLEVQA = {
+    "english": "Grade it. Another name of the same thing is right.\n"
+    "<|QUESTION|>\n<|REF_ANS|>\n<|RESPONSE|>\nA, B or C?",
+    "chinese": "评判：\n<|QUESTION|>\n<|REF_ANS|>\n<|RESPONSE|>",
+}
+
+
+def test_simplevqa_takes_the_official_rule_on_other_names(
+    fake: FakeServer, rubrics: Path, tmp_path: Path
+) -> None:
+    rubrics.write_text(yaml.safe_dump(SIMPLEVQA))
+    fake.answer = lambda seen: Say(body=completion("A" if "same thing" in seen.text else "正确"))
+    row = {"question": "Where is it?", "answer": "Temple of Heaven", "response": "Qiniandian"}
+    rows = [{**row, "data_id": n, "language": language} for n, language in enumerate(("EN", "CN"))]
+    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
+    command = ("grade", "simplevqa", "--responses", source, "--judge", fake.url, "--model", "m")
+    done = run(*command, "--rubric-file", rubrics, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    sent = sorted(seen.body["messages"][0]["content"] for seen in fake.seen)
+    assert [len(seen.body["messages"]) for seen in fake.seen] == [1, 1]
+    assert sent[0].endswith("Where is it?\nTemple of Heaven\nQiniandian\nA, B or C?")
+    conclusions = [row["judge_res"]["response"]["conclusion"] for row in read(out)]
+    assert conclusions == ["正确", "正确"]
