@@ -40,6 +40,9 @@ class JudgeCard(BaseModel):
     the backbone's own."""
     max_pixels: int | None = None
     """Larger pictures are scaled down."""
+    shows_all_pictures: bool = True
+    """Pictures are shown for every task, also for one that reads text alone. Cards of earlier
+    versions do not say: there, they were."""
     random_weights: bool = False
     """True if the backbone's weights were drawn, not trained: the judge knows nothing."""
     instructions: dict[str, str]
@@ -63,6 +66,7 @@ class JudgeCard(BaseModel):
             response_budget=response_budget,
             layout=layout,
             **backbone.pixels._asdict(),
+            shows_all_pictures=False,
             random_weights=backbone.has_random_weights,
             instructions={
                 f"{name}/{rubric}": instruction_hash(get_task(name), rubric)

@@ -33,7 +33,13 @@ from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
 from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
-from judging.verdicts.notes import AFTER_GIVEN, KNOWS_NOTHING, mode_note, pictures_note
+from judging.verdicts.notes import (
+    AFTER_GIVEN,
+    KNOWS_NOTHING,
+    left_out_note,
+    mode_note,
+    pictures_note,
+)
 from judging.verdicts.probabilities import log_probabilities
 from judging.verdicts.risk import with_review
 
@@ -78,9 +84,7 @@ class Judge:
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
-        self.encoder = (
-            Encoder(backbone, card.response_budget, card.layout) if card else Encoder(backbone)
-        )
+        self.encoder = Encoder.of_card(backbone, card) if card else Encoder(backbone)
 
     @classmethod
     def load(
@@ -190,7 +194,8 @@ class Judge:
             FieldError: If the judge does not take the request.
         """
         request, task = self.resolve(request), get_task(request.task)
-        key = (task.name, request.variant, task.rubric(request), request.mode)
+        is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
+        key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
         if key not in self._fingerprints:
             self._fingerprints[key] = digest(
                 {
@@ -199,6 +204,8 @@ class Judge:
                     "task": task.name,
                     "variant": request.variant,
                     "mode": request.mode,
+                    # Left out where all are shown: verdicts of earlier versions are kept.
+                    **({"pictures": "left out"} if is_cut else {}),
                     "instruction": instruction_hash(task, task.rubric(request)),
                     "calibration": self.calibration.id if self.calibration else None,
                     "packages": package_versions(),
@@ -321,6 +328,7 @@ class Judge:
         if isinstance(passes, CustosError):
             return Verdict.from_error(passes, request, **signature)
         task = get_task(request.task)
+        shown = self.encoder.pictures(task, request)
         records = [scored.record for scored in passes]
         probabilities = merge_passes(task, records)
         key = calibration_key(task, request)
@@ -332,6 +340,7 @@ class Judge:
         notes = [
             mode_note(self.card, task, request, is_calibrated=is_calibrated),
             pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
+            left_out_note(request, shown),
             AFTER_GIVEN if request.given_critique is not None else None,
             KNOWS_NOTHING if self.backbone.has_random_weights else None,
         ]

@@ -278,7 +278,9 @@ def _engine(backbone: Backbone) -> TreeEngine:
 
 def _prompts(backbone: Backbone, requests: list[JudgeRequest]) -> list[EncodedPrompt]:
     task = get_task("hieval-qs")
-    return Encoder(backbone).encode([(task, request) for request in requests])
+    return Encoder(backbone, shows_all_pictures=True).encode(
+        [(task, request) for request in requests]
+    )
 
 
 def _tokens(text: Any) -> tuple[int, ...]:

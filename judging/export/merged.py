@@ -158,7 +158,7 @@ def _readme(
     task = get_task(next(iter(card.tasks)))
     rubric = card.tasks[task.name][0]
     request = JudgeRequest.model_validate(task.rows_by_rubric()[rubric])
-    [prompt] = Encoder(shell, card.response_budget, card.layout).encode([(task, request)])
+    [prompt] = Encoder.of_card(shell, card).encode([(task, request)])
     turns = [{"role": turn.role, "content": turn.text} for turn in prompt.messages]
     tasks = ", ".join(f"{key} ({', '.join(names)})" for key, names in card.tasks.items())
     begins = f"`{task.critique.opening}`, its critique" if task.critique else "its label"

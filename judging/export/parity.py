@@ -90,9 +90,7 @@ def compare(
     model = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=torch.float32)
     model = model.to(device).eval()
     processor = load_processor(folder, model.config.model_type)
-    encoder = Encoder(
-        Backbone(str(folder), "", model, processor), card.response_budget, card.layout
-    )
+    encoder = Encoder.of_card(Backbone(str(folder), "", model, processor), card)
     actual = [
         [_plain_score(model, prompt, [token for _, token in path]) for path in tree.paths]
         for prompts, tree in _prompts(encoder, requests)

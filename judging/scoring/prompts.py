@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
 
+    from judging.card import JudgeCard
     from judging.models.backbones import Backbone
 
 CUT_MARK = " [...] "
@@ -85,16 +86,33 @@ class Encoder:
         backbone: Loaded backbone; its processor's pixel limits apply.
         response_budget: Most tokens of one response; longer ones lose their middle.
         layout: How the fields of a request are kept apart.
+        shows_all_pictures: Show the pictures of tasks that read text alone, too.
     """
 
     def __init__(
-        self, backbone: Backbone, response_budget: int = 1024, layout: FieldLayout = "turns"
+        self,
+        backbone: Backbone,
+        response_budget: int = 1024,
+        layout: FieldLayout = "turns",
+        *,
+        shows_all_pictures: bool = False,
     ) -> None:
         self.backbone = backbone
         self.response_budget = response_budget
         self.layout = layout
+        self.shows_all_pictures = shows_all_pictures
         self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
         self._around: dict[tuple[str, int, int], tuple[int, int]] = {}
+
+    @classmethod
+    def of_card(cls, backbone: Backbone, card: JudgeCard) -> Encoder:
+        """Make the encoder of a trained judge, which shows requests as it was trained on them."""
+        return cls(
+            backbone,
+            card.response_budget,
+            card.layout,
+            shows_all_pictures=card.shows_all_pictures,
+        )
 
     def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
         """Lay label strings out as a tree of this backbone's tokens, each followed by ``end``."""
@@ -112,6 +130,10 @@ class Encoder:
             text, add_special_tokens=False, split_special_tokens=True
         )
         return ids
+
+    def pictures(self, task: JudgeTask, request: JudgeRequest) -> tuple[str, ...]:
+        """Return the pictures of a request that the model sees."""
+        return request.images if self.shows_all_pictures else task.pictures(request)
 
     def counter(self) -> Callable[[str], int]:
         """Make a function that counts the tokens of untrusted text, for any thread to call.
@@ -176,15 +198,16 @@ class Encoder:
         lengths = map(len, encoded["input_ids"])
         most, sizes = self.backbone.pixels.max_pixels, dict[str, PictureSize]()
         for (task, request), texts in zip(requests, fields, strict=True):
-            for name in set(request.images) - sizes.keys():
+            shown = self.pictures(task, request)
+            for name in set(shown) - sizes.keys():
                 sizes[name] = picture_size(name)
-            pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in request.images)
+            pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in shown)
             prefix, around = self._tokens_around(
-                task.instruction(task.rubric(request)), len(texts), len(request.images)
+                task.instruction(task.rubric(request)), len(texts), len(shown)
             )
             num_tokens = prefix + around + sum(islice(lengths, len(texts))) + pictures
             self._check_length(num_tokens)
-            scaled = tuple(n for n in dict.fromkeys(request.images) if sizes[n].pixels > most)
+            scaled = tuple(n for n in dict.fromkeys(shown) if sizes[n].pixels > most)
             yield PromptSize(num_tokens - prefix, scaled, prefix)
 
     def _tokens_around(
@@ -213,7 +236,7 @@ class Encoder:
         """Return the turns of a request, and whether a response was cut."""
         texts, truncated = self._field_texts(task.item(request))
         instruction = task.instruction(task.rubric(request))
-        return conversation(instruction, texts, request.images), truncated
+        return conversation(instruction, texts, self.pictures(task, request)), truncated
 
     def _smallest_picture(self) -> Image:
         """Return a picture of one token."""

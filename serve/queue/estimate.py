@@ -37,7 +37,7 @@ def request_tokens(request: JudgeRequest, judge: Judge) -> int:
     tokens = (
         FRAME_TOKENS
         + text_tokens(f"{field.heading}: {field.text}" for field in _fields(request))
-        + picture_tokens(request.images, judge)
+        + picture_tokens(judge.encoder.pictures(get_task(request.task), request), judge)
         + _critique_tokens(request)
     )
     is_read_twice = len(request.responses) == 2 and request.order == "both"

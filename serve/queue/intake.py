@@ -9,6 +9,7 @@ from typing import Literal
 from judging import Judge, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import MOST_PIXELS, picture_size
+from judging.tasks import get_task
 from serve.call_context import call_bytes, caller_name, request_id
 from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens
@@ -46,7 +47,7 @@ class Intake:
         kind: Literal["score", "text"] = "text" if request.mode == "critique" else "score"
         num_chars = sum(map(len, (request.question, *request.references, *request.choices)))
         try:
-            if request.images:
+            if judge.encoder.pictures(get_task(request.task), request):
                 images = await self.small_pictures(request.images, judge)
                 request = request.model_copy(update={"images": images})
             if request.images or num_chars > INLINE_CHARS:

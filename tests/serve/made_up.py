@@ -29,7 +29,10 @@ class FakeJudge(Judge):
     model's last digits do.
     """
 
-    encoder: Any = SimpleNamespace(counter=lambda: lambda text: len(text.split()))
+    encoder: Any = SimpleNamespace(
+        counter=lambda: lambda text: len(text.split()),
+        pictures=lambda task, request: request.images,
+    )
     folder: Path | None = None
     engine: Any = SimpleNamespace(posterior="exact")
     backbone: Any = SimpleNamespace(

@@ -127,7 +127,7 @@ def trainer(
 
 
 def encoded(backbone: Backbone, rows: list[LabelledExample]) -> Rows:
-    return Rows(rows, LabelSupervision(Encoder(backbone)), "train")
+    return Rows(rows, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
 
 
 def write_split(path: Path, rows: list[LabelledExample]) -> str:

@@ -15,6 +15,7 @@ from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
 from judging.files.atomic import atomic_write
+from judging.tasks import get_task
 from judging.types import LabelledExample
 from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
@@ -169,7 +170,7 @@ def _limits(train: Sequence[LabelledExample], tasks: Mapping[str, Sequence[str]]
     few = [f"{label} {n}" for label, n in _label_counts(train) if n < FEW_ROWS]
     if few:
         lines.append(f"Labels with fewer than {FEW_ROWS} training rows: {', '.join(few)}.")
-    if not any(row.images for row in train):
+    if not any(get_task(row.task).pictures(row) for row in train):
         lines.append("It has seen no pictures in this training.")
     return lines
 

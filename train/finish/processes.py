@@ -16,6 +16,7 @@ from judging.card import CARD_FILE
 from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.models.adapters import ADAPTER_FILE
+from judging.tasks import get_task
 from judging.types import LabelledExample
 
 LONGEST_WAIT = timedelta(days=2)
@@ -128,5 +129,6 @@ def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int
 def _cost(example: LabelledExample) -> int:
     """Return about how many characters a judge reads and writes for a row."""
     texts = (example.question, *example.choices, *example.references, *example.responses)
+    pictures = get_task(example.task).pictures(example)
     written = 4 * example.critique_tokens if example.mode == "critique" else 0
-    return 1 + sum(map(len, texts)) + PICTURE_CHARACTERS * len(example.images) + written
+    return 1 + sum(map(len, texts)) + PICTURE_CHARACTERS * len(pictures) + written

@@ -69,6 +69,7 @@ class CharacterEncoder(Encoder):
 
     def __init__(self, response_budget: int) -> None:
         self.response_budget = response_budget
+        self.shows_all_pictures = False
 
     def text(self, text: str) -> list[int]:
         """Return as many numbers as the text has tokens, equal where the text is."""
@@ -190,9 +191,10 @@ def _row_size(
     name = f"{task.name}/{rubric}"
     if name not in counts:
         counts[name] = len(encoder.text(task.instruction(rubric)))
-    patches = sum(_patches(picture_size(path), config, limits) for path in example.images)
+    pictures = encoder.pictures(task, requests[0])
+    patches = sum(_patches(picture_size(path), config, limits) for path in pictures)
     pictured = patches // config.vision_config.spatial_merge_size**2
-    pictured += TOKENS_OF_PICTURE * len(example.images)
+    pictured += TOKENS_OF_PICTURE * len(pictures)
     message = max(_message_tokens(request, encoder) for request in requests)
     paths = tree.paths if len(requests) > 1 else [tree.paths[target]]
     return RowSize(

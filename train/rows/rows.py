@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast, overload
@@ -97,6 +98,7 @@ class Rows(Sequence[Row]):
         share_prefix: Whether a batch reads its instruction once; otherwise every row does, and the
             model runs once for each batch.
         pictures: Whether each picture is scaled down, by the hash of its source.
+        left_out: How many rows have pictures that the model does not see, by task.
 
     Raises:
         CustosError: If an example's label is not declared or its prompt cannot be built; the
@@ -110,6 +112,7 @@ class Rows(Sequence[Row]):
         self.encoder = supervision.encoder
         self.facts = RowFacts(len(examples))
         self.pictures: dict[int, bool] = {}
+        self.left_out: Counter[str] = Counter()
         self.share_prefix = True
         numbers: dict[str, dict[str, int]] = {"rubric": {}, "shared_text": {}}
         for start in range(0, len(examples), MEASURED_AT_ONCE):
@@ -218,7 +221,9 @@ class Rows(Sequence[Row]):
             rows.append(row)
             path = row.tree.paths[row.target] if row.target < len(row.tree.paths) else ()
             index.rubric[number] = _number(numbers["rubric"], row.rubric)
-            index.shared_text[number] = _number(numbers["shared_text"], _shared_text(example))
+            index.shared_text[number] = _number(
+                numbers["shared_text"], _shared_text(example, self._shown(row))
+            )
             index.mode[number] = MODES.index(self.supervision.mode(example))
             index.target[number], index.target_tokens[number] = row.target, len(path)
             index.weight[number] = example.weight
@@ -237,7 +242,13 @@ class Rows(Sequence[Row]):
         index.width[number] = max(size.suffix_tokens for size in sizes) + nodes
         index.instruction[number] = sizes[0].prefix_tokens
         scaled = {name for size in sizes for name in size.scaled_pictures}
-        self.pictures |= {hash(name): name in scaled for name in row.example.images}
+        shown = self._shown(row)
+        self.pictures |= {hash(name): name in scaled for name in shown}
+        self.left_out[row.requests[0].task] += len(shown) < len(row.example.images)
+
+    def _shown(self, row: Row) -> tuple[str, ...]:
+        """Return the pictures of a row that the model sees."""
+        return self.encoder.pictures(get_task(row.requests[0].task), row.example)
 
     def _encode(self, requests: Sequence[JudgeRequest]) -> list[EncodedPrompt]:
         return self.encoder.encode([(get_task(request.task), request) for request in requests])
@@ -279,25 +290,27 @@ def index_splits(
             for name, rows in splits.watched.items()
         },
     )
-    if line := _describe_pictures(indexed):
+    for line in _describe_pictures(indexed):
         RUN_LOG.write(line)
     return indexed
 
 
-def _describe_pictures(splits: IndexedSplits) -> str:
-    """Return a line that says how many pictures are scaled down; empty if there are none."""
+def _describe_pictures(splits: IndexedSplits) -> Iterator[str]:
+    """Yield lines that say how many pictures are left out, and how many are scaled down."""
+    left_out = sum((rows.left_out for rows in splits.by_name.values()), Counter[str]())
+    for task, count in left_out.items():  # a sum of counters has no zeros
+        yield f"the pictures of {count:,} rows are left out: task '{task}' reads text alone"
     pictures = {
         n: scaled for rows in splits.by_name.values() for n, scaled in rows.pictures.items()
     }
-    if not pictures:
-        return ""
-    most = megapixels(splits.train.encoder.backbone.pixels.max_pixels)
-    return f"{sum(pictures.values()):,} of {len(pictures):,} pictures are scaled down to {most}"
+    if pictures:
+        most = megapixels(splits.train.encoder.backbone.pixels.max_pixels)
+        yield f"{sum(pictures.values()):,} of {len(pictures):,} pictures are scaled down to {most}"
 
 
-def _shared_text(example: LabelledExample) -> str:
-    """Return what rows of one batch may share: a question, or a group's pictures."""
-    return example.group if example.images and example.group else example.question
+def _shared_text(example: LabelledExample, shown: Sequence[str]) -> str:
+    """Return what rows of one batch may share: a question, or a group's pictures if it has some."""
+    return example.group if shown and example.group else example.question
 
 
 def _number(numbers: dict[str, int], name: str) -> int:

@@ -34,6 +34,7 @@ def save_run(folder: Path, checkpoint: str) -> Path:
     """Write a run folder with an adapter that moves every score, and limits of its own."""
     backbone = load_backbone(checkpoint, dtype="float32", device="cpu").with_pixels(*LIMITS)
     card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any", "plain/all")}, 50)
+    card = card.model_copy(update={"shows_all_pictures": True})
     adapted = add_adapter(backbone.model, r=4, alpha=8)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)

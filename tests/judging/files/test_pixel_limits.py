@@ -78,7 +78,7 @@ def test_a_zero_shot_judge_has_the_default(limited: Backbone) -> None:
 def test_verdicts_say_what_was_scaled_down(load: Load, tmp_path: Path) -> None:
     large = save_picture(tmp_path / "large.png", 600, 400)
     small = save_picture(tmp_path / "small.png", 300, 200)
-    verdicts = load().grade(
+    verdicts = load(shows_all_pictures=True).grade(
         [ask(images=(large,)), ask(images=(small, large)), ask(images=(small,)), ask()]
     )
     assert [verdict.message for verdict in verdicts] == [

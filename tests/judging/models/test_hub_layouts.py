@@ -167,7 +167,7 @@ def test_texts_are_greedy_whatever_generation_config_says(
     name: str, hub: Backbone, hub_folders: HubFolders, pictures: list[str]
 ) -> None:
     """Several prompts at once; labels are read after each text as after a plain prompt."""
-    encoder, engine = Encoder(hub), _engine(hub)
+    encoder, engine = Encoder(hub, shows_all_pictures=True), _engine(hub)
     prompts = encode(hub, _requests(pictures)[1:4])
     tree = encoder.tree(("A", "B"))
     sampling = Sampling(max_new_tokens=5, temperature=0.0)

@@ -29,7 +29,9 @@ TEXT_ONLY = [
 
 def encode(backbone: Backbone, requests: Sequence[JudgeRequest]) -> list[EncodedPrompt]:
     task = get_task("hieval-qs")
-    return Encoder(backbone).encode([(task, request) for request in requests])
+    return Encoder(backbone, shows_all_pictures=True).encode(
+        [(task, request) for request in requests]
+    )
 
 
 def varied_tree(backbone: Backbone) -> LabelTree:
@@ -80,7 +82,9 @@ def prompts_with_pictures(backbone: Backbone, pictures: Sequence[str]) -> list[E
         ask("It is 18, for one was eaten before breakfast.", images=(pictures[0],)),
         ask("?", images=(pictures[1], pictures[2])),
     ]
-    return Encoder(backbone).encode([(task, request) for request in requests])
+    return Encoder(backbone, shows_all_pictures=True).encode(
+        [(task, request) for request in requests]
+    )
 
 
 def finished_texts(batches: Iterable[TextBatch]) -> list[GeneratedText]:

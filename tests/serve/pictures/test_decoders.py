@@ -62,7 +62,7 @@ def test_the_model_sees_what_it_saw_without_other_processes(tiny: Backbone) -> N
     sizes = [backbone.scaled_size(picture_size(source)) for source in sources]
     assert [size is not None for size in sizes[:6]] == [True, True, True, False, False, False]
     smaller = decode_all(sources, sizes)
-    encoder, task = Encoder(backbone), get_task("hieval-qs")
+    encoder, task = Encoder(backbone, shows_all_pictures=True), get_task("hieval-qs")
     for before, after, size in zip(sources, smaller, sizes, strict=True):
         given, prepared = encoder.encode(
             [(task, JudgeRequest.model_validate(row(images=[url]))) for url in (before, after)]

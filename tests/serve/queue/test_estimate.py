@@ -56,7 +56,9 @@ def test_a_picture_counts_as_the_judge_sees_it(hub_folders: HubFolders, tmp_path
     before = _tokens(judge)
     for images in ([pictures[0]], [pictures[1]], pictures):
         request = JudgeRequest.model_validate({**FIELDS, "images": images})
-        [prompt] = Encoder(judge.backbone).encode([(get_task(request.task), request)])
+        [prompt] = Encoder(judge.backbone, shows_all_pictures=True).encode(
+            [(get_task(request.task), request)]
+        )
         seen = sum(t * h * w // 4 for t, h, w in prompt.vision["image_grid_thw"].tolist())
         assert _tokens(judge, images=images) - before == seen
 

@@ -15,10 +15,13 @@ from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
 from train.loop.batches import StepPlan, cut_step
-from train.rows.rows import Rows
+from train.rows.examples import Examples
+from train.rows.rows import Rows, index_splits
 from train.rows.supervision import LabelSupervision
+from train.setup.data import Splits
 from train.setup.recipe import OptimSection, read_values
 from train.setup.recipe_files import find_recipe, recipe_names
+from train.setup.run_log import RUN_LOG
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +172,22 @@ def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> N
         assert length == len(prompt.suffix_ids) + len(row.tree.node_tokens)
 
 
+def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    pictured = [example(i, images=(picture,), group=f"g{i}") for i in range(3)]
+    val = [example(4, images=(picture,))]
+    splits = Splits(Examples.write([*pictured, example(3)]), Examples.write(val))
+    lines: list[str] = []
+    monkeypatch.setattr(RUN_LOG, "write", lines.append)
+    indexed = index_splits(splits, LabelSupervision(Encoder(backbone)))
+    assert lines == ["the pictures of 4 rows are left out: task 'hieval-qs' reads text alone"]
+    bare = Rows([example(i) for i in range(4)], LabelSupervision(Encoder(backbone)), "train")
+    assert indexed.train.facts.length.tolist() == bare.facts.length.tolist()
+    assert indexed.train.batch([0, 1, 2, 3]).layout.vision == {}
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -180,4 +199,4 @@ def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> N
 def test_bad_rows_are_named(backbone: Backbone, fields: dict[str, object], message: str) -> None:
     bad = [*examples(2), example(7, **fields)]
     with pytest.raises(CustosError, match=rf"^split 'val': row '7': .*{message}"):
-        Rows(bad, LabelSupervision(Encoder(backbone)), "val")
+        Rows(bad, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "val")

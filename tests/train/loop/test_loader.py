@@ -37,7 +37,9 @@ def rows(small: str, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     pictures = [save_picture(folder / f"{i}.png", 60, 60) for i in range(8)]
     data = [example(i, images=(pictures[i],) if i in (2, 5, BROKEN) else ()) for i in range(8)]
     backbone = load_backbone(small, dtype="float32", device="cpu")
-    made = Rows(Examples.write(data), LabelSupervision(Encoder(backbone)), "train")
+    made = Rows(
+        Examples.write(data), LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train"
+    )
     Path(pictures[BROKEN]).unlink()
     return made
 

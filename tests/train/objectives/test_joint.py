@@ -53,7 +53,7 @@ def _examples(folder: Path) -> list[LabelledExample]:
 
 
 def _rows(examples: list[LabelledExample], backbone: Backbone) -> Rows:
-    return Rows(examples, LabelSupervision(Encoder(backbone)), "train")
+    return Rows(examples, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
 
 
 def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:
