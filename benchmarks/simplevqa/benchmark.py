@@ -179,8 +179,9 @@ class SimpleVQA(Benchmark):
         ``coverage`` alone. ``as_published`` holds the same figures as the official script counts
         them, where that makes a difference: such a conclusion is an answer that was not attempted,
         so that all items are in every denominator. Where responses state a confidence there is also
-        ``calibration``; where atomic questions were asked, also ``cfq``: accuracy by form and the
-        causes of failures. ``without_image`` says whether the model saw no picture.
+        ``calibration``; where atomic questions were asked, also ``cfq``: accuracy by form, each
+        over its own items, and the causes of failures. ``without_image`` says whether the model
+        saw no picture.
 
         Raises:
             CustosError: If a row does not fit, nothing is graded or the file holds several models.
@@ -279,9 +280,10 @@ def _model_table(model: str, items: Sequence[SimpleVQAItem], rows: Sequence[Row]
     labels = [item.conclusion(ORIGIN, model) for item in items]
     measured = {**_measure_labels(items, labels), **_measure_responses(model, items)}
     num_scored = sum(label is not None for label in labels)
-    if num_scored < len(items):
-        official = [label or NOT_ATTEMPTED for label in labels]
-        measured["as_published"] = _measure_labels(items, official)
+    official = {"cfq": _measure_cfq(model, items, as_published=True)} if "cfq" in measured else {}
+    if num_scored < len(items) or official.get("cfq") != measured.get("cfq"):
+        all_labels = [label or NOT_ATTEMPTED for label in labels]
+        measured["as_published"] = {**_measure_labels(items, all_labels), **official}
     covered = coverage(rows, num_scored, len(items))
     return {"model": model, **values(measured), "intervals": measured, **covered}
 
@@ -307,29 +309,52 @@ def _clusters(items: Sequence[SimpleVQAItem]) -> list[str]:
 
 def _measure_responses(model: str, items: Sequence[SimpleVQAItem]) -> dict[str, Any]:
     """Return ``calibration`` and ``cfq`` where the responses give reason to."""
-    right = [_right_by_form(item, model) for item in items]
     confidence = [item.stated_confidence for item in items]
     measured = {}
     if any(stated is not None for stated in confidence):
-        origin = [by_form[0] for by_form in right]
+        labels = [item.conclusion(ORIGIN, model) for item in items]
+        origin = [None if label is None else label == CORRECT for label in labels]
         measured["calibration"] = measure_stated_confidence(confidence, origin, _clusters(items))
     if any(item.cfq for item in items):
-        measured["cfq"] = measure_complex_facts(right, _clusters(items))
+        measured["cfq"] = _measure_cfq(model, items)
     return measured
 
 
-def _right_by_form(item: SimpleVQAItem, model: str) -> tuple[bool | None, bool | None, bool | None]:
-    labels = [item.conclusion(form, model) for form in FORMS]
-    origin, atomic, given = (None if label is None else label == CORRECT for label in labels)
-    return origin, atomic, given
+def _measure_cfq(
+    model: str, items: Sequence[SimpleVQAItem], *, as_published: bool = False
+) -> dict[str, Any]:
+    """Measure the forms of complex questions, on the items that were asked in more than one.
+
+    Args:
+        model: The model that answered.
+        items: All items.
+        as_published: Count a conclusion that cannot be read as wrong, not as missing.
+    """
+    complex_items = [item for item in items if item.cfq]
+    right = []
+    for item in complex_items:
+        asked = {ORIGIN: model in item.judge_res, **dict.fromkeys(item.cfq, True)}
+        labels = {form: item.conclusion(form, model) for form in FORMS}
+        origin, atomic, given = (
+            label == CORRECT if label or (as_published and asked.get(form)) else None
+            for form, label in labels.items()
+        )
+        right.append((origin, atomic, given))
+    return measure_complex_facts(right, _clusters(complex_items))
 
 
 def _paper_rows(measured: Mapping[str, Any], blind: bool) -> dict[str, MeasuredRow]:
     """Return a model's rows of the published tables, in per cent, by table."""
     counted = measured.get("as_published", measured)
     overall = {name: percent(counted["overall"][name]) for name in METRICS}
+    forms = counted.get("cfq", measured.get("cfq"))
+    cfq = tuple(percent(forms[form]) for form in FORMS) if forms else ()
     if blind:
-        return {BLIND: tuple(overall[name] for name in ("CO", "IN", "NA", "CGA"))}
+        blind_rows: dict[str, MeasuredRow] = {
+            BLIND: tuple(overall[name] for name in ("CO", "IN", "NA", "CGA"))
+        }
+        # Without the picture, only a question with its subject given can be asked.
+        return blind_rows | ({CFQ: (None, None, cfq[-1])} if cfq else {})
     languages = {
         LANGUAGES.get(name.strip().casefold()): part
         for name, part in counted["by_language"].items()
@@ -345,6 +370,6 @@ def _paper_rows(measured: Mapping[str, Any], blind: bool) -> dict[str, MeasuredR
         BY_TASK: (*(overall[name] for name in ("CO", "NA", "IN", "CGA", "F")), *chain(*by_task)),
         BY_DOMAIN: (*chain(*by_language), *chain(*by_domain)),
     }
-    if "cfq" in measured:
-        rows[CFQ] = tuple(percent(measured["cfq"][form]) for form in FORMS)
+    if cfq:
+        rows[CFQ] = cfq
     return rows

@@ -28,27 +28,26 @@ def measure_complex_facts(
     given. It did not know if it recognises the subject and still answers wrong once it is given.
 
     Args:
-        right: Whether each item is right as Origin, Atomic and Atomic-Given; items with a ``None``
-            are left out.
+        right: Whether each item is right as Origin, Atomic and Atomic-Given; ``None`` where it was
+            not asked, or the conclusion cannot be read.
         clusters: Cluster of each item.
 
     Returns:
-        Estimates: ``Origin``, ``Atomic``, ``Atomic-Given`` over the items that have all three, and
-        the four causes as shares of those of them that are wrong as Origin.
+        Estimates: ``Origin``, ``Atomic``, ``Atomic-Given``, each over its own items, and the four
+        causes as shares of the items that have all three forms and are wrong as Origin.
     """
-    complete = [index for index, by_form in enumerate(right) if None not in by_form]
-    origin, atomic, given = np.array([right[i] for i in complete], dtype=bool).reshape(-1, 3).T
+    known = np.array([[one is not None for one in by_form] for by_form in right])
+    rights = np.array([[bool(one) for one in by_form] for by_form in right])
+    _, atomic, given = rights.T
+    failed = known.all(axis=1) & ~rights[:, 0]
     causes = [~atomic & given, atomic & ~given, ~atomic & ~given, atomic & given]
-    failures = [~origin & cause for cause in causes]
-    columns = np.stack(
-        [np.ones(len(complete)), origin, atomic, given, ~origin, *failures], axis=1
-    ).astype(np.float64)
+    columns = np.column_stack([rights, known, failed, *(failed & cause for cause in causes)])
     one_hot = np.eye(columns.shape[1])
 
     def share(part: int, whole: int) -> Ratio:
         return Ratio(tuple(one_hot[part]), tuple(one_hot[whole]))
 
-    metrics = {form: share(1 + number, 0) for number, form in enumerate(FORMS)}
-    metrics |= {cause: share(5 + number, 4) for number, cause in enumerate(_CAUSES)}
-    measured: dict[str, Any] = intervals(columns, [clusters[i] for i in complete], metrics, {})
+    metrics = {form: share(number, 3 + number) for number, form in enumerate(FORMS)}
+    metrics |= {cause: share(7 + number, 6) for number, cause in enumerate(_CAUSES)}
+    measured: dict[str, Any] = intervals(columns.astype(np.float64), clusters, metrics, {})
     return dict(measured[OVERALL])

@@ -14,6 +14,7 @@ from benchmarks.framework.answer_options import extract_confidence, without_conf
 from benchmarks.framework.files import Row
 from benchmarks.simplevqa.complex_facts import ATOMIC, ATOMIC_GIVEN, ORIGIN
 from judging.errors import FieldError
+from judging.questions import normalise_question
 from judging.tasks.simplevqa import parse_conclusion
 from judging.types import parse_record
 
@@ -90,8 +91,9 @@ class SimpleVQAItem(BaseModel):
     @property
     def is_complex(self) -> bool:
         """Return whether it asks more than what its subject is."""
-        question, atomic = self.question.split(), self.atomic_question.split()
-        return bool(atomic) and bool(self.atomic_fact.strip()) and question != atomic
+        if not self.atomic_question.strip() or not self.atomic_fact.strip():
+            return False
+        return normalise_question(self.question) != normalise_question(self.atomic_question)
 
     @property
     def responses(self) -> dict[str, str]:
