@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from data_prep.synthetic.misleading_charts.families import RECEDING, Family, MisleadingChart
-from data_prep.synthetic.misleading_charts.pie_areas import POP_RADIUS, SHAPE_3D, WALL_3D
+from data_prep.synthetic.misleading_charts.pie_areas import (
+    POP_DISTANCE,
+    POP_RADIUS,
+    SHAPE_3D,
+    WALL_3D,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +28,8 @@ DPI = 100
 WIDTH, HEIGHT = 640, 480
 """Pixels."""
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd")
-DARK = 0.65
-"""Brightness of sides in the shade."""
+DARK, DEEP = 0.65, 0.45
+"""Brightness of sides in the shade, and of the sides of a gap."""
 GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": 0.8}
 
 Points = Sequence[tuple[float, float]]
@@ -116,11 +121,11 @@ def _inverted_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> Non
 
 
 def _inconsistent_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    years = [int(label) for label in chart.labels]
-    xs = list(range(len(years))) if manipulated else years
-    axes.plot(xs, _only_values(chart), color=COLOURS[0], marker="o")
-    axes.set_xticks(xs, chart.labels, rotation=0 if manipulated else 90)
+    """Draw a line over years in order or, manipulated, from the last to the first."""
+    _plot(axes, chart)
     _value_axis(axes, chart, 0, _honest_top(chart))
+    if manipulated:
+        axes.invert_xaxis()
 
 
 def _dual_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
@@ -200,10 +205,8 @@ def _pictorial(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
     _value_axis(axes, chart, 0, _honest_top(chart))
 
 
-def _swapped_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
+def _swapped_ends(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
     across, up = chart.values.items()
-    if manipulated:
-        across, up = up, across
     axes.scatter(across[1], up[1], color=COLOURS[0], s=45, zorder=2)
     for name, x, y in zip(chart.labels, across[1], up[1], strict=True):
         axes.text(x + 0.4, y + 0.4, name)
@@ -212,6 +215,8 @@ def _swapped_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None
     axes.set(xlim=(0, 21), ylim=(0, 21), xticks=range(0, 21, 2), yticks=range(0, 21, 2))
     axes.grid(**GRID)
     axes.set_axisbelow(True)
+    if manipulated:
+        axes.invert_xaxis()
 
 
 def _logarithmic(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
@@ -259,30 +264,67 @@ def _inverted_colours(axes: Axes, chart: MisleadingChart, manipulated: bool) -> 
 
 def _pie_3d(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
     """Draw a flat pie, or a tilted one with the wall of its front half in the shade."""
-    shape, arcs = (SHAPE_3D if manipulated else 1.0), list(_arcs(chart))
-    if manipulated:
-        for (start, end), colour in zip(arcs, COLOURS, strict=True):
-            for turn in (-360, 0, 360):
-                low, high = max(start + turn, 180.0), min(end + turn, 360.0)
-                if low < high:
-                    edge = _arc(low, high, 1.0, shape)
-                    wall = [*edge, *((x, y - WALL_3D) for x, y in reversed(edge))]
-                    _fill(axes, wall, colour, DARK)
-    for (start, end), colour in zip(arcs, COLOURS, strict=True):
-        _fill(axes, [(0, 0), *_arc(start, end, 1.0, shape)], colour)
+    _slices(axes, chart, range(len(chart.labels)), SHAPE_3D if manipulated else 1.0)
     _frame_pie(axes, chart)
 
 
 def _pop_out(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw a flat pie, or one whose first slice is pulled out and enlarged."""
-    for number, ((start, end), colour) in enumerate(zip(_arcs(chart), COLOURS, strict=True)):
-        is_popped = manipulated and number == 0
-        middle = math.radians((start + end) / 2)
-        away = 0.14 if is_popped else 0.0
-        tip = (away * math.cos(middle), away * math.sin(middle))
-        edge = _arc(start, end, POP_RADIUS if is_popped else 1.0, 1.0)
-        _fill(axes, [tip, *((tip[0] + x, tip[1] + y) for x, y in edge)], colour)
+    """Draw a flat pie, or a tilted one whose first slice is pulled to the front and enlarged."""
+    first, *others = range(len(chart.labels))
+    if not manipulated:
+        _slices(axes, chart, (first, *others), 1.0)
+    else:
+        _slices(axes, chart, others, SHAPE_3D)
+        _cut_faces(axes, chart)
+        _slices(axes, chart, [first], SHAPE_3D, radius=POP_RADIUS, away=POP_DISTANCE)
     _frame_pie(axes, chart)
+
+
+def _slices(
+    axes: Axes,
+    chart: MisleadingChart,
+    numbers: Sequence[int],
+    shape: float,
+    radius: float = 1.0,
+    away: float = 0.0,
+) -> None:
+    """Draw slices of a pie, of a tilted one with their walls at the front.
+
+    Args:
+        axes: Where to draw.
+        chart: The pie.
+        numbers: Which slices.
+        shape: Height of the pie by its width; below 1 it is tilted.
+        radius: Radius of the slices.
+        away: Distance of the slices from the middle.
+    """
+    arcs = _arcs(chart)
+    tips = {}
+    for number in numbers:
+        middle = math.radians(sum(arcs[number]) / 2)
+        tips[number] = (away * math.cos(middle), away * shape * math.sin(middle))
+
+    def moved(number: int, points: Points) -> list[tuple[float, float]]:
+        return [(tips[number][0] + x, tips[number][1] + y) for x, y in points]
+
+    for number in numbers if shape < 1 else ():
+        for turn in (-360, 0, 360):
+            low, high = max(arcs[number][0] + turn, 180.0), min(arcs[number][1] + turn, 360.0)
+            if low < high:
+                edge = moved(number, _arc(low, high, radius, shape))
+                wall = [*edge, *((x, y - WALL_3D) for x, y in reversed(edge))]
+                _fill(axes, wall, COLOURS[number], DARK)
+    for number in numbers:
+        top = [(0.0, 0.0), *_arc(*arcs[number], radius, shape)]
+        _fill(axes, moved(number, top), COLOURS[number])
+
+
+def _cut_faces(axes: Axes, chart: MisleadingChart) -> None:
+    """Draw the walls of the gap that a slice at the front leaves in a tilted pie."""
+    for angle, number in zip(_arcs(chart)[0], (-1, 1), strict=True):
+        [_, rim] = _arc(angle, angle, 1.0, SHAPE_3D)
+        face = [(0.0, 0.0), rim, (rim[0], rim[1] - WALL_3D), (0.0, -WALL_3D)]
+        _fill(axes, face, COLOURS[number % len(chart.labels)], DEEP)
 
 
 def _arcs(chart: MisleadingChart) -> list[tuple[float, float]]:
@@ -318,10 +360,10 @@ _DRAW: dict[tuple[str, str], Callable[[Axes, MisleadingChart, bool], None]] = {
     ("bar", "truncated y-axis"): _truncated(_bars),
     ("bar", "compressed y-axis"): _compressed(_bars),
     ("bar", "pictorial bars"): _pictorial,
-    ("scatter", "swapped axis"): _swapped_axes,
+    ("scatter", "swapped axis"): _swapped_ends,
     ("scatter", "logarithmic y-axis"): _logarithmic,
     ("map", "inverted color scale"): _inverted_colours,
     ("pie", "3D effect"): _pie_3d,
-    ("pie", "pop out"): _pop_out,
+    ("pie", "3D effect + pop out"): _pop_out,
 }
 """Function that draws each kind and manipulation, as ``families.FAMILIES`` names them."""

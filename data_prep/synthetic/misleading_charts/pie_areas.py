@@ -11,6 +11,8 @@ WALL_3D = 0.32
 """Height of a tilted pie's wall by its radius."""
 POP_RADIUS = 1.25
 """Radius of a popped-out slice by the others'."""
+POP_DISTANCE = 0.14
+"""Distance of its tip from the middle, by the others' radius."""
 
 
 def tilted_areas(shares: Sequence[float], start: float) -> list[float]:
@@ -35,5 +37,7 @@ def _front_width(start: float, end: float) -> float:
 
 
 def popped_areas(shares: Sequence[float], start: float) -> list[float]:
-    """Return the area of every slice, in percent of the pie, when the first is popped out."""
-    return [POP_RADIUS**2 * shares[0], *shares[1:]]
+    """Return the areas of a tilted pie whose first slice, at the front, is popped out."""
+    first, *others = tilted_areas(shares, start)
+    wall = first - shares[0]
+    return [POP_RADIUS**2 * shares[0] + POP_RADIUS * wall, *others]

@@ -21,11 +21,11 @@ WORD_PROBLEMS = (
 TRENDS = ("Snow days", "Ferry passengers", "Bee colonies", "Library loans", "Tram rides")
 RIVALS = ("fishing boats", "wind turbines", "railway engines", "beehives")
 TRADE_OFFS = (
-    ("Delivery robots", "Weight (kg)", "Range (km)", "robot", "the longest range"),
-    ("Heaters", "Price (coins)", "Noise (dB)", "heater", "the highest noise level"),
-    ("Hiking tents", "Thickness (mm)", "Drying time (min)", "tent", "the longest drying time"),
+    ("Delivery robots", "Weight (kg)", "Range (km)"),
+    ("Heaters", "Price (coins)", "Noise (dB)"),
+    ("Hiking tents", "Thickness (mm)", "Drying time (min)"),
 )
-"""Title, what is paid, what is got, the thing, and what to look for."""
+"""Title, and two quantities that go together."""
 OUTBREAKS = (
     ("Plants with leaf rust", "a new spray came into use"),
     ("Reported phone scams", "a warning campaign began"),

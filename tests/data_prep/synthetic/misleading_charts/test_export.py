@@ -20,7 +20,7 @@ PUBLISHED = {
 ELEVEN = {
     *("inconsistent x-axis", "inverted y-axis", "dual axes", "truncated y-axis"),
     *("compressed y-axis", "3D effect", "pictorial bars", "swapped axis"),
-    *("logarithmic y-axis", "inverted color scale", "pop out"),
+    *("logarithmic y-axis", "inverted color scale", "3D effect + pop out"),
 }
 
 
@@ -50,7 +50,7 @@ def test_all_kinds_manipulations_and_questions_occur(rows: list[dict[str, Any]])
     for family in FAMILIES:
         kind, _, manipulation, _ = CHARTOM.published[0].rows[family.like]
         assert kind == family.kind
-        assert str(manipulation).endswith(family.manipulation)  # G14 tilts its pie as well
+        assert manipulation == family.manipulation
 
 
 def test_both_charts_of_a_pair_share_data_question_and_answer(rows: list[dict[str, Any]]) -> None:

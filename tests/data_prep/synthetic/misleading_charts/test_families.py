@@ -1,6 +1,5 @@
 """Families of chart pairs: answers follow from the data, those of misled readers do not."""
 
-import math
 from random import Random
 from typing import Any
 
@@ -31,15 +30,8 @@ def truth(family: Family, chart: MisleadingChart) -> Any:
             name for _, name in sorted(zip(columns[0], chart.labels, strict=True), reverse=True)
         )
     by_name = dict(zip(chart.labels, columns[0], strict=True))
-    if family.manipulation == "inverted y-axis":
+    if family.manipulation in ("inverted y-axis", "inconsistent x-axis"):
         return chart.choices[0 if np.polyfit(range(6), columns[0], 1)[0] > 0 else 1]
-    if family.manipulation == "inconsistent x-axis":
-        years = list(map(int, chart.labels))
-        slopes = [
-            np.polyfit(years[part], columns[0][part], 1)[0] for part in (slice(4), slice(3, 7))
-        ]
-        sign = 0 if math.isclose(*slopes) else int(np.sign(slopes[1] - slopes[0]))
-        return chart.choices[{-1: 0, 1: 1, 0: 2}[sign]]
     if family.manipulation == "dual axes":
         year = next(label for label in chart.labels if f"in {label}?" in chart.question)
         return max(chart.values, key=lambda name: chart.values[name][chart.labels.index(year)])
@@ -47,7 +39,7 @@ def truth(family: Family, chart: MisleadingChart) -> Any:
         best = [label for label, value in by_name.items() if value == max(by_name.values())]
         return best[0] if len(best) == 1 else f"{best[0]} and {best[1]} were the same."
     if family.manipulation == "swapped axis":
-        return chart.labels[int(np.argmax(columns[1]))]
+        return chart.choices[0 if np.corrcoef(*columns)[0, 1] > 0 else 1]
     if family.manipulation == "logarithmic y-axis":
         rises = np.diff(columns[0])
         return chart.choices[0 if rises[:3].sum() > rises[3:].sum() else 1]
