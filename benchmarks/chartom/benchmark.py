@@ -36,6 +36,8 @@ University students will be shown this chart and asked:
 What share of them, do you expect, will be led to a wrong answer by the chart? Begin with your \
 estimate as a decimal number from 0 to 1, then give your reasons."""
 
+MIND_ERROR, JUSTIFICATION = "MIND squared error", "justification"
+
 METRICS = {
     "fact_accuracy": Ratio((1, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0)),
     "mind_mse": Ratio((0, 0, 1, 0, 0, 0), (0, 0, 0, 1, 0, 0), is_rate=False),
@@ -53,6 +55,7 @@ class Chartom(Benchmark):
     tasks = ("chartom-fact", "chartom-justification")
     rule_tasks = ("chartom-fact",)
     grade_fields = ("fact_correct", "mind_prediction", "justification_named")
+    people_fields = ("hmi", "human_answers")
     headline = "FACT accuracy"
     image_field = "image"
     facets = {"kind": (), "question_type": (), "manipulation": ()}
@@ -189,6 +192,18 @@ class Chartom(Benchmark):
             for i in parse_rows(rows, ChartomItem)
         ]
 
+    def other_scores(self, rows: Sequence[Row]) -> dict[str, list[ItemScore]]:
+        """Return MIND's squared error, the lower the better, and whether reasons name the trick."""
+        items = parse_rows(rows, ChartomItem)
+        named = [item.justification_named for item in items]
+        return {
+            MIND_ERROR: [ItemScore(i.id, i.pair, i.mind_error) for i in items],
+            JUSTIFICATION: [
+                ItemScore(item.id, item.pair, None if is_named is None else float(is_named))
+                for item, is_named in zip(items, named, strict=True)
+            ],
+        }
+
     def compared_verdict(self, row: Row) -> Verdict | None:
         """Return the verdict on the FACT answer; ``None`` where a rule decided."""
         return stored_verdicts(row).get("chartom-fact")
@@ -203,12 +218,8 @@ def _has_label(verdict: Verdict | None, label: str) -> bool | None:
 
 def _columns(item: ChartomItem) -> tuple[float, ...]:
     """Return value and presence of FACT grade, squared MIND error and justification."""
-    fact, justification = item.fact_correct, item.justification_named
-    error = None
-    if item.hmi is not None and item.mind_prediction is not None:
-        error = (item.mind_prediction - item.hmi) ** 2
     return tuple(
         number
-        for value in (fact, error, justification)
+        for value in (item.fact_correct, item.mind_error, item.justification_named)
         for number in (float(value or 0), float(value is not None))
     )

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.chartom.fact_rules import choice_of, number_is_right
 from benchmarks.chartom.misleadingness import HumanAnswer, hmi
+from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.chartom.rankings import ranking_of, runs_upward
 from judging.errors import FieldError
 from judging.types import JudgeRequest
@@ -99,6 +100,14 @@ class ChartomItem(BaseModel):
         """Return whether the reasons are compared with the planted manipulation."""
         is_misleading = self.hmi is not None and self.hmi >= HIGH_HMI
         return bool(self.manipulation) and is_misleading and self.mind_response is not None
+
+    @property
+    def mind_error(self) -> float | None:
+        """Return the squared distance of the prediction from the HMI; ``None`` without either."""
+        predicted = self.mind_prediction
+        if predicted is None and self.mind_response is not None:
+            predicted = parse_fraction(self.mind_response)[0]
+        return None if predicted is None or self.hmi is None else (predicted - self.hmi) ** 2
 
     def read_fact(self) -> bool | None:
         """Return whether the FACT answer is right by rule; ``None`` if it must be judged."""

@@ -72,6 +72,9 @@ class Benchmark(ABC):
 
     They are removed before people's labels are joined: no judge's grade is read as people's.
     """
+    people_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of items that say what people did. Where people correct a score, only their own count.
+    """
     headline: ClassVar[str]
     """Name of the metric that ``scores`` returns."""
     full_score: ClassVar[float] = 1.0
@@ -207,6 +210,24 @@ class Benchmark(ABC):
     @abstractmethod
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Return the headline score of every graded row."""
+
+    def other_scores(self, rows: Sequence[Row]) -> dict[str, list[ItemScore]]:
+        """Return the scores of measures beside the headline, from 0 to 1, by name."""
+        return {}
+
+    def scores_of(self, measure: str | None, rows: Sequence[Row]) -> list[ItemScore]:
+        """Return the scores of a measure; ``None`` stands for the headline.
+
+        Raises:
+            CustosError: If the benchmark has no measure of that name, or a row does not fit.
+        """
+        if measure in (None, self.headline):
+            return self.scores(rows)
+        others = self.other_scores(rows)
+        if measure not in others:
+            known = ", ".join((self.headline, *others))
+            raise CustosError(f"measure '{measure}' of '{self.name}' is not one of {known}")
+        return others[measure]
 
     def facets_of(self, row: Row) -> dict[str, str]:
         """Return the item's part in each facet; facets that it lacks are left out."""

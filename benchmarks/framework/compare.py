@@ -25,15 +25,18 @@ class ScoredItems:
     """By id: facet to part."""
 
     @classmethod
-    def of(cls, benchmark: Benchmark, rows: Sequence[Row]) -> ScoredItems:
-        """Score graded rows.
+    def of(
+        cls, benchmark: Benchmark, rows: Sequence[Row], measure: str | None = None
+    ) -> ScoredItems:
+        """Score graded rows by a measure of the benchmark, by default its headline.
 
         Raises:
             CustosError: If a row does not fit, or an id is missing or repeated.
         """
         scores: dict[str, ItemScore] = {}
         facets: dict[str, Mapping[str, str]] = {}
-        for number, (score, row) in enumerate(zip(benchmark.scores(rows), rows, strict=True), 1):
+        of_rows = benchmark.scores_of(measure, rows)
+        for number, (score, row) in enumerate(zip(of_rows, rows, strict=True), 1):
             if not score.id or score.id in facets:
                 fault = f"id '{score.id}' occurs twice" if score.id else "has no id"
                 raise CustosError(f"item {number}: {fault}: items are matched by id")
@@ -43,13 +46,16 @@ class ScoredItems:
         return cls(scores, facets)
 
 
-def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
-    """Compare the headline scores of two graded files on the items that both score.
+def compare_graded(
+    benchmark: Benchmark, first: ScoredItems, second: ScoredItems, measure: str | None = None
+) -> dict[str, Any]:
+    """Compare the scores of two graded files on the items that both score.
 
     Args:
         benchmark: The benchmark that the items belong to.
         first: Items of A.
         second: Items of B, in any order.
+        measure: What was scored; default the headline.
 
     Returns:
         ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
@@ -76,10 +82,12 @@ def compare_graded(benchmark: Benchmark, first: ScoredItems, second: ScoredItems
         _divisions(benchmark, [first.facets[key] for key in ids]),
     )
     a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
+    metric = measure or benchmark.headline
+    full = benchmark.full_score if metric == benchmark.headline else 1.0
     return {
-        "metric": benchmark.headline,
-        "a": _mean_score(benchmark, of_a, clusters),
-        "b": _mean_score(benchmark, of_b, clusters),
+        "metric": metric,
+        "a": _mean_score(full, of_a, clusters),
+        "b": _mean_score(full, of_b, clusters),
         "difference": differences[OVERALL]["mean"],
         "by": {
             name: {part: measured["mean"] for part, measured in parts.items()}
@@ -109,8 +117,8 @@ def _divisions(
     return {**parts, f"{rows} and {columns}": cells}
 
 
-def _mean_score(benchmark: Benchmark, scores: Floats, clusters: Sequence[str]) -> dict[str, Any]:
-    shares = value_columns((scores / benchmark.full_score).tolist())
-    measured = intervals(shares, clusters, {"mean": RATE.times(benchmark.full_score)}, {})
+def _mean_score(full: float, scores: Floats, clusters: Sequence[str]) -> dict[str, Any]:
+    shares = value_columns((scores / full).tolist())
+    measured = intervals(shares, clusters, {"mean": RATE.times(full)}, {})
     estimate: dict[str, Any] = measured[OVERALL]["mean"]
     return estimate

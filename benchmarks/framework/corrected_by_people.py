@@ -21,30 +21,63 @@ Labels = Mapping[str, str]
 """Item id to a label."""
 
 
-def corrected_score(
+def corrected_scores(
     benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row], random_sample: bool
 ) -> dict[str, Any]:
-    """Estimate the headline score that people would give, from the judge's and some of theirs.
+    """Correct every measure that people scored; arguments and errors as :func:`corrected_score`.
+
+    Returns:
+        ``corrected``: the headline, also where people scored nothing, which is refused.
+        ``corrected_measures``: the others by name.
+    """
+    graded = _graded_by_people(benchmark, rows, people)
+    others = [
+        measure
+        for measure, scores in benchmark.other_scores(graded).items()
+        if any(score.value is not None for score in scores)
+    ]
+    corrected: dict[str, Any] = {}
+    if others:
+        corrected["corrected_measures"] = {
+            measure: corrected_score(benchmark, rows, people, random_sample, measure)
+            for measure in others
+        }
+    if not others or human_scores(benchmark, rows, people):
+        corrected["corrected"] = corrected_score(benchmark, rows, people, random_sample)
+    return corrected
+
+
+def corrected_score(
+    benchmark: Benchmark,
+    rows: Sequence[Row],
+    people: Sequence[Row],
+    random_sample: bool,
+    measure: str | None = None,
+) -> dict[str, Any]:
+    """Estimate the score that people would give, from the judge's and some of theirs.
 
     Items that the judge did not score are left out.
 
     Args:
-        benchmark: The benchmark that the items belong to; its items must score 0 or full.
+        benchmark: The benchmark that the items belong to. Without a random sample, people's scores
+            must be 0 or full.
         rows: Items that the judge graded.
         people: Some of them as people graded them: an id and the fields of the graded shape.
         random_sample: Whether people graded a random sample of the items.
+        measure: A measure of the benchmark; default its headline.
 
     Returns:
         ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
-        the headline's unit (``labelled`` is ``None`` for the plug-in); ``power``, ``sensitivity``,
+        the measure's unit (``labelled`` is ``None`` for the plug-in); ``power``, ``sensitivity``,
         ``specificity``, ``unscored``.
 
     Raises:
         CustosError: If an id is unknown or repeated, or the estimate does not exist.
     """
-    scored = list(ScoredItems.of(benchmark, rows).scores.values())
-    human = human_scores(benchmark, rows, people)
-    full = benchmark.full_score
+    scored = list(ScoredItems.of(benchmark, rows, measure).scores.values())
+    human = human_scores(benchmark, rows, people, measure)
+    metric = measure or benchmark.headline
+    full = benchmark.full_score if metric == benchmark.headline else 1.0
     rate = corrected_rate(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         np.array([human.get(score.id, np.nan) for score in scored]) / full,
@@ -53,7 +86,7 @@ def corrected_score(
     )
     corrected: dict[str, Any] = without_nan(
         {
-            "metric": benchmark.headline,
+            "metric": metric,
             "method": rate.method,
             "raw": _in_unit(rate.raw, full),
             "corrected": _in_unit(rate.corrected, full),
@@ -77,19 +110,20 @@ def _in_unit(rate: Rate, full: float) -> dict[str, float]:
 
 
 def human_scores(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
+    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row], measure: str | None = None
 ) -> dict[str, float]:
-    """Return the headline score of every item that people graded.
+    """Return the score of every item that people graded.
 
     Args:
         benchmark: The benchmark that the items belong to.
         rows: Items that the judge graded.
         people: Some of them as people graded them; rows without a grade yet are left out.
+        measure: A measure of the benchmark; default its headline.
 
     Raises:
         CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
-    scores = benchmark.scores(_graded_by_people(benchmark, rows, people))
+    scores = benchmark.scores_of(measure, _graded_by_people(benchmark, rows, people))
     return {score.id: score.value for score in scores if score.value is not None}
 
 
@@ -101,8 +135,9 @@ def _graded_by_people(
         raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
     if rows and benchmark.human_label(rows[0]) is not None:
         raise CustosError(f"'{benchmark.name}' measures judges: its items hold people's labels")
-    by_judge = {*benchmark.grade_fields, "verdicts"}  # a judge's grades are never people's
-    items = [{name: row[name] for name in row.keys() - by_judge} for row in rows]
+    # A judge's grades are never people's.
+    left_out = {*benchmark.grade_fields, *benchmark.people_fields, "verdicts"}
+    items = [{name: row[name] for name in row.keys() - left_out} for row in rows]
     return join_responses(items, people, benchmark.item_id)
 
 

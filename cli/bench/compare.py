@@ -17,6 +17,13 @@ def compare(
     name: Name,
     a: Annotated[Path, typer.Argument(help="Graded file A.")],
     b: Annotated[Path, typer.Argument(help="Graded file B.")],
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare this measure, such as 'MIND squared error' of chartom; another name "
+            "lists all. Default: the benchmark's main one."
+        ),
+    ] = None,
     json_out: JsonOut = None,
 ) -> None:
     """Compare two graded files of one benchmark, on the items that both score.
@@ -34,8 +41,8 @@ def compare(
     for path in (a, b):
         rows = list(read_file(path))
         with error_location(path):
-            graded.append(ScoredItems.of(benchmark, rows))
-    result = compare_graded(benchmark, *graded)
+            graded.append(ScoredItems.of(benchmark, rows, measure))
+    result = compare_graded(benchmark, *graded, measure)
     if json_out is not None:
         write_json(json_out, result)
     console = wide_console()

@@ -56,7 +56,9 @@ def corrected_rate(
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
-        human: People's label, 0 or 1; nan where nobody labelled. Shape ``[N]``.
+        human: People's label, 0 or 1; nan where nobody labelled. With a random sample it may be any
+            number between, such as a squared error: the interval is then wider than it need be.
+            Shape ``[N]``.
         random_sample: Whether the labelled items are a random sample of the ``N``. Otherwise the
             judge must err on them as it does on the other items of the same human label.
         groups: Items that share a question or an image are not independent: the group of each, any
@@ -68,7 +70,7 @@ def corrected_rate(
             specificity <= 1, or a raw rate that the two cannot produce.
     """
     judge, human = np.asarray(judge, dtype=np.float64), np.asarray(human, dtype=np.float64)
-    _check(judge, human, groups)
+    _check(judge, human, groups, fractions=random_sample)
     cells = _cells(judge, human, groups)
     by_errors = plug_in(cells)
     sensitivity, specificity = float(by_errors.sensitivity), float(by_errors.specificity)
@@ -91,7 +93,7 @@ def corrected_rate(
     return CorrectedRate("plug-in", corrected, raw, None, None, sensitivity, specificity)
 
 
-def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
+def _check(judge: Floats, human: Floats, groups: Ints | None, *, fractions: bool) -> None:
     if judge.ndim != 1 or human.shape != judge.shape:
         raise CustosError(
             f"one label per item is needed: the judge's have shape {judge.shape}, people's "
@@ -105,9 +107,11 @@ def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
             f"item {wrong[0]}: the judge's label is {judge[wrong[0]]}, not between 0 and 1; decide "
             "what an unscored item counts as, or leave it out, before correcting"
         )
-    wrong = np.flatnonzero(~(np.isnan(human) | (human == 0) | (human == 1)))
+    allowed = (human >= 0) & (human <= 1) if fractions else (human == 0) | (human == 1)
+    wrong = np.flatnonzero(~(np.isnan(human) | allowed))
     if len(wrong):
-        raise CustosError(f"item {wrong[0]}: people's label is {human[wrong[0]]}, not 0, 1 or nan")
+        expected = "nan or a number from 0 to 1" if fractions else "0, 1 or nan"
+        raise CustosError(f"item {wrong[0]}: people's label is {human[wrong[0]]}, not {expected}")
     labelled = np.flatnonzero(~np.isnan(human))
     independent = len(labelled if groups is None else np.unique(groups[labelled]))
     if independent < 2:

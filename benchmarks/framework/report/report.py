@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.framework.base import Benchmark, Figure, MeasuredRow, PublishedTable
-from benchmarks.framework.corrected_by_people import corrected_score, judge_agreement
+from benchmarks.framework.corrected_by_people import corrected_scores, judge_agreement
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import Estimate, estimates, scaled
 
@@ -32,14 +32,15 @@ def build_table(
         run: Time and cost of grading.
 
     Returns:
-        The table; ``run``; with human labels also ``corrected`` and ``agreement``.
+        The table; ``run``; with human labels also what ``corrected_scores`` returns, and
+        ``agreement``.
 
     Raises:
         CustosError: If the items do not fit or the corrected score does not exist.
     """
     table: dict[str, Any] = {**benchmark.table(rows), "run": dict(run) if run else None}
     if people:
-        table["corrected"] = corrected_score(benchmark, rows, people, random_sample)
+        table |= corrected_scores(benchmark, rows, people, random_sample)
     if agreement := judge_agreement(benchmark, rows, people):
         table["agreement"] = agreement
     return table
@@ -161,6 +162,8 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
         lines.append(f"judge {run['judge']}; running time: {time}; cost: {cost}")
         lines += run.get("measured") or []
     if corrected := table.get("corrected"):
+        lines += _corrected_lines(corrected)
+    for corrected in table.get("corrected_measures", {}).values():
         lines += _corrected_lines(corrected)
     return lines
 
