@@ -47,7 +47,11 @@ class ScoredItems:
 
 
 def compare_graded(
-    benchmark: Benchmark, first: ScoredItems, second: ScoredItems, measure: str | None = None
+    benchmark: Benchmark,
+    first: ScoredItems,
+    second: ScoredItems,
+    *,
+    measure: str | None = None,
 ) -> dict[str, Any]:
     """Compare the scores of two graded files on the items that both score.
 

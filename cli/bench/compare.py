@@ -42,7 +42,7 @@ def compare(
         rows = list(read_file(path))
         with error_location(path):
             graded.append(ScoredItems.of(benchmark, rows, measure))
-    result = compare_graded(benchmark, *graded, measure)
+    result = compare_graded(benchmark, *graded, measure=measure)
     if json_out is not None:
         write_json(json_out, result)
     console = wide_console()

@@ -41,7 +41,7 @@ def test_squared_errors_are_compared_chart_by_chart() -> None:
         for texts in said
     ]
     scored = [ScoredItems.of(CHARTOM, rows, MIND_ERROR) for rows in files]
-    found = compare_graded(CHARTOM, *scored, MIND_ERROR)
+    found = compare_graded(CHARTOM, *scored, measure=MIND_ERROR)
     assert found["metric"] == MIND_ERROR
     assert found["a"]["value"] == pytest.approx((0 + 0.25) / 2)
     assert found["b"]["value"] == pytest.approx((0.04 + 0) / 2)
