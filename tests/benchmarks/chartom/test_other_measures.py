@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR
+from benchmarks.chartom.published import MODELS
 from benchmarks.framework.compare import ScoredItems, compare_graded
 from benchmarks.framework.corrected_by_people import corrected_score
-from benchmarks.framework.report.report import build_table, summary_lines
+from benchmarks.framework.report.report import build_table, number_of, summary_lines
 from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError
 from judging.types import Verdict
@@ -103,3 +104,21 @@ def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
     assert found["raw"]["value"] == pytest.approx(40 / 60)
     assert found["labelled"]["value"] == 0.5
     assert any(line.startswith(f"corrected {JUSTIFICATION}") for line in summary_lines(table))
+
+
+def test_several_models_stand_in_one_table(tmp_path: Path) -> None:
+    names = []
+    for name, said in (("good", "0.2"), ("bad", "0.9")):
+        rows = [
+            CHARTOM.graded_row(item(id=f"P{n}_1", fact_response="1.2", mind_response=said), [])
+            for n in range(4)
+        ]
+        names.append(f"{name}={write(tmp_path / f'{name}.json', rows)}")
+    done = run("table", "chartom", *names, "--json", tmp_path / "out.json")
+    assert done.exit_code == 0, done.stderr
+    [ours] = [t for t in read(tmp_path / "out.json")["tables"] if t["source"] == MODELS]
+    errors = {
+        row["name"]: number_of(row["figures"][ours["columns"].index("MIND squared error")])
+        for row in ours["rows"]
+    }
+    assert errors == pytest.approx({"good": 0.0, "bad": 0.49})

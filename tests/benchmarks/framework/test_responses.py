@@ -296,3 +296,17 @@ def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> Non
     assert refused.stderr.startswith(f"error: {out}: another run is writing it")
     assert [seen.body["model"] for seen in fake.seen] == ["first"]
     assert read(tmp_path / "out.json.manifest.json")["model"] == "first"
+
+
+def test_the_published_decoding_of_simplevqa_is_the_servers_own(
+    fake: FakeServer, tmp_path: Path
+) -> None:
+    fake.answer = lambda seen: Say(body=completion("Vermeer"))
+    items = tmp_path / "items.json"
+    items.write_text(
+        json.dumps([{"data_id": 1, "question": "Who?", "answer": "Vermeer", "language": "EN"}])
+    )
+    common = ("simplevqa", "--items", items, "--base-url", fake.url, "--model", "m")
+    done = run(*common, "--decoding", "published", "--out", tmp_path / "a.json")
+    assert done.exit_code == 0, done.stderr
+    assert fake.seen[0].body.keys() == {"model", "messages"}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.framework.base import MeasuredRow
 from benchmarks.framework.compare import ScoredItems, compare_graded
 from benchmarks.framework.report.report import number_of
+from benchmarks.framework.responses import build_questions
 from benchmarks.simplevqa.published import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError
 from judging.tasks import get_task
@@ -251,6 +252,27 @@ def test_the_prompts_of_every_style() -> None:
     atomic = {**COMPLEX, "question": " Who is the person  in the picture?"}
     assert SIMPLEVQA.prompts(item(**atomic), "cfq").keys() == {"response"}
     assert "把握" in SIMPLEVQA.prompts(item(language="CN"), "confidence")["response"]
+
+
+def test_the_official_form_of_answers_is_asked_for_in_the_items_language() -> None:
+    for style, english, chinese in (
+        ("entity", "one short named entity", "简短的命名实体"),
+        ("entity-confidence", '"confidence_score": 85', '"confidence_score": 85'),
+    ):
+        for language, words in (("EN", english), ("CN", chinese)):
+            row = item(language=language)
+            asked = SIMPLEVQA.prompts(row, style)["response"]
+            assert asked.startswith(row["question"])
+            assert words in asked, (style, language)
+    assert "0 to 100" in SIMPLEVQA.prompts(item(), "entity-confidence")["response"]
+
+
+def test_the_official_prompts_go_in_by_language() -> None:
+    wording = {"response/CN": "看图：{question}", "response": "See: {question}"}
+    rows = [item(1, language="CN"), item(2, language="EN")]
+    asked = build_questions(SIMPLEVQA, rows, "entity", wording=wording)
+    texts = [question.chat.messages[0].text for question in asked]
+    assert texts == [f"看图：{rows[0]['question']}", f"See: {rows[1]['question']}"]
 
 
 def test_each_form_is_judged_against_its_own_answer() -> None:

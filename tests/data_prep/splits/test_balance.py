@@ -173,3 +173,20 @@ def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> 
     held_out = {item_of(row) for name in ("val", "cal", "test") for row in splits[name]}
     assert held_out.isdisjoint(map(item_of, examples[:30]))
     assert manifest["left_out"]["beyond_balance"] > 0
+
+
+def test_the_verb_takes_the_published_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a small stand-in for the sizes, which are Table 5's (tested above)."""
+    sizes = {"Other": 10, "Overthinking": 5}
+    monkeypatch.setattr("cli.prep.error_types.PUBLISHED_TEST", sizes)
+    examples = _examples({"Wrong; Other": 60, "Wrong; Overthinking": 60})
+    write_records(tmp_path / "ea.jsonl", examples)
+    write_records(tmp_path / "qs.jsonl", examples[::2])
+    command = ["prep", "error-types", "--source", tmp_path / "ea.jsonl", "--out", tmp_path / "out"]
+    more = ["--hard", tmp_path / "qs.jsonl", "--published-test", "--val", 0, "--cal", 0]
+    result = CliRunner().invoke(app, [str(part) for part in (*command, *more)])
+    assert result.exit_code == 0, result.output
+    test = [row for _, row in read_records(tmp_path / "out" / "test.jsonl", LabelledExample)]
+    assert Counter(map(class_of, test)) == sizes

@@ -152,6 +152,25 @@ def test_a_judge_no_better_than_the_cell_is_said_not_to_be(tmp_path: Path) -> No
     assert "does not beat" in charthal_folds.render(report)
 
 
+def test_an_item_without_a_label_is_wrong_in_accuracy_and_gain_alike(tmp_path: Path) -> None:
+    examples = load_graded(made_up(tmp_path))
+    verdicts = [Verdict(id=e.id, status="scored", label=e.label) for e in examples]
+    num_lost = 12
+    verdicts[:num_lost] = [
+        Verdict(id=e.id, status="judge_error", message="gone") for e in examples[:num_lost]
+    ]
+    report = build_report(examples, verdicts)
+    accuracy = report["judge"]["accuracy"]
+    assert accuracy["value"] == pytest.approx(1 - num_lost / len(examples))
+    assert accuracy["n"] == len(examples)
+    floor = report["majority_of_cell"]["accuracy"]["value"]
+    assert report["gain"]["value"] == pytest.approx(accuracy["value"] - floor)
+    cells = report["cells"].values()
+    assert sum(cell["accuracy"]["n"] for cell in cells) == len(examples)
+    right = sum(cell["accuracy"]["value"] * cell["accuracy"]["n"] for cell in cells)
+    assert right == pytest.approx(len(examples) - num_lost)
+
+
 def test_kappa_within_one_cell_is_cohens() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.integers(0, 2, 80), rng.integers(0, 2, 80)

@@ -12,6 +12,7 @@ from data_prep.construction.forms.base import FORMS
 from data_prep.construction.sheets.rows import item_name, mix_in_gold, read_gold_rows
 from data_prep.construction.sheets.table import read_table, write_table
 from judging.errors import CustosError
+from tests.cli.prep.made_up import run, write_rows
 from tests.data_prep.construction.sheets.made_up import fill, response_rows
 
 FORM = FORMS.get("hieval-ea")
@@ -100,3 +101,16 @@ def test_files_that_are_no_sheets(
         read_table(tmp_path / "missing.csv", FORM)
     with pytest.raises(CustosError, match="ending in .csv"):
         write_table(tmp_path / "a.xlsx", FORM, response_rows(1))
+
+
+def test_a_tenth_of_a_sheet_is_gold_unless_told_otherwise(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl", response_rows(18))
+    gold = [
+        {**row, "id": f"gold{n}", "gold": {"score": "Wrong"}}
+        for n, row in enumerate(response_rows(9))
+    ]
+    known = write_rows(tmp_path / "gold.jsonl", gold)
+    command = ("construct", "sheet", "hieval-qs", "--in", rows, "--gold", known)
+    assert "18 rows and 2 gold items" in run(*command, "--out", tmp_path / "a.csv").stdout
+    more = run(*command, "--gold-share", 0.25, "--out", tmp_path / "b.csv")
+    assert "18 rows and 6 gold items" in more.stdout

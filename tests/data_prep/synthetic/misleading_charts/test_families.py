@@ -39,7 +39,7 @@ def truth(family: Family, chart: MisleadingChart) -> Any:
         best = [label for label, value in by_name.items() if value == max(by_name.values())]
         return best[0] if len(best) == 1 else f"{best[0]} and {best[1]} were the same."
     if family.manipulation == "swapped axis":
-        return chart.choices[0 if np.polyfit(*columns, 1)[0] > 0 else 1]
+        return chart.choices[0 if np.polyfit(columns[0], columns[1], 1)[0] > 0 else 1]
     if family.manipulation == "logarithmic y-axis":
         rises = np.diff(columns[0])
         return chart.choices[0 if rises[:3].sum() > rises[3:].sum() else 1]
