@@ -142,7 +142,6 @@ def test_no_requests_no_verdicts(judge: Judge) -> None:
         ({"task": "unheard"}, "field 'task': 'unheard' is not one of"),
         ({"variant": "unheard"}, "field 'variant': 'unheard' is not one of plain, tolerance"),
         ({"references": ()}, "field 'references'"),
-        ({"images": ("missing.png",)}, "field 'images': 'missing.png' is not a readable picture"),
     ],
 )
 def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: str) -> None:

@@ -35,6 +35,15 @@ def test_error_analysis_sees_them(tiny: Backbone, pictures: list[str]) -> None:
     assert len(prompt.vision["image_grid_thw"]) == 3
 
 
+def test_a_picture_that_cannot_be_read_matters_only_where_it_is_shown(tiny: Backbone) -> None:
+    zero_shot = Judge.load(tiny.name, dtype="float32", device="cpu")
+    missing = ("missing.png",)
+    quick, analysed = zero_shot.grade([ask(images=missing), ask(task="hieval-ea", images=missing)])
+    assert quick.status == "scored"
+    assert analysed.status == "invalid"
+    assert "field 'images': 'missing.png' is not a readable picture" in str(analysed.message)
+
+
 def test_verdicts_are_those_without_and_say_so(judge: Judge, pictures: list[str]) -> None:
     bare, one, two = judge.grade([ask(), ask(images=pictures[:1]), ask(images=pictures[:2])])
     assert bare.message is None

@@ -75,7 +75,7 @@ def test_the_form_of_the_replies(http: httpx.Client) -> None:
     }
     assert replies == {
         "chartom": "Correct",
-        "chartom-justification": "Named",
+        "chartom-mind": "Named",
         "charthal": "Score: 1",
         "compass-verifier": "A",
         "lmms-eval": "1",

@@ -1,14 +1,14 @@
-"""CHARTOM's justification of a MIND answer. Its grader is not public, so the form is our own."""
+"""CHARTOM's MIND: the justification of an answer. Its grader is not public: a form of our own."""
 
 from serve.chat.contract import Contract, chat_contract
 from serve.chat.layout import PromptLayout, Sample
 
 
 @chat_contract
-def chartom_justification() -> Contract:
+def chartom_mind() -> Contract:
     """Return the contract of CHARTOM's justifications."""
     return Contract(
-        name="chartom-justification",
+        name="chartom-mind",
         harness="CHARTOM, justifications",
         task="chartom-justification",
         layouts=(
