@@ -1,11 +1,12 @@
-"""Pairs of responses for people to compare: every response meets several others of its question.
+"""Responses brought together for people: in pairs to compare, and in groups to score.
 
-TruthfulJudge compares each response with several others, in three match-ups at least (section 5.1).
+TruthfulJudge compares each response with several others, in three match-ups at least (section 5.1),
+and shows up to four at once to be scored (Figure 8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -16,7 +17,9 @@ from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest
 
 ANSWERERS = "answerers"
-"""Metadata of a pair: who wrote A, and who wrote B. People do not see it."""
+"""Metadata of such a row: who wrote A, who wrote B and so on. People do not see it."""
+MOST_TOGETHER = 4
+"""Responses that are scored on one screen."""
 
 
 @dataclass
@@ -40,6 +43,44 @@ def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0)
         CustosError: If a row does not say what it answers and who wrote it, or a model answers a
             question twice.
     """
+    paired, rng = Paired(), Random(seed)
+    for question, answers in _by_question(responses).items():
+        if len(answers) <= least:
+            paired.too_few.append(question)
+            continue
+        names = rng.sample(sorted(answers), len(answers))
+        for match in match_ups(len(names), least):
+            first, second = rng.sample([names[number] for number in match], 2)
+            row = _together(question, (first, second), answers)
+            paired.pairs.append({**row, "task": PAIR_TASK})
+    return paired
+
+
+def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:
+    """Return the responses to each question in rows of up to four, as evenly as can be.
+
+    Args:
+        responses: As for :func:`pair_responses`.
+        seed: Draws who is scored beside whom.
+
+    Raises:
+        CustosError: As :func:`pair_responses`.
+    """
+    rows, rng = [], Random(seed)
+    for question, answers in _by_question(responses).items():
+        names = rng.sample(sorted(answers), len(answers))
+        count = -(-len(names) // MOST_TOGETHER)
+        rows += [_together(question, names[start::count], answers) for start in range(count)]
+    return rows
+
+
+def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, JudgeRequest]]:
+    """Return responses by question and model.
+
+    Raises:
+        CustosError: If a row does not say what it answers and who wrote it, or a model answers a
+            question twice.
+    """
     by_question: dict[str, dict[str, JudgeRequest]] = {}
     for response in responses:
         question, answerer = (response.metadata.get(name) for name in (ITEM, ANSWERER))
@@ -51,16 +92,7 @@ def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0)
             fault = f"'{answerer}' answers question '{question}' twice"
             raise FieldError("metadata", fault, f"row '{response.id}'")
         answers[str(answerer)] = response
-    paired, rng = Paired(), Random(seed)
-    for question, answers in by_question.items():
-        if len(answers) <= least:
-            paired.too_few.append(question)
-            continue
-        names = rng.sample(sorted(answers), len(answers))
-        for match in match_ups(len(names), least):
-            first, second = rng.sample([names[number] for number in match], 2)
-            paired.pairs.append(_pair(question, first, second, answers))
-    return paired
+    return by_question
 
 
 def match_ups(count: int, least: int) -> list[tuple[int, int]]:
@@ -80,9 +112,9 @@ def match_ups(count: int, least: int) -> list[tuple[int, int]]:
     return pairs
 
 
-def _pair(question: str, first: str, second: str, answers: dict[str, JudgeRequest]) -> Row:
-    """Return the row that people fill in: what both responses share, and the two of them."""
-    shared = answers[first].model_dump(
+def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRequest]) -> Row:
+    """Return the row that people fill in: what some responses share, and the responses."""
+    shared = answers[names[0]].model_dump(
         mode="json",
         include={"question", "references", "reference_mode", "choices", "images", "metadata"},
         exclude_unset=True,
@@ -90,8 +122,7 @@ def _pair(question: str, first: str, second: str, answers: dict[str, JudgeReques
     metadata = {k: v for k, v in shared["metadata"].items() if k != ANSWERER}
     return {
         **shared,
-        "id": f"{question}/{first}/{second}",
-        "task": PAIR_TASK,
-        "responses": [answers[name].response for name in (first, second)],
-        "metadata": {**metadata, ANSWERERS: [first, second]},
+        "id": "/".join((question, *names)),
+        "responses": [answers[name].response for name in names],
+        "metadata": {**metadata, ANSWERERS: list(names)},
     }

@@ -28,6 +28,14 @@ def pair(
     match_ups: Annotated[
         int, typer.Option(min=1, help="Let each response meet at least this many others.")
     ] = 3,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write the responses to this JSONL file, too, up to four of a question in a row, "
+            "for form truthful-scores. Default: none.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Another seed draws other pairs, and other responses as A.")
     ] = 0,
@@ -40,7 +48,7 @@ def pair(
 
     Example: custos prep construct pair --in data/answers/rows.jsonl --out pairs.jsonl
     """
-    from data_prep.construction.match_ups import pair_responses
+    from data_prep.construction.match_ups import group_responses, pair_responses
     from data_prep.construction.model_writer import write_lines
 
     problems: dict[int, str] = {}
@@ -60,6 +68,10 @@ def pair(
             "of each response take; add models, or lower --match-ups"
         )
     write_lines(out, (json.dumps(row, ensure_ascii=False) for row in paired.pairs))
+    if scores is not None:
+        groups = group_responses(answered, seed)
+        write_lines(scores, (json.dumps(row, ensure_ascii=False) for row in groups))
+        typer.echo(f"{len(answered)} responses to score, in {len(groups)} rows: {scores}")
     typer.echo(
         f"{len(paired.pairs)} pairs, {len(paired.too_few)} questions with too few responses: {out}"
     )

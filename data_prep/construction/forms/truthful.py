@@ -1,8 +1,8 @@
-"""TruthfulJudge's screens: faults, scores and a rationale for each response, then the better one.
+"""TruthfulJudge's screens: pairs with faults and scores, and scores of up to four responses.
 
-The paper has one screen for pairs and one for scores (appendix D.2); here both are filled in at
-once, as its protocol has every rater do both (section 5.1). A response may have several faults, as
-in Figure 7; the text of section 5.1 says one.
+The paper has one screen for pairs and one for scores (appendix D.2). Here that for pairs asks for
+scores, too, as the paper's protocol has every rater give both (section 5.1). A response may have
+several faults, as in Figure 7; the text of section 5.1 says one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from statistics import mean
 
 from data_prep.construction.forms.base import Entry, Filled, Form, form, texts_of
 from data_prep.construction.steps.base import Row
+from data_prep.errors import UnusableText
 from data_prep.sources.judgement_text import PAIR_TASK
 from data_prep.truthfulness_tags import MEANINGS
 from judging.tasks.truthful import TIE, A, B
@@ -43,6 +44,25 @@ def quality_of(score: float) -> str:
     return "borderline" if score >= BORDERLINE_FROM else "exclude"
 
 
+LETTERS = "ABCD"
+"""Names of the responses on a screen of scores, four at most (Figure 8)."""
+NOT_SCORED = "not scored"
+
+
+def _score(response: str, *, required: bool = True) -> Entry:
+    return Entry(
+        f"score_{response.lower()}",
+        f"How good is response {response}?" + ("" if required else " (if there is one)"),
+        options=SCORES,
+        margin=SCORE_MARGIN,
+        required=required,
+    )
+
+
+def _rationale() -> Entry:
+    return Entry("rationale", "Why?", "text", min_words=MIN_RATIONALE_WORDS, compared=False)
+
+
 def _about(response: str) -> tuple[Entry, ...]:
     letter = response.lower()
     return (
@@ -53,12 +73,7 @@ def _about(response: str) -> tuple[Entry, ...]:
             options=MEANINGS,
             required=False,
         ),
-        Entry(
-            f"score_{letter}",
-            f"How good is response {response}?",
-            options=SCORES,
-            margin=SCORE_MARGIN,
-        ),
+        _score(response),
     )
 
 
@@ -82,13 +97,7 @@ class TruthfulPair(Form):
             "Which response is better?",
             options={A: "", B: "", TIE: "no preference: almost the same quality"},
         ),
-        Entry(
-            "rationale",
-            "Why?",
-            "text",
-            min_words=MIN_RATIONALE_WORDS,
-            compared=False,
-        ),
+        _rationale(),
     )
 
     def shown(self, row: Row) -> Mapping[str, str]:
@@ -122,3 +131,51 @@ class TruthfulPair(Form):
             "annotators": list(fillings),
             "metadata": metadata,
         }
+
+
+@form
+class TruthfulScores(Form):
+    """Scores of up to four responses to a question by two people, and a third where they differ."""
+
+    name = "truthful-scores"
+    summary = "how good is each of up to four responses, from 0 to 10?"
+    guide = (
+        "Score every response on its own, by the anchors: is what it says true, does it fit the "
+        "picture, is its reasoning sound, is it well written? Say why in at least 60 words."
+    )
+    entries = (
+        *(_score(letter, required=letter == LETTERS[0]) for letter in LETTERS),
+        _rationale(),
+    )
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return question, reference and the responses; their models stay hidden."""
+        named = {f"Response {letter}": text for letter, text in _lettered(row).items()}
+        return {**texts_of(row, question="Question", references="Reference answer"), **named}
+
+    def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
+        """Return the row with the mean score of each response, and what it is good for."""
+        letters = list(_lettered(row))
+        for person, filled in fillings.items():
+            scored = [letter for letter in LETTERS if f"score_{letter.lower()}" in filled]
+            if scored != letters:
+                detail = f"{person} scored {', '.join(scored)} of {', '.join(letters)}"
+                raise UnusableText(NOT_SCORED, detail)
+        scores = {
+            letter: mean(
+                float(str(filled[f"score_{letter.lower()}"])) for filled in fillings.values()
+            )
+            for letter in letters
+        }
+        metadata = {
+            **row.get("metadata", {}),
+            "rationale": "\n".join(str(filled["rationale"]) for filled in fillings.values()),
+            "scores": scores,
+            "quality": {letter: quality_of(score) for letter, score in scores.items()},
+        }
+        return {**row, "annotators": list(fillings), "metadata": metadata}
+
+
+def _lettered(row: Row) -> dict[str, str]:
+    """Return the responses of a row by letter."""
+    return dict(zip(LETTERS, map(str, row["responses"]), strict=False))

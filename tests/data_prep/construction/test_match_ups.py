@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.construction.match_ups import match_ups, pair_responses
+from data_prep.construction.match_ups import group_responses, match_ups, pair_responses
 from judging.errors import CustosError
 from judging.types import JudgeRequest
 from tests.cli.prep.made_up import run, write_rows
@@ -61,6 +61,17 @@ def test_pairs_are_of_one_question_and_in_either_order() -> None:
     assert pair_responses(given, 3).pairs == pair_responses(given, 3).pairs
 
 
+@pytest.mark.parametrize(("count", "sizes"), [(3, [3]), (4, [4]), (5, [3, 2]), (9, [3, 3, 3])])
+def test_up_to_four_responses_are_scored_together(count: int, sizes: list[int]) -> None:
+    rows = group_responses([_response("q", f"m{n}") for n in range(count)])
+    assert [len(row["responses"]) for row in rows] == sizes
+    names = [name for row in rows for name in row["metadata"]["answerers"]]
+    assert sorted(names) == [f"m{n}" for n in range(count)]
+    for row in rows:
+        said = [f"{name} says 4" for name in row["metadata"]["answerers"]]
+        assert row["responses"] == said
+
+
 def test_a_row_says_what_it_answers_and_who_wrote_it() -> None:
     bare = _response("q", "m").model_copy(update={"metadata": {}})
     with pytest.raises(CustosError, match="with item and answerer in its metadata"):
@@ -78,5 +89,10 @@ def test_the_verb_writes_pairs_for_sheets(tmp_path: Path) -> None:
     sheet = (tmp_path / "anna.csv").read_text(encoding="utf-8-sig")
     assert sheet.count("says 4") == 16
     assert len(lines(out)) == 8
+    scores = tmp_path / "scores.jsonl"
+    shown = run("construct", "pair", "--in", source, "--out", out, "--scores", scores).stdout
+    assert "5 responses to score, in 2 rows" in shown
+    run("construct", "sheet", "truthful-scores", "--in", scores, "--out", tmp_path / "ben.csv")
+    assert (tmp_path / "ben.csv").read_text(encoding="utf-8-sig").count("says 4") == 5
     with pytest.raises(CustosError, match="no question has the responses of 6 models"):
         run("construct", "pair", "--in", source, "--match-ups", 5, "--out", out)

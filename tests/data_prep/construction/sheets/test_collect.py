@@ -132,6 +132,36 @@ def test_pairs_go_to_a_third_for_preference_score_or_tags(tmp_path: Path) -> Non
     get_task("truthful-pair").check(example)
 
 
+def test_up_to_four_responses_are_scored_on_one_screen(tmp_path: Path) -> None:
+    form = FORMS.get("truthful-scores")
+    rows = [
+        {"id": str(n), "question": "Boats?", "responses": ["Two.", "Three.", "A rock."]}
+        for n in range(5)
+    ]
+    assert list(form.shown(rows[0])) == ["Question", "Response A", "Response B", "Response C"]
+    mine = {"score_a": "9", "score_b": "4", "score_c": "0", "rationale": "because " * 60}
+    without_c = {k: v for k, v in mine.items() if k != "score_c"}
+    people = {
+        "anna": {**dict.fromkeys("0123", mine), "4": without_c},
+        "ben": {
+            "0": {**mine, "score_b": "7"},
+            "1": {**mine, "score_c": "4"},  # four apart
+            "2": without_c,
+            "3": {**mine, "score_d": "1"},
+            "4": without_c,
+        },
+    }
+    collected = brought_together(tmp_path, form, rows, people)
+    [row] = collected.rows
+    assert row["metadata"]["scores"] == {"A": 9.0, "B": 5.5, "C": 0.0}
+    assert row["metadata"]["quality"] == {"A": "keep", "B": "borderline", "C": "exclude"}
+    assert row["id"] == "0"
+    differs = [(row["id"], row["differs"]) for row in collected.disagreements]
+    assert differs == [("1", ["score_c"]), ("2", ["score_c"]), ("3", ["score_d"])]
+    [lost] = collected.discarded
+    assert lost.reason == "not scored"
+
+
 def test_five_people_confirm_a_picture(tmp_path: Path) -> None:
     form = FORMS.get("truthfulvqa-picture")
     rows = [{"id": "1", "what_misleads": "It floats."}, {"id": "2", "what_misleads": "Nothing."}]
