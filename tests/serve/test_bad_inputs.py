@@ -69,7 +69,7 @@ def chat(body: Any) -> Send:
 
 
 def with_picture(source: str) -> Send:
-    return judge(row(images=[source]))
+    return judge(row(task="hieval-ea", images=[source]))
 
 
 def raw(sent: bytes) -> Send:
