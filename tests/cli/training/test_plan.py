@@ -91,6 +91,8 @@ def test_a_picture_that_is_too_narrow_is_one_line(small: str, tmp_path: Path) ->
     path = write_recipe(tmp_path, small)
     row = {
         **example(0).model_dump(mode="json"),
+        "task": "hieval-ea",
+        "label": "Correct",
         "images": [save_picture(tmp_path / "a.png", 1, 900)],
     }
     (tmp_path / "narrow.jsonl").write_text(json.dumps(row), encoding="utf-8")
