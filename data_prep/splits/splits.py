@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -164,6 +164,28 @@ def split_beside_test(
         seed,
     )
     return splits, len(examples) - len(unseen) - len(familiar)
+
+
+def split_made(
+    make: Callable[[int, Literal["train", "test"]], Iterable[LabelledExample]],
+    num_rows: int,
+    held_out: HeldOut,
+    seed: int = 0,
+) -> tuple[Splits, int]:
+    """Make examples, those of the test split in wordings of their own, and split the others.
+
+    Args:
+        make: Makes so many examples for ``train``, or for ``test``.
+        num_rows: Examples to make, all splits together.
+        held_out: Sizes of val, cal and test.
+        seed: Which of the many balanced divisions to take.
+
+    Returns:
+        The splits, and how many examples were left out because they are too like the test.
+    """
+    num_test = round(held_out.targets(num_rows)["test"])
+    made = list(make(num_rows - num_test, "train"))
+    return split_beside_test(made, list(make(num_test, "test")), held_out, seed)
 
 
 def fill_by_group(

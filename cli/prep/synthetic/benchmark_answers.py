@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
 from cli.shared.tables import count_table
-from data_prep.splits.splits import split_beside_test
+from data_prep.splits.splits import split_made
 from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
 from judging.errors import CustosError
 
@@ -44,10 +44,9 @@ def benchmark_answers(
         raise CustosError(f"--task '{unknown[0]}': expected one of {', '.join(MAKERS)}")
     chosen = tasks or list(MAKERS)
     held_out = held_out_shares(val, cal, test)
-    num_test = round(held_out.targets(rows)["test"])
-    splits, num_near_test = split_beside_test(
-        list(generate_benchmark_answers(rows - num_test, seed, "train", chosen)),
-        list(generate_benchmark_answers(num_test, seed, "test", chosen)),
+    splits, num_near_test = split_made(
+        lambda number, split: generate_benchmark_answers(number, seed, split, chosen),
+        rows,
         held_out,
         seed,
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
-from data_prep.splits.splits import split_beside_test
+from data_prep.splits.splits import split_made
 
 
 def synthetic(
@@ -35,12 +35,8 @@ def synthetic(
     from data_prep.synthetic.text.generate import generate_examples
 
     held_out = held_out_shares(val, cal, test)
-    num_test = round(held_out.targets(rows)["test"])
-    splits, num_near_test = split_beside_test(
-        list(generate_examples(rows - num_test, seed, "train", worlds)),
-        list(generate_examples(num_test, seed, "test", worlds)),
-        held_out,
-        seed,
+    splits, num_near_test = split_made(
+        lambda number, split: generate_examples(number, seed, split, worlds), rows, held_out, seed
     )
     described = {"name": "synthetic", "rows": rows, "worlds": worlds, "seed": seed}
     write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
