@@ -162,7 +162,7 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     note("checks")
     backbone = load_backbone("embedded", weights=False).with_pixels()
     note("tokenizer")
-    rows = Rows(splits.train, LabelSupervision(Encoder(backbone)), "train")
+    rows = Rows(splits.train, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
     note("index")
     return rows
 

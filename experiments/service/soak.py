@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--judge", default="embedded-qs", help="Default: embedded-qs")
+    parser.add_argument("--judge", default="embedded-ea", help="Default: embedded-ea")
     parser.add_argument("--minutes", type=float, default=60.0, help="Default: 60")
     parser.add_argument("--clients", type=int, default=32, help="good clients. Default: 32")
     parser.add_argument(

@@ -120,7 +120,7 @@ def random_call(draw: random.Random) -> Call:
     if kind == "stream":
         return _call("/judge/stream", rows[0], "event: verdict")
     if kind == "picture":
-        rows[0]["images"] = [_picture(draw)]
+        rows[0] |= {"task": "hieval-ea", "images": [_picture(draw)]}
     return _call("/judge", rows[0], *expected)
 
 
