@@ -14,6 +14,8 @@ from judging.card import shipped_judges
 from judging.tasks import get_task, task_names
 
 EXPECTED = {
+    # It does not reckon with tolerances: 41 for 40 is for the rules of the benchmark.
+    "embedded-benchmarks": {("chartom-fact", "Incorrect"), ("simplevqa", "Correct")},
     "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},
     "embedded-pair": {("truthful-pair", "A")},
     "embedded-qs": {("hieval-qs", "Correct")},

@@ -17,7 +17,7 @@ from tests.serve.made_up import FakeJudge
 
 PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
 MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
-JUDGES = ("embedded-ea", "embedded-pair", "embedded-qs")
+JUDGES = ("embedded-benchmarks", "embedded-ea", "embedded-pair", "embedded-qs")
 
 
 def models_of(judges: dict[str, FakeJudge]) -> dict[str, str]:
@@ -31,9 +31,10 @@ def shipped() -> dict[str, FakeJudge]:
         card = JudgeCard.model_validate_json((SHIPPED / name / "judge.json").read_bytes())
         judges[name] = FakeJudge(name, tuple(card.tasks))
         judges[name].card = card
-        calibration = json.loads((SHIPPED / name / "calibration.json").read_bytes())
-        known: Any = SimpleNamespace(rubrics=calibration["rubrics"])
-        judges[name].calibration = known
+        calibration = SHIPPED / name / "calibration.json"
+        if calibration.exists():
+            known: Any = SimpleNamespace(rubrics=json.loads(calibration.read_bytes())["rubrics"])
+            judges[name].calibration = known
     return judges
 
 

@@ -32,7 +32,7 @@ def test_shows_the_figures_and_limits_of_one(name: str) -> None:
 def test_an_unknown_judge() -> None:
     result = CliRunner().invoke(app, ["judges", "embedded-xy"])
     assert result.exit_code == 2
-    assert "'embedded-xy': no shipped judge; there are embedded-ea" in result.stderr
+    assert "'embedded-xy': no shipped judge; there are embedded-benchmarks" in result.stderr
 
 
 def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
