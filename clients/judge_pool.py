@@ -54,7 +54,12 @@ class _Window:
     @property
     def is_done(self) -> bool:
         """Return whether every request has a verdict."""
-        return all(batch.verdicts is not None for batch in self.batches)
+        return self.num_done == len(self.batches)
+
+    @property
+    def num_done(self) -> int:
+        """Return how many batches have their verdicts."""
+        return sum(batch.verdicts is not None for batch in self.batches)
 
     def take(self, url: str) -> _Batch | None:
         """Return a batch for a service: one that waits, else one that is overdue elsewhere."""
@@ -98,13 +103,19 @@ class _Service:
     seconds: float = 0.0
     """Seconds of a call lately; 0 before the first."""
 
+    @property
+    def is_left_out(self) -> bool:
+        """Return whether it failed a moment ago."""
+        return self.error is not None and monotonic() < self.retry_at
+
 
 class JudgePool:
     """Several services as one judge; each takes new work when it has done its own.
 
-    A service that fails is left out for a while, and others get its requests. What a slow service
-    keeps too long is sent to another one as well, and the first verdicts count. So every request
-    gets one verdict as long as one service answers.
+    A service that fails is left out for a while, and others get its requests. If all have failed,
+    each is asked once more before the pool gives up, as one may be back meanwhile. What a slow
+    service keeps too long is sent to another one as well, and the first verdicts count. So every
+    request gets one verdict as long as one service answers.
 
     Use :meth:`connect`.
 
@@ -189,11 +200,20 @@ class JudgePool:
 
     async def _grade_window(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:
         window = _Window(requests, self._size)
+        asked = [service for service in self._services if not service.is_left_out]
+        while not window.is_done:
+            num_done = window.num_done
+            await self._grade_with(asked, window)
+            if asked is self._services and window.num_done == num_done:
+                raise self._failure()
+            asked = self._services  # one that failed may be back, as after a restart
+        return [verdict for batch in window.batches for verdict in batch.verdicts or ()]
+
+    async def _grade_with(self, services: Sequence[_Service], window: _Window) -> None:
+        """Have services grade until the window is done or all of them have failed."""
         async with AsyncExitStack() as stack:
             workers = []
-            for service in self._services:
-                if service.error and monotonic() < service.retry_at:
-                    continue
+            for service in services:
                 client = AsyncJudgeClient(service.url, **self._options)
                 await stack.enter_async_context(client)
                 workers.append(asyncio.create_task(self._serve(service, client, window)))
@@ -202,9 +222,6 @@ class JudgePool:
             finally:
                 for worker in workers:
                     worker.cancel()
-        if not window.is_done:
-            raise self._failure()
-        return [verdict for batch in window.batches for verdict in batch.verdicts or ()]
 
     async def _serve(self, service: _Service, client: AsyncJudgeClient, window: _Window) -> None:
         """Have a service grade until the window is done or the service fails."""

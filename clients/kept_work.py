@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from judging.errors import CustosError
+from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import sync
 from judging.files.records import write_json, write_records
 
@@ -64,17 +64,20 @@ def locked(path: Path) -> Iterator[None]:
     lock_path = path.with_name(f"{path.name}.lock")
     lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(lock_path)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise CustosError(f"{path}: another run is writing it; wait for that one") from None
+    with system_errors_at(lock_path):
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise CustosError(f"{path}: another run is writing it; wait for that one") from None
     try:
         yield
     finally:
         # Deleted before it is released: a process that has the file open sees that it is deleted
-        # and takes no lock on it.
-        lock_path.unlink(missing_ok=True)
-        lock.release()
+        # and takes no lock on it. A failure is no error of the work, which is done.
+        with suppress(OSError):
+            lock_path.unlink(missing_ok=True)
+        with suppress(OSError):
+            lock.release()
 
 
 class KeptFile(Generic[Line]):
@@ -96,7 +99,7 @@ class KeptFile(Generic[Line]):
         """Yield the lines; leave out those that are cut off or damaged."""
         if not self.path.exists():
             return
-        with self.path.open("rb") as file:
+        with system_errors_at(self.path), self.path.open("rb") as file:
             for text in file:
                 if (line := self._parsed(text)) is not None:
                     yield line
@@ -161,7 +164,7 @@ class KeptFile(Generic[Line]):
         """
         number = num_kept = end = 0
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab+") as file:
+        with system_errors_at(self.path), self.path.open("ab+") as file:
             file.seek(0)
             for number, origin in enumerate(origins, 1):
                 line = self._parsed(file.readline())
@@ -227,7 +230,7 @@ class KeptFile(Generic[Line]):
     def _delete_torn_line(self) -> None:
         if not self.path.exists():
             return
-        with self.path.open("rb+") as file:
+        with system_errors_at(self.path), self.path.open("rb+") as file:
             file.truncate(file.read().rfind(b"\n") + 1)
 
     def _parsed(self, text: bytes) -> Line | None:
@@ -276,7 +279,7 @@ def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
         OSError: If they cannot be written, as on a full disk. The earlier lines stay whole.
     """
     text = "".join(line.model_dump_json(exclude_unset=True) + "\n" for line in lines)
-    with path.open("ab", buffering=0) as file:
+    with system_errors_at(path), path.open("ab", buffering=0) as file:
         end = file.tell()
         try:
             unwritten = memoryview(text.encode())
@@ -285,10 +288,10 @@ def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
             os.fsync(file.fileno())
             if not end:
                 sync(path.parent)  # the file's name is new
-        except OSError as error:
+        except OSError:
             with suppress(OSError):
                 file.truncate(end)
-            raise OSError(error.errno, error.strerror, str(path)) from None
+            raise
 
 
 def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

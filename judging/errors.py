@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -97,3 +99,25 @@ def errors_at(location: str) -> Iterator[None]:
         raise error.at(location) from None
     except CustosError as error:
         raise CustosError(f"{location}: {error}") from None
+
+
+@contextmanager
+def system_errors_at(path: Path, prefix: str | None = None) -> Iterator[None]:
+    """Name a file in every error of the system that the block raises, unless it names another one.
+
+    The system names no file where a call has only its number, as for reading, writing and syncing.
+
+    Args:
+        path: The file.
+        prefix: Beginning of the names of temporary files that become it.
+    """
+    try:
+        yield
+    except OSError as error:
+        name = error.filename
+        is_temporary = prefix is not None and Path(str(name)).name.startswith(prefix)
+        if name is not None and not is_temporary:
+            raise
+        # A library such as Arrow has words of its own for a full disk.
+        reason = os.strerror(error.errno) if error.errno else error.strerror or str(error)
+        raise OSError(error.errno, reason, str(path)) from None

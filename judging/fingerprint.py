@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from judging.errors import system_errors_at
+
 PACKAGES = ("custos", "peft", "torch", "transformers")
 
 
@@ -22,7 +24,7 @@ def digest(fields: Mapping[str, Any]) -> str:
 
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
+    with system_errors_at(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -58,9 +58,9 @@ KEYS_S, KILL_S, STALL_S = 5.0, 10.0, 30.0
 HELD_S = 600
 """Longest time that the service may hold the connection of a client that stalls. It is cut off 30
 seconds after the last byte that the system took, which on a busy machine comes late."""
-UNREAD, NUM_UNREAD = "/pages/static/playground.js", 150
+UNREAD, NUM_UNREAD = "/pages/static/playground.js", 20
 """Calls whose answers a client does not read. They cost the service little, and together they are
-more than the system holds for a client with a small buffer."""
+more than the system holds for such a client: 212 kB."""
 COUNTER = re.compile(
     r'^judge_(?:requests_total\{outcome="(?P<outcome>\w+)"|num_requests_(?P<state>\w+)\{judge="judge")'
     r"\} (?P<count>\S+)$",

@@ -31,6 +31,9 @@ DEADLINE_S = 60
 LONGEST_ANSWER_S = DEADLINE_S + 30
 PAUSE_S = 0.5
 """Wait of a client that was refused."""
+SEGMENT = 536
+"""Largest packet that a client which never reads takes. The system holds answers of about forty
+packets for it: 50 to 100 kB, and 3 MB with the packets that are usual inside a machine."""
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Quito", "Seoul", "Accra")
 REFUSALS = frozenset({429, 503, 504})
 KILLED = """
@@ -251,6 +254,7 @@ class Stalled:
         """Open a connection and write as much as it takes at once."""
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
         connection.settimeout(5)
         connection.connect((host, port))
         connection.setblocking(False)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from judging.errors import system_errors_at
+
 
 def sync(path: Path) -> None:
     """Wait until a file's content, or the names in a folder, are on the disk."""
@@ -29,17 +31,23 @@ def replace(partial: Path, final: Path) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a file to write into; it becomes ``path`` if the block ends without an error."""
+    """Yield a file to write into; it becomes ``path`` if the block ends without an error.
+
+    Raises:
+        OSError: If it cannot be written; it names ``path``.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(descriptor)
-    try:
-        yield Path(name)
-        os.chmod(name, 0o644)
-        replace(Path(name), path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    prefix = f".{path.name}."
+    with system_errors_at(path, prefix):
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+        try:
+            os.close(descriptor)
+            yield Path(name)
+            os.chmod(name, 0o644)
+            replace(Path(name), path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
 
 
 @contextmanager

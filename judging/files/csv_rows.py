@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from judging.errors import CustosError
+from judging.errors import CustosError, system_errors_at
 from judging.types import MAX_IMAGE_CHARS
 
 DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
@@ -75,7 +75,10 @@ def _read_header(path: Path) -> tuple[str, tuple[str, ...]]:
     headers: dict[str, list[str]] = {}
     fault: str | None = None
     for delimiter in DELIMITERS[path.suffix]:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        with (
+            system_errors_at(path),
+            path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file,
+        ):
             try:
                 headers[delimiter] = next(csv.reader(file, delimiter=delimiter, strict=True), [])
             except csv.Error as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from judging.errors import CustosError
+from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import DELIMITERS, csv_rows, row_location
 from judging.files.near_files import nearest_file
@@ -30,7 +30,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
     if not path.is_file():
         raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     try:
-        yield from _decode_file(path)
+        with system_errors_at(path):
+            yield from _decode_file(path)
     except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
         raise CustosError(f"{path}: cannot be decoded: {error}") from None
 

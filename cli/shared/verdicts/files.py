@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -58,18 +57,11 @@ def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None
         CustosError: If the rows of the source are not those of the verdicts any more.
         OSError: If the file cannot be written; it names the file.
     """
-    try:
-        if out.suffix == ".jsonl":
-            verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
-            write_records(out, verdicts)
-        else:
-            write_table(out, GradedTable.of_source(source, _graded_rows(source, kept)))
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        # Such as a full disk; Arrow has words of its own for it.
-        reason = os.strerror(error.errno) if error.errno else error.strerror
-        raise OSError(error.errno, reason, str(out)) from None
+    if out.suffix == ".jsonl":
+        verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
+        write_records(out, verdicts)
+    else:
+        write_table(out, GradedTable.of_source(source, _graded_rows(source, kept)))
 
 
 def _graded_rows(source: Path, kept: KeptFile[KeptVerdict]) -> Callable[[], Iterable[GradedRow]]:
