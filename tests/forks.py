@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
@@ -36,9 +37,11 @@ LIBRARIES = (
 
 
 @cache
-def _forks() -> ForkServerContext:
+def fork_context() -> ForkServerContext:
+    """Return what processes are forked with; the one that imports the libraries is started."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LIBRARIES))
+    forkserver.ensure_running()
     return context
 
 
@@ -123,16 +126,29 @@ def _several(
         try:
             for target, environment in calls:
                 variables = {**os.environ, **environment}
-                process = _forks().Process(
-                    target=_enter, args=(output, errors, folder, variables, target, *arguments)
-                )
-                process.start()
+                process = start(output, errors, folder, variables, target, *arguments)
                 forks.append(Fork(process, output, errors))
             yield forks
         finally:
             for fork in forks:
                 fork.process.kill()
                 fork.process.join(60)
+
+
+def start(
+    output: Path,
+    errors: Path,
+    folder: Path,
+    variables: Mapping[str, str],
+    target: Callable[..., object],
+    *arguments: object,
+) -> ForkServerProcess:
+    """Start a process that calls a function and prints to these files; it is left to itself."""
+    process = fork_context().Process(
+        target=_enter, args=(output, errors, folder, variables, target, *arguments)
+    )
+    process.start()
+    return process
 
 
 def _enter(

@@ -9,6 +9,8 @@ from judging.models.backbones import Backbone
 from tests.docs.markdown_pages import DOCS, ROOT, Block, blocks
 from tests.docs.shell import run
 
+pytestmark = pytest.mark.usefixtures("forking_python")
+
 LOCAL_EXAMPLES = [
     block
     for page in (ROOT / "README.md", DOCS / "judge-files.md", DOCS / "reference" / "python.md")

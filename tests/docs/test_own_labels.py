@@ -18,6 +18,8 @@ import pytest
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.docs.shell import environment, run
 
+pytestmark = pytest.mark.usefixtures("forking_python")
+
 PAGE = DOCS / "own-labels.md"
 ROWS = 20
 START_S = 300

@@ -11,6 +11,8 @@ import pytest
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.docs.shell import run
 
+pytestmark = pytest.mark.usefixtures("forking_python")
+
 PAGE = DOCS / "own-pairs.md"
 ROWS = 6
 
