@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -34,6 +35,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if any(map(item.get_closest_marker, marks))]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in others]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported out of garbage collections, each of which would walk through it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ what a library prints when it is imported, needs ``subprocess``.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import re
@@ -165,6 +166,7 @@ def _enter(
     sys.stdout, sys.stderr = (
         os.fdopen(number, "w", buffering=1, encoding="utf-8", closefd=False) for number in (1, 2)
     )
+    gc.freeze()  # what is imported stays, and collections need not walk through it
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)
