@@ -53,7 +53,7 @@ def _forking_programs() -> Iterator[Path]:
 
 @pytest.fixture
 def forking_python(_forking_programs: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Interpreter whose programs are forked; our code and ``tests.docs.shell`` start it."""
+    """Interpreter whose programs are forked, for what our code and the pages' commands start."""
     executable = str(_forking_programs / "python")
     monkeypatch.setattr(sys, "executable", executable)
     return executable

@@ -1,4 +1,4 @@
-"""What ``custos grade`` writes beside the user's own columns, and on a full disk."""
+"""``custos grade`` writes beside the user's own columns, and survives a full disk."""
 
 from __future__ import annotations
 

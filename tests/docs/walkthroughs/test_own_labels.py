@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.docs.markdown_pages import DOCS, blocks
-from tests.docs.shell import environment, run
+from tests.docs.walkthroughs.shell import environment, run
 
 pytestmark = pytest.mark.usefixtures("forking_python")
 

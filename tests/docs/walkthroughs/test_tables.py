@@ -10,7 +10,7 @@ import yaml
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from tests.docs.markdown_pages import DOCS, blocks, spans
-from tests.docs.shell import run
+from tests.docs.walkthroughs.shell import run
 
 PAGE = DOCS / "tables.md"
 ROWS = 6
