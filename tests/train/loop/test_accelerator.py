@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.forks import ROOT, run
 from tests.train.made_up import recipe
 from train.loop.accelerator import launcher_set_threads, make_accelerator
 
@@ -38,14 +38,6 @@ print(torch.get_num_threads())
 """
 
 
-def accelerate_launch(*arguments: str) -> None:
-    """Run ``accelerate launch`` with these arguments, as the target of a fork."""
-    from accelerate.commands.launch import main
-
-    sys.argv = ["accelerate launch", *arguments]
-    main()
-
-
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 @pytest.mark.parametrize(
     ("environment", "options", "every_core"),
@@ -57,18 +49,20 @@ def accelerate_launch(*arguments: str) -> None:
     ],
 )
 def test_one_process_takes_every_core_unless_told_otherwise(
-    environment: dict[str, str],
-    options: list[str],
-    every_core: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str], options: list[str], every_core: bool, tmp_path: Path
 ) -> None:
-    """The script runs in a new interpreter, whose torch reads the variables when it is loaded."""
     script = tmp_path / "threads.py"
     script.write_text(THREADS, encoding="utf-8")
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    variables = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT), **environment}
-    done = run(accelerate_launch, *options, str(script), environment=variables)
+    root = str(Path(__file__).parents[3])
+    inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", *options, str(script)],
+        env={**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     cores = len(os.sched_getaffinity(0))
     assert int(done.stdout) == (cores if every_core else 1)
