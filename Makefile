@@ -3,6 +3,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?=
 
+# Compiled modules are kept where they are imported from, even if the shell says otherwise: each
+# process of a test or of the demo would compile torch and transformers anew, in some seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test check docs vllm harness real-tokenizer sbom lock clean
 
 # Make the environment in .venv, with the command custos. Python compiles modules when they are first

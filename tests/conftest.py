@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +35,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if any(map(item.get_closest_marker, marks))]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in others]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported out of garbage collections, each of which would walk through it."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def _forking_programs() -> Iterator[Path]:
+    from tests.forking_python import forking_programs
+
+    with forking_programs() as folder:
+        yield folder
+
+
+@pytest.fixture
+def forking_python(_forking_programs: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Interpreter whose programs are forked, for what our code and the pages' commands start."""
+    executable = str(_forking_programs / "python")
+    monkeypatch.setattr(sys, "executable", executable)
+    return executable
 
 
 @pytest.fixture(scope="session")

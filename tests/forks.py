@@ -7,6 +7,7 @@ what a library prints when it is imported, needs ``subprocess``.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import re
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
@@ -36,9 +38,11 @@ LIBRARIES = (
 
 
 @cache
-def _forks() -> ForkServerContext:
+def fork_context() -> ForkServerContext:
+    """Return what processes are forked with; the one that imports the libraries is started."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LIBRARIES))
+    forkserver.ensure_running()
     return context
 
 
@@ -123,16 +127,29 @@ def _several(
         try:
             for target, environment in calls:
                 variables = {**os.environ, **environment}
-                process = _forks().Process(
-                    target=_enter, args=(output, errors, folder, variables, target, *arguments)
-                )
-                process.start()
+                process = start(output, errors, folder, variables, target, *arguments)
                 forks.append(Fork(process, output, errors))
             yield forks
         finally:
             for fork in forks:
                 fork.process.kill()
                 fork.process.join(60)
+
+
+def start(
+    output: Path,
+    errors: Path,
+    folder: Path,
+    variables: Mapping[str, str],
+    target: Callable[..., object],
+    *arguments: object,
+) -> ForkServerProcess:
+    """Start a process that calls a function and prints to these files; it is left to itself."""
+    process = fork_context().Process(
+        target=_enter, args=(output, errors, folder, variables, target, *arguments)
+    )
+    process.start()
+    return process
 
 
 def _enter(
@@ -149,6 +166,7 @@ def _enter(
     sys.stdout, sys.stderr = (
         os.fdopen(number, "w", buffering=1, encoding="utf-8", closefd=False) for number in (1, 2)
     )
+    gc.freeze()  # what is imported stays, and collections need not walk through it
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)

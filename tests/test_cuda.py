@@ -1,4 +1,4 @@
-"""What two cores cannot prove: training, grading and serving on a GPU, against the CPU.
+"""Training, grading and serving on a GPU equal those on the CPU: two cores cannot prove it.
 
 On a machine with a GPU: ``pytest -m cuda -s tests/test_cuda.py``. It prints a table of figures and
 writes them to ``runs/cuda_figures.json`` (or to the file that ``CUSTOS_CUDA_FIGURES`` names).

@@ -21,6 +21,11 @@ def test_no_room_has_too_many_files() -> None:
     assert {room: number for room, number in num_files.items() if number > MOST_FILES} == {}
 
 
+def test_no_room_of_tests_has_too_many_files() -> None:
+    num_files = Counter(path.parent for path in (ROOT / "tests").rglob("*.py"))
+    assert {room: number for room, number in num_files.items() if number > MOST_FILES} == {}
+
+
 def test_no_room_of_recipes_has_too_many_files() -> None:
     num_files = Counter(path.parent for path in (ROOT / "recipes").rglob("*.yaml"))
     assert num_files

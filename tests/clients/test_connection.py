@@ -1,4 +1,4 @@
-"""What is tried again, how long is waited, and what is shown of a fault."""
+"""Faults that pass are tried again, those that stay are shown on one line, refusals are final."""
 
 import json
 import logging

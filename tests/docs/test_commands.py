@@ -1,4 +1,4 @@
-"""What the pages name is there: files, modules, commands, their options, keys of recipes."""
+"""Files, modules, commands, options and keys of recipes that the pages name are there."""
 
 import ast
 import contextlib

@@ -1,4 +1,4 @@
-"""What is kept at a risk, and the curve of risk and coverage, against figures made by hand."""
+"""Answers kept at a risk, and the curve of risk and coverage, against figures made by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evaluation.abstention import abstention, risk_coverage
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
 from evaluation.report.markdown import review_line
-from tests.evaluation.made_up_report import report
+from tests.evaluation.report.made_up import report
 
 
 def outcomes(confidence: list[float], right: list[bool]) -> Outcomes:

@@ -1,4 +1,4 @@
-"""What a judge's folder says of a task."""
+"""A judge's folder says how it was measured on a task."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluation.report.report import build_report
 from evaluation.slices import length_thirds
 from tests.evaluation.made_up import example, scored
-from tests.evaluation.made_up_report import report
+from tests.evaluation.report.made_up import report
 
 
 def test_slices_divide_all_items() -> None:

@@ -1,1 +1,1 @@
-"""What the tests of a GPU share: steps, runs of shipped recipes, and the table of figures."""
+"""Steps, runs of shipped recipes, and the table of figures, which the tests of a GPU share."""

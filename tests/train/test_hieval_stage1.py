@@ -16,6 +16,7 @@ from train import hieval_stage1
 REPOSITORY = Path(__file__).parents[2]
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, small)
     command = [
@@ -73,6 +74,7 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
     assert verdicts[0].probabilities != verdicts[0].passes[0].posterior, "calibration applies"
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_the_script_is_launched_as_a_module_from_any_folder(tmp_path: Path) -> None:
     launch = (sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1")
     done = subprocess.run(

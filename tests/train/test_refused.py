@@ -1,4 +1,4 @@
-"""What can be refused is refused before a backbone is loaded."""
+"""A recipe that cannot work is refused before a backbone is loaded."""
 
 from __future__ import annotations
 

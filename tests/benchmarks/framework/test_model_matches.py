@@ -25,7 +25,7 @@ from judging.errors import CustosError
 from judging.types import Verdict
 from tests.clients.conftest import fake
 from tests.clients.fake_server import FakeServer, Say, completion
-from tests.clients.test_chat_judge import better
+from tests.clients.remote.test_chat_judge import better
 
 __all__ = ["fake"]
 

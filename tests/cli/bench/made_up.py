@@ -13,7 +13,7 @@ from cli.main import app
 from judging import CustosError, JudgeRequest, Verdict
 from judging.tasks import get_task, task_names
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
-from tests.clients.test_chat_judge import better
+from tests.clients.remote.test_chat_judge import better
 from tests.serve.made_up import FakeJudge
 
 

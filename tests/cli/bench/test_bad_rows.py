@@ -1,4 +1,4 @@
-"""What is wrong with a row is said of the right file, once."""
+"""A mistake in a row is said of the right file, once."""
 
 from __future__ import annotations
 

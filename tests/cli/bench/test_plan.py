@@ -1,4 +1,4 @@
-"""How many labels a wanted interval needs, from the command line."""
+"""The command line says how many labels a wanted interval needs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What ``custos grade`` writes beside the user's own columns, and on a full disk."""
+"""``custos grade`` writes beside the user's own columns, and survives a full disk."""
 
 from __future__ import annotations
 
@@ -116,6 +116,7 @@ app()
 """
 
 
+@pytest.mark.usefixtures("forking_python")
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
 def test_a_full_disk_is_one_line_and_keeps_the_verdicts(tmp_path: Path, name: str) -> None:
     write(tmp_path / "in.jsonl", many(20))

@@ -320,6 +320,7 @@ app()
 """
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", many(60))
 

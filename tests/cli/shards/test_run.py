@@ -1,4 +1,4 @@
-"""What a run does with shards that are done, and how it ends; workers in this process."""
+"""A run passes over shards that are done, and ends as it should; workers in this process."""
 
 from __future__ import annotations
 

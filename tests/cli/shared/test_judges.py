@@ -16,7 +16,7 @@ from judging.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
-from tests.clients.vllm_replies import VllmReplies
+from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.serve.sockets import serving
 

@@ -16,6 +16,8 @@ import yaml
 
 from tests.train.made_up import example, examples, recipe, write_split
 
+pytestmark = pytest.mark.usefixtures("forking_python")
+
 REPOSITORY = Path(__file__).parents[3]
 
 

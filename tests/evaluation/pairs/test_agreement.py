@@ -10,7 +10,7 @@ from sklearn import metrics as sklearn
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up_pairs import OTHER, judged, pair
+from tests.evaluation.pairs.made_up import OTHER, judged, pair
 
 # People, judge: 9 scored pairs, 7 with a human winner.
 LABELS = [

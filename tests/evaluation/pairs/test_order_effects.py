@@ -6,7 +6,7 @@ from evaluation.intervals import mcnemar_p
 from evaluation.pairs.agreement import PAIR_LABELS
 from evaluation.pairs.order_effects import mapped_back, order_effects, preferred
 from judging.types import Pass
-from tests.evaluation.made_up_pairs import OTHER, in_both_orders, judged, pair, sure
+from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair, sure
 
 label = st.sampled_from(PAIR_LABELS)
 # People; the judge in the given order, in the swapped one (own letters), and its verdict.

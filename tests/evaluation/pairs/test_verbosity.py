@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evaluation.pairs.agreement import PAIR_LABELS
 from evaluation.pairs.verbosity import verbosity_effect
-from tests.evaluation.made_up_pairs import OTHER, judged, pair
+from tests.evaluation.pairs.made_up import OTHER, judged, pair
 
 label = st.sampled_from(PAIR_LABELS)
 

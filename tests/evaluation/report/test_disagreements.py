@@ -4,7 +4,7 @@ from pathlib import Path
 from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
-from tests.evaluation.made_up_pairs import pair
+from tests.evaluation.pairs.made_up import pair
 
 
 def read(folder: Path) -> list[dict[str, str]]:

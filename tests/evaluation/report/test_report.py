@@ -12,8 +12,8 @@ from evaluation.report.summary import summary_lines
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
-from tests.evaluation.made_up_pairs import in_both_orders, pair
-from tests.evaluation.made_up_report import report
+from tests.evaluation.pairs.made_up import in_both_orders, pair
+from tests.evaluation.report.made_up import report
 
 ARCHITECTURE_KEYS = {
     "n", "coverage", "seconds", "items_per_second", "metrics", "per_class", "confusion", "slices",

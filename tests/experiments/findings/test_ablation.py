@@ -104,6 +104,7 @@ def _recipes(folder: Path, backbone: str) -> list[str]:
     return ["--recipes", str(folder), "--qs-test", qs_test, "--ea-test", ea_test, "--seeds", "1"]
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_a_cell_is_trained_once_and_keeps_what_it_measured(
     small: str,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""What a client is told when a free text fails, before its first piece and after."""
+"""A client is told when a free text fails, before its first piece and after."""
 
 from __future__ import annotations
 

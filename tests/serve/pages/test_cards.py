@@ -1,4 +1,4 @@
-"""What the page of judges shows is the report of the very run that is served."""
+"""The page of judges shows the report of the very run that is served."""
 
 import json
 import shutil

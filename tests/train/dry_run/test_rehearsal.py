@@ -14,6 +14,8 @@ from tests.train.made_up import analysed, critique_pair, examples, write_recipe,
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, vision_warmup
 from train.dry_run.few_rows import of_every_label
 
+pytestmark = pytest.mark.usefixtures("forking_python")
+
 PARTS_OF_JUDGE = (
     *("rows", "load", "validation", "step", "saving", "grading", "judge load"),
     *("calibration", "serving"),

@@ -37,6 +37,7 @@ def test_processes_give_the_verdicts_of_one(
     assert found["fitted"] == expected["fitted"]
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_a_failing_process_ends_all_with_one_line(small: str, tmp_path: Path) -> None:
     """Under torchrun itself, which ends the other one."""
     run = run_folder(small, tmp_path / "run")

@@ -1,4 +1,4 @@
-"""What a finished run leaves beside its adapter."""
+"""The learning curve of a run shows its validations, and how much of stage 1 is kept."""
 
 from __future__ import annotations
 

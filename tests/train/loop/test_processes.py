@@ -101,6 +101,7 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
         torch.testing.assert_close(first[name], parameter.detach(), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_all_processes_stop_early_at_the_same_step(small: str, tmp_path: Path) -> None:
     """The loss since the last report is logged, though the next report is not due."""
     lines = _torchrun(2, "early_stop", small, str(tmp_path)).splitlines()

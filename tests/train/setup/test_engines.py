@@ -139,6 +139,7 @@ def test_the_shipped_file_is_taken_by_name_and_others_only_if_they_say_the_same(
         launch_file(Path("none"))
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_accelerate_launch_with_an_fsdp_file(tmp_path: Path) -> None:
     """On a CPU accelerate itself would train without a word in another way."""
     path = tmp_path / "fsdp.yaml"

@@ -1,4 +1,4 @@
-"""What recipes call published, against the papers' own figures."""
+"""Recipes that are called published have the papers' own figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run counts of its speed: tokens, padding, arithmetic, memory, waiting."""
+"""A run counts its speed: tokens, padding, arithmetic, memory, waiting."""
 
 from __future__ import annotations
 

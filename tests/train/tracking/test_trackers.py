@@ -1,4 +1,4 @@
-"""What a run shows: short lines, or one bar on a terminal; the details are in its log."""
+"""A run shows short lines, or one bar on a terminal; the details are in its log."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ import httpx
 import pytest
 
 from tests.docs.markdown_pages import DOCS, blocks
-from tests.docs.shell import environment, run
+from tests.docs.walkthroughs.shell import environment, run
+
+pytestmark = pytest.mark.usefixtures("forking_python")
 
 PAGE = DOCS / "own-labels.md"
 ROWS = 20

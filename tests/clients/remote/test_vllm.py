@@ -16,7 +16,7 @@ from clients.remote_judge import remote_judge
 from experiments.cost.scoring_speed import export_llama, library_model
 from judging import Judge, JudgeRequest
 
-PYTHON = Path(__file__).parents[2] / ".venv-vllm" / "bin" / "python"
+PYTHON = Path(__file__).parents[3] / ".venv-vllm" / "bin" / "python"
 START_S = 240
 QUESTIONS = {
     "What is the capital of France?": ("Paris", ("It is Paris.", "It is Lyon.", "")),

@@ -1,4 +1,4 @@
-"""What vLLM answers, from a plain forward of a tiny model per prompt: an independent reference."""
+"""Replies as of vLLM, from a plain forward of a tiny model per prompt: a second reference."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.markdown_pages import DOCS, blocks
-from tests.docs.shell import run
+from tests.docs.walkthroughs.shell import run
+
+pytestmark = pytest.mark.usefixtures("forking_python")
 
 PAGE = DOCS / "own-pairs.md"
 ROWS = 6

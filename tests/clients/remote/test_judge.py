@@ -19,7 +19,7 @@ from judging.tasks import get_task
 from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import SHORT, pair, server
-from tests.clients.vllm_replies import VllmReplies
+from tests.clients.remote.vllm_replies import VllmReplies
 from tests.judging.made_up import ask
 
 

@@ -14,7 +14,7 @@ from judging.scoring.prompts import EncodedPrompt
 from judging.tasks import get_task
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import SHORT, pair, server
-from tests.clients.vllm_replies import VllmReplies
+from tests.clients.remote.vllm_replies import VllmReplies
 
 LABELS = ("A", "B")
 

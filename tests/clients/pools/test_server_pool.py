@@ -22,7 +22,7 @@ from judging.models.backbones import Backbone
 from serve.queue.service import Service
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import server
-from tests.clients.vllm_replies import VllmReplies
+from tests.clients.remote.vllm_replies import VllmReplies
 from tests.serve.sockets import serving
 
 FAST = 0.2

@@ -12,7 +12,7 @@ from tests.docs.markdown_pages import ROOT
 
 def environment() -> dict[str, str]:
     """Return the variables of an activated environment, without a GPU."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{Path(sys.executable).parent}:{Path(sys.prefix, 'bin')}:{os.environ['PATH']}"
     python_path = f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"
     return os.environ | {"PATH": path, "PYTHONPATH": python_path, "CUDA_VISIBLE_DEVICES": ""}
 

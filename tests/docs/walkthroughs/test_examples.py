@@ -7,7 +7,9 @@ import pytest
 
 from judging.models.backbones import Backbone
 from tests.docs.markdown_pages import DOCS, ROOT, Block, blocks
-from tests.docs.shell import run
+from tests.docs.walkthroughs.shell import run
+
+pytestmark = pytest.mark.usefixtures("forking_python")
 
 LOCAL_EXAMPLES = [
     block

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from tests.docs.markdown_pages import DOCS, blocks, spans
-from tests.docs.shell import run
+from tests.docs.walkthroughs.shell import run
 
 PAGE = DOCS / "tables.md"
 ROWS = 6
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_every_command_of_the_page(small: str, tmp_path: Path) -> None:
     """As it stands, but for the judge."""
     outputs = []
