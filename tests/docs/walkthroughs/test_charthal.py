@@ -13,7 +13,7 @@ from judging.tasks import get_task
 from judging.tasks.reworded import register_rubrics
 from judging.types import JudgeRequest
 from tests.docs.markdown_pages import DOCS, blocks
-from tests.docs.shell import run
+from tests.docs.walkthroughs.shell import run
 from tests.published_files import needs_published, published
 
 SCRIPTS = {block.title: block.text for block in blocks(DOCS / "charthal.md") if block.title}
