@@ -220,7 +220,7 @@ def test_the_deadline_counts_from_the_arrival_of_the_call(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_health_answers_while_long_prompts_are_read(embedded: Backbone) -> None:
-    """Twelve prompts of .9 MB at once; every one is read, counted and answered."""
+    """Twelve prompts of .9 MB at once; every one is read and counted, then answered or refused."""
     engine = TreeEngine(TreeModel(embedded.model), embedded.tokenizer.pad_token_id)
     body = qa("It is Paris. " * 15_000, question="Which is the capital of France?")
     body["messages"].insert(0, {"role": "system", "content": "As said before: " * 43_000})
@@ -236,6 +236,9 @@ def test_health_answers_while_long_prompts_are_read(embedded: Backbone) -> None:
             assert client.get("/health/ready").status_code == 200
             seconds.append(time.monotonic() - start)
             time.sleep(0.005)
-        assert [call.result().status_code for call in calls] == [200] * 12
-        assert calls[0].result().json()["usage"]["prompt_tokens"] > 100_000
+        answers = [call.result() for call in calls]
+        assert {answer.status_code for answer in answers} <= {200, 429}  # the queue may be full
+        answered = [answer.json() for answer in answers if answer.status_code == 200]
+        assert len(answered) >= 6
+        assert all(answer["usage"]["prompt_tokens"] > 100_000 for answer in answered)
     assert max(seconds) < 0.1
