@@ -110,7 +110,7 @@ def test_a_jpeg_of_thousands_of_scans_is_refused(http: httpx.Client) -> None:
 def test_a_picture_that_decodes_for_long_stops_nobody_else(tiny_judge: Judge) -> None:
     slow = row(task="hieval-ea", images=[progressive(4000, 90)])
     with (
-        serving(Service({"tiny": tiny_judge}, Limits(picture_seconds=1))) as client,
+        serving(Service({"tiny": tiny_judge}, Limits(picture_seconds=0.5))) as client,
         ThreadPoolExecutor(4) as pool,
     ):
         calls = [pool.submit(client.post, "/judge", json=slow) for _ in range(3)]
@@ -121,7 +121,7 @@ def test_a_picture_that_decodes_for_long_stops_nobody_else(tiny_judge: Judge) ->
         for call in calls:
             verdict = call.result().json()
             assert (verdict["status"], verdict["label"]) == ("invalid", None)
-            assert "takes longer than 1 s to decode" in verdict["message"]
+            assert "takes longer than 0.5 s to decode" in verdict["message"]
         shown = row(task="hieval-ea", images=[picture((300, 200), color="red")])
         fine = client.post("/judge", json=shown)
         assert fine.json()["status"] == "scored"
