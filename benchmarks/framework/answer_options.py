@@ -47,8 +47,8 @@ def find_option(response: str) -> tuple[str, int] | None:
     if letter is None:
         return None
     ends = list(accumulate(map(len, characters)))
-    place = len(response) - len(answer) + bisect_right(ends, letter.start(1))
-    return letter[1].upper(), place
+    index = len(response) - len(answer) + bisect_right(ends, letter.start(1))
+    return letter[1].upper(), index
 
 
 def _option_letter(text: str) -> re.Match[str] | None:

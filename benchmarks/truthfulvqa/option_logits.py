@@ -28,14 +28,14 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Choice:
-    """The moment at which a model named its option."""
+    """An answer up to the token that names the model's option."""
 
     row: int
     case: Case
     prompt: EncodedPrompt
-    """The question and the answer before the token with the option's letter."""
+    """Question, and answer before the token with the option's letter."""
     tokens: tuple[int, ...]
-    """The tokens that it chose among, one for each option."""
+    """One token for each option, in the form in which the model writes letters."""
 
 
 def option_logits(
@@ -109,10 +109,11 @@ def _choice(
     reply: Reply | None,
     encoder: Encoder,
 ) -> _Choice:
-    """Return where and among which tokens a model chose its option.
+    """Return a model's answer up to its option, and the tokens of all options.
 
     Raises:
-        CustosError: If it chose none, or its tokens do not show the choice.
+        CustosError: If the answer is missing, cut off or names no option, or a letter is not a
+            token by itself.
     """
     case, num_options = _case(benchmark, row)
     if reply is None or reply.finish_reason == "length":
@@ -127,17 +128,27 @@ def _choice(
 
 
 def _tokens(
-    text: str, place: int, num_options: int, encoder: Encoder
+    text: str, index: int, num_options: int, encoder: Encoder
 ) -> tuple[list[int], tuple[int, ...]]:
-    """Return the tokens before the one with an option's letter, and that one for every letter."""
+    """Return the tokens of an answer before its option's letter, and the token of every letter.
+
+    Args:
+        text: The answer.
+        index: Index of the option's letter in it.
+        num_options: Options of the question.
+        encoder: Encoder of the backbone that answered.
+
+    Raises:
+        CustosError: If a letter is not a token by itself.
+    """
     encoded = encoder.backbone.tokenizer(
         text, add_special_tokens=False, return_offsets_mapping=True
     )
     ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
-    number = next(n for n, (start, end) in enumerate(offsets) if start <= place < end)
+    number = next(n for n, (start, end) in enumerate(offsets) if start <= index < end)
     piece = encoder.backbone.tokenizer.decode([ids[number]])
-    letters = ascii_lowercase if text[place].islower() else ascii_uppercase
-    tokens = [encoder.text(piece.replace(text[place], letter)) for letter in letters[:num_options]]
+    letters = ascii_lowercase if text[index].islower() else ascii_uppercase
+    tokens = [encoder.text(piece.replace(text[index], letter)) for letter in letters[:num_options]]
     if any(len(token) != 1 for token in tokens) or [ids[number]] not in tokens:
         raise CustosError(f"option logits need letters of one token each, unlike '{piece}'")
     return ids[:number], tuple(token for [token] in tokens)

@@ -24,7 +24,7 @@ MOST_TOGETHER = 4
 
 @dataclass
 class Paired:
-    """The pairs of some responses."""
+    """Pairs of responses, and the questions that have none."""
 
     pairs: list[Row] = field(default_factory=list)
     too_few: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Paired:
 
 
 def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0) -> Paired:
-    """Pair the responses to each question so that each meets at least so many others.
+    """Pair the responses to each question so that each one is in at least ``least`` pairs.
 
     Args:
         responses: Rows of ``write_responses``, of any number of models.
@@ -96,19 +96,23 @@ def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, Judge
 
 
 def match_ups(count: int, least: int) -> list[tuple[int, int]]:
-    """Return the fewest pairs among so many in which everyone meets at least so many others.
+    """Return the fewest pairs of ``count`` members in which each is in at least ``least`` of them.
 
-    All stand in a circle (Harary, 1962). Everyone meets the nearest on both sides; if that is one
-    too few, also the one across. Where an odd number cannot meet an odd number of others, one meets
-    one more.
+    The members are put in a circle (Harary, 1962). Each is paired with the nearest on both sides,
+    and for an odd ``least`` also with the one across. If both numbers are odd, one member is in one
+    pair more.
+
+    Args:
+        count: Members, numbered from 0; more than ``least``.
+        least: Pairs of each member.
     """
     pairs = [
-        (place, (place + distance) % count)
+        (member, (member + distance) % count)
         for distance in range(1, least // 2 + 1)
-        for place in range(count)
+        for member in range(count)
     ]
     if least % 2:
-        pairs += [(place, place + count // 2) for place in range((count + 1) // 2)]
+        pairs += [(member, member + count // 2) for member in range((count + 1) // 2)]
     return pairs
 
 

@@ -172,10 +172,10 @@ def split_made(
     held_out: HeldOut,
     seed: int = 0,
 ) -> tuple[Splits, int]:
-    """Make examples, those of the test split in wordings of their own, and split the others.
+    """Make examples with other wordings for the test split, and split the rest.
 
     Args:
-        make: Makes so many examples for ``train``, or for ``test``.
+        make: Returns a given number of examples in the wordings of ``train`` or of ``test``.
         num_rows: Examples to make, all splits together.
         held_out: Sizes of val, cal and test.
         seed: Which of the many balanced divisions to take.

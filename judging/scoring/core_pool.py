@@ -1,7 +1,8 @@
 """Passes of a model side by side on the cores of a CPU.
 
-A pass of a small batch keeps two cores less than half busy, because its products are small and
-what stands between them runs on one core. Two passes, each on a core of its own, finish sooner.
+The matrix products of a small batch are too small for several cores to share them well. One pass
+on each core finishes sooner than all cores on one pass after another
+(``python -m experiments scoring_speed``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 def run_on_cores(run: Callable[[int], None], numbers: Iterable[int], num_cores: int) -> None:
     """Call a function for every number, on several threads that compute with one core each.
 
-    The first error is raised once the calls that had begun have ended; the others are left out.
+    If a call fails, no further one begins, and its error is raised when those that run have ended.
 
     Args:
         run: Called in inference mode, in order of the numbers as threads become free.

@@ -62,7 +62,7 @@ class JudgeTask(ABC):
     tasks``, the pages of the service and ``custos doctor`` use it."""
     num_responses: ClassVar[int] = 1
     reads_pictures: ClassVar[bool] = True
-    """Whether judges see the pictures of a request."""
+    """False if judges read the text alone: they see no picture of a request."""
     critique: ClassVar[CritiqueFormat | None] = None
     """Tags of a critique and its label; ``None`` for tasks without critiques."""
 

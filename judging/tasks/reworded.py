@@ -39,8 +39,8 @@ def register_rubrics(task: str, path: Path) -> str:
     if task_name not in task_names():
 
         @judge_task
-        class Reworded(type(published)):  # type: ignore[misc]
-            """The same rubrics and labels in the user's words."""
+        class Reworded(type(published)):  # type: ignore[misc]  # its class is known at run time alone
+            """Task with the same rubrics and labels, and the user's instructions."""
 
             name = task_name
 

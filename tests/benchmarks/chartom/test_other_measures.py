@@ -28,33 +28,33 @@ def charts(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], list[float]
     predicted = rng.uniform(0, 1, count).round(2)
     rows = [
         CHARTOM.graded_row(
-            item(id=f"P{n}_1", hmi=float(target), mind_response=f"{said}. It looks odd."), []
+            item(id=f"P{n}_1", hmi=float(target), mind_response=f"{replies}. It looks odd."), []
         )
-        for n, (target, said) in enumerate(zip(borrowed, predicted, strict=True))
+        for n, (target, replies) in enumerate(zip(borrowed, predicted, strict=True))
     ]
     return rows, people.tolist()
 
 
 def test_squared_errors_are_compared_chart_by_chart() -> None:
-    said = (("0.2", "0.7"), ("0.4", "0.2"))
+    replies = (("0.2", "0.7"), ("0.4", "0.2"))
     files = [
         [item(id=f"P{n}_1", hmi=0.2, mind_response=text) for n, text in enumerate(texts)]
-        for texts in said
+        for texts in replies
     ]
     scored = [ScoredItems.of(CHARTOM, rows, MIND_ERROR) for rows in files]
-    found = compare_graded(CHARTOM, *scored, measure=MIND_ERROR)
-    assert found["metric"] == MIND_ERROR
-    assert found["a"]["value"] == pytest.approx((0 + 0.25) / 2)
-    assert found["b"]["value"] == pytest.approx((0.04 + 0) / 2)
-    assert found["difference"]["value"] == pytest.approx(-0.105)
+    result = compare_graded(CHARTOM, *scored, measure=MIND_ERROR)
+    assert result["metric"] == MIND_ERROR
+    assert result["a"]["value"] == pytest.approx((0 + 0.25) / 2)
+    assert result["b"]["value"] == pytest.approx((0.04 + 0) / 2)
+    assert result["difference"]["value"] == pytest.approx(-0.105)
     with pytest.raises(CustosError, match=f"not one of FACT accuracy, {MIND_ERROR}, justification"):
         ScoredItems.of(CHARTOM, files[0], "MIND")
 
 
 def test_the_command_compares_them(tmp_path: Path) -> None:
     names = []
-    for name, said in (("a", "0.2"), ("b", "0.6")):
-        rows = [item(id=f"P{n}_1", mind_response=said) for n in range(4)]
+    for name, replies in (("a", "0.2"), ("b", "0.6")):
+        rows = [item(id=f"P{n}_1", mind_response=replies) for n in range(4)]
         names.append(write(tmp_path / f"{name}.json", rows))
     out = tmp_path / "out.json"
     done = run("compare", "chartom", *names, "--measure", MIND_ERROR, "--json", out)
@@ -65,15 +65,15 @@ def test_the_command_compares_them(tmp_path: Path) -> None:
 def test_borrowed_targets_are_corrected_with_the_hmi_of_people() -> None:
     rows, hmi = charts(80)
     people = [{"id": f"P{n}_1", "hmi": hmi[n]} for n in range(30)]
-    found = corrected_score(CHARTOM, rows, people, True, MIND_ERROR)
+    result = corrected_score(CHARTOM, rows, people, True, MIND_ERROR)
     predicted = np.array([row["mind_prediction"] for row in rows])
     errors = (predicted - np.array([row["hmi"] for row in rows])) ** 2
     of_people = np.where(np.arange(80) < 30, (predicted - np.array(hmi)) ** 2, np.nan)
     expected = corrected_rate(errors, of_people, random_sample=True, groups=np.arange(80))
-    assert found["raw"]["value"] == pytest.approx(errors.mean())
-    assert found["corrected"]["value"] == pytest.approx(expected.corrected.value)
-    assert found["labelled"]["value"] == pytest.approx(np.nanmean(of_people))
-    assert found["corrected"]["n"] == 30
+    assert result["raw"]["value"] == pytest.approx(errors.mean())
+    assert result["corrected"]["value"] == pytest.approx(expected.corrected.value)
+    assert result["labelled"]["value"] == pytest.approx(np.nanmean(of_people))
+    assert result["corrected"]["n"] == 30
 
 
 def test_intervals_of_squared_errors_hold_the_truth() -> None:
@@ -83,8 +83,8 @@ def test_intervals_of_squared_errors_hold_the_truth() -> None:
         truth = rng.beta(1, 6, 200)
         judge = np.clip(truth + rng.normal(0, 0.05, 200), 0, 1)
         human = np.where(rng.permutation(200) < 50, truth, np.nan)
-        found = corrected_rate(judge, human, random_sample=True).corrected
-        held += found.low <= 1 / 7 <= found.high
+        result = corrected_rate(judge, human, random_sample=True).corrected
+        held += result.low <= 1 / 7 <= result.high
     assert held >= 188, "of 200, at 95 %"
 
 
@@ -100,17 +100,17 @@ def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
     table = build_table(CHARTOM, rows, people, random_sample=True)
     assert "corrected" not in table, "people graded no FACT answer"
     assert set(table["corrected_measures"]) == {JUSTIFICATION}, "nobody measured HMI anew"
-    found = table["corrected_measures"][JUSTIFICATION]
-    assert found["raw"]["value"] == pytest.approx(40 / 60)
-    assert found["labelled"]["value"] == 0.5
+    result = table["corrected_measures"][JUSTIFICATION]
+    assert result["raw"]["value"] == pytest.approx(40 / 60)
+    assert result["labelled"]["value"] == 0.5
     assert any(line.startswith(f"corrected {JUSTIFICATION}") for line in summary_lines(table))
 
 
 def test_several_models_stand_in_one_table(tmp_path: Path) -> None:
     names = []
-    for name, said in (("good", "0.2"), ("bad", "0.9")):
+    for name, replies in (("good", "0.2"), ("bad", "0.9")):
         rows = [
-            CHARTOM.graded_row(item(id=f"P{n}_1", fact_response="1.2", mind_response=said), [])
+            CHARTOM.graded_row(item(id=f"P{n}_1", fact_response="1.2", mind_response=replies), [])
             for n in range(4)
         ]
         names.append(f"{name}={write(tmp_path / f'{name}.json', rows)}")

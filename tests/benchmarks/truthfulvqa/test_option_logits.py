@@ -25,7 +25,7 @@ from judging.scoring.prompts import Encoder
 from tests.conftest import Folders
 from tests.tiny import save_picture
 
-SAID = {
+REPLY_TEXTS = {
     "q1": "The river is green in spring (A), and yet it is the brown one: ",
     "q2": "<think>(C)? Neither shows it.</think>\nThe answer is ",
     "q3": "",
@@ -51,7 +51,7 @@ def _items(folder: Path) -> list[dict[str, Any]]:
 
 def _replies(**changed: Reply) -> dict[str, Reply]:
     """Answers that reason, and then name option B as ``(B)``."""
-    return {name: Reply(text=f"{said}(B).") for name, said in SAID.items()} | changed
+    return {name: Reply(text=f"{said}(B).") for name, said in REPLY_TEXTS.items()} | changed
 
 
 @pytest.fixture
@@ -66,11 +66,13 @@ def test_logits_are_the_librarys_after_the_models_own_words(
     truthfulvqa, rows = get_benchmark("truthfulvqa"), _items(tmp_path)
     asked = build_questions(truthfulvqa, rows, "standard")
     told: list[int] = []
-    found, problems = option_logits(truthfulvqa, rows, asked, _replies(), tiny_folder, told.append)
+    results, problems = option_logits(
+        truthfulvqa, rows, asked, _replies(), tiny_folder, told.append
+    )
     assert problems == {}
     assert told[-1] == 3
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
-    by_id = {one["case"]["id"]: one for one in found}
+    by_id = {one["case"]["id"]: one for one in results}
     for row, question in zip(rows, asked, strict=True):
         [message] = question.chat.messages
         content: list[dict[str, Any]] = [
@@ -83,8 +85,8 @@ def test_logits_are_the_librarys_after_the_models_own_words(
             add_generation_prompt=True,
             return_tensors="pt",
         )
-        said = SAID[row["question_id"]] + "("
-        opened = backbone.tokenizer.encode(said, add_special_tokens=False)
+        before = REPLY_TEXTS[row["question_id"]] + "("
+        opened = backbone.tokenizer.encode(before, add_special_tokens=False)
         for key, more in (("input_ids", opened), ("attention_mask", [1] * len(opened))):
             encoded[key] = torch.cat([encoded[key], torch.tensor([more])], dim=1)
         if "mm_token_type_ids" in encoded:
@@ -105,9 +107,9 @@ def test_the_two_parts_of_lal_are_those_of_logits(
     """A constant added to all logits of one level moves both parts, as no probability would."""
     truthfulvqa, rows = get_benchmark("truthfulvqa"), _items(tmp_path)
     asked = build_questions(truthfulvqa, rows, "standard")
-    found, _ = option_logits(truthfulvqa, rows, asked, _replies(), tiny_folders("qwen3_vl"))
-    logits = {one["case"]["level"]: one["result"]["option_logits"] for one in found}
-    mean = measure_lal(found, resamples=10)["mean"]
+    results, _ = option_logits(truthfulvqa, rows, asked, _replies(), tiny_folders("qwen3_vl"))
+    logits = {one["case"]["level"]: one["result"]["option_logits"] for one in results}
+    mean = measure_lal(results, resamples=10)["mean"]
     fall = logits[1]["B"] - logits[2]["B"]
     assert mean["correct_degradation_1_to_2"] == pytest.approx(fall)
     others = [max(v for k, v in logits[level].items() if k != "B") for level in (1, 2)]
@@ -117,11 +119,11 @@ def test_the_two_parts_of_lal_are_those_of_logits(
 def test_the_letters_are_tokens_in_the_form_that_the_model_uses(
     tmp_path: Path, in_float32: None
 ) -> None:
-    """Of ``is B`` the embedded tokenizer makes `` B``, which is another token than ``B``."""
+    """After ``is`` the embedded tokenizer writes `` B``, which is another token than ``B``."""
     truthfulvqa, rows = get_benchmark("truthfulvqa"), _items(tmp_path)[:1]
     asked = build_questions(truthfulvqa, rows, "standard")
-    said = {"q1": Reply(text="The answer is B")}
-    [found], problems = option_logits(truthfulvqa, rows, asked, said, "embedded")
+    replies = {"q1": Reply(text="The answer is B")}
+    [result], problems = option_logits(truthfulvqa, rows, asked, replies, "embedded")
     assert problems == {}
     backbone = load_backbone("embedded", dtype="float32", device="cpu")
     [message] = asked[0].chat.messages
@@ -132,7 +134,7 @@ def test_the_letters_are_tokens_in_the_form_that_the_model_uses(
         expected = backbone.model(input_ids=torch.tensor([ids])).logits[0, -1]
     letters = [tokenizer.encode(f" {letter}", add_special_tokens=False) for letter in "ABCD"]
     assert [len(tokens) for tokens in letters] == [1, 1, 1, 1]
-    given = list(found["result"]["option_logits"].values())
+    given = list(result["result"]["option_logits"].values())
     assert given == pytest.approx([float(expected[token]) for [token] in letters], abs=2e-4)
 
 
@@ -144,14 +146,14 @@ def test_what_cannot_be_read_is_named_and_the_rest_measured(
     rows[0]["answer"] = "none of these"
     (tmp_path / "a.png").write_bytes(b"no picture")
     backbone = tiny_folders("qwen3_vl")
-    found, problems = option_logits(truthfulvqa, rows, asked, _replies(), backbone)
-    assert [one["case"]["id"] for one in found] == ["q3"]
+    results, problems = option_logits(truthfulvqa, rows, asked, _replies(), backbone)
+    assert [one["case"]["id"] for one in results] == ["q3"]
     assert "letter of the right one" in problems[1]
     assert "not a readable picture" in problems[2]
     cut = Reply(text="(B", finish_reason="length")
     for reply, message in ((Reply(text="No."), "names an option"), (cut, "whole answer")):
-        found, problems = option_logits(truthfulvqa, rows, asked, _replies(q3=reply), backbone)
-        assert (found, message in problems[3]) == ([], True)
+        results, problems = option_logits(truthfulvqa, rows, asked, _replies(q3=reply), backbone)
+        assert (results, message in problems[3]) == ([], True)
 
 
 def test_the_command_writes_what_lal_reads(

@@ -42,7 +42,7 @@ class Ended:
 
 
 class Grading:
-    """The command in a folder of its own.
+    """Runs of the command in one folder.
 
     Args:
         folder: The folder; made here, with outputs of an earlier run.
