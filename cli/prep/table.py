@@ -11,8 +11,16 @@ from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, 
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.splits import Cal, Out, Seed, Val, held_out_shares, write_splits
+from data_prep.splits.both_orders import in_both_orders
 from data_prep.splits.manifest import count_near_duplicate_clusters
-from data_prep.splits.splits import SPLITS, HeldOut, Splits, all_to_test, split_examples
+from data_prep.splits.splits import (
+    SPLITS,
+    HeldOut,
+    Splits,
+    all_to_test,
+    shuffled,
+    split_examples,
+)
 from data_prep.tables.dropped import read_examples
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
@@ -41,6 +49,9 @@ def table(
     verdicts: Verdicts = None,
     disagreeing: Disagreeing = 3,
     models: Models = 6,
+    both_orders: Annotated[
+        bool, typer.Option(help="Write every training pair in both orders of its responses.")
+    ] = False,
     seed: Seed = 0,
     val: Val = 0.05,
     cal: Cal = 0.07,
@@ -78,6 +89,8 @@ def table(
         splits = all_to_test(kept, seed)
     else:
         splits = split_examples(kept, held_out, seed)
+    if both_orders:
+        splits["train"] = shuffled(in_both_orders(splits["train"]), seed)
     for number, example in rows[:show]:
         typer.echo(show_row(number, example))
     for line in (*show_labels(kept), *show_lengths(kept), *show_doubles(kept), *_near(splits)):

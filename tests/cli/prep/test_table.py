@@ -104,3 +104,38 @@ def test_what_is_refused(tmp_path: Path) -> None:
         run("table", source, "--out", tmp_path / "out", "--test", "most")
     with pytest.raises(CustosError, match="no rows"):
         run("table", write_rows(tmp_path / "empty.jsonl", []), "--out", tmp_path / "out")
+
+
+def test_training_pairs_in_both_orders(tmp_path: Path) -> None:
+    pairs = [
+        {
+            **{"task": "truthful-pair", "question": f"Item {i}?", "references": [f"thing {i}"]},
+            "responses": [f"It is thing {i}.", f"It is person {i}."],
+            **{"label": "A", "second_label": "None"},
+            "critique": f"Response A names thing {i}. Response B does not.",
+        }
+        for i in range(40)
+    ]
+    source = write_rows(tmp_path / "pairs.jsonl", pairs)
+    sizes = ("--val", 4, "--cal", 4, "--test", "8")
+    run("table", source, "--out", tmp_path / "out", *sizes, "--both-orders")
+    by_split = {split: read(tmp_path / "out", split) for split in SPLITS}
+    assert [len(by_split[split]) for split in SPLITS] == [48, 4, 4, 8]
+    train = {row.id: row for row in by_split["train"]}
+    for row_id, swapped in train.items():
+        if row_id.endswith("-swapped"):
+            given = train[row_id.removesuffix("-swapped")]
+            assert swapped.responses == given.responses[::-1]
+            assert (given.label, given.second_label) == ("A", "None")
+            assert (swapped.label, swapped.second_label) == ("B", "None")
+            number = given.question.removeprefix("Item ").removesuffix("?")
+            expected = f"Response B names thing {number}. Response A does not."
+            assert swapped.critique == expected
+    assert sum(row_id.endswith("-swapped") for row_id in train) == 24
+    assert not any(row.id.endswith("-swapped") for row in by_split["test"])
+
+
+def test_single_responses_have_no_other_order(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", own_rows(40))
+    with pytest.raises(CustosError, match="row '.*field 'task': 'hieval-qs' judges one response"):
+        run("table", source, "--out", tmp_path / "out", "--both-orders")
