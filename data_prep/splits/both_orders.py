@@ -27,11 +27,13 @@ def _swapped(pair: LabelledExample) -> LabelledExample:
         raise FieldError("task", f"'{pair.task}' judges one response, which has no order").at(
             f"row '{pair.id}'"
         )
-    changed = {
+    changed: dict[str, object] = {
         "id": f"{pair.id}-swapped",
         "responses": pair.responses[::-1],
         "label": task.unswap(pair.label),
-        "second_label": pair.second_label and task.unswap(pair.second_label),
-        "critique": pair.critique and task.unswap_text(pair.critique),
     }
+    if pair.second_label:
+        changed["second_label"] = task.unswap(pair.second_label)
+    if pair.critique:
+        changed["critique"] = task.unswap_text(pair.critique)
     return pair.model_copy(update=changed)
