@@ -22,6 +22,7 @@ PUBLISHED = (
             "Normal": (100, 64, 75, 239),
             "Total": (383, 322, 357, 1062),
         },
+        note="Number of items by kind of question and by how it relates to the chart.",
     ),
     PublishedTable(
         RESULTS,
@@ -59,5 +60,8 @@ PUBLISHED = (
         ranked_by=OVERALL,
         corrected=OVERALL,
         radar=(*TYPES, *RELATIONS),
+        note="Share of responses without hallucination, in per cent. A question asks to describe "
+        "(desc) or to reason (reason), or is open. It has nothing to do with the chart (irrel), "
+        "asks for what the chart lacks (inexist), contradicts the chart (contra), or is normal.",
     ),
 )

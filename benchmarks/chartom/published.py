@@ -41,6 +41,9 @@ PUBLISHED = (
             "G13_Q1": ("pie", 0.26, "3D effect", 0.90),
             "G14_Q1": ("pie", 0.66, "3D effect + pop out", 0.99),
         },
+        note="HMI, the human misleadingness index: the share of people who did not give an "
+        "acceptable answer to the question about a chart. A pair is an original and a manipulated "
+        "chart of the same data.",
     ),
     PublishedTable(
         "Table 2: people's answers to G7_Q1 (million bags)",
@@ -49,8 +52,8 @@ PUBLISHED = (
             name: (", ".join(f"{answer:g} ({count})" for answer, count in counts.items()),)
             for name, counts in ANSWERS.items()
         },
+        note="Each answer with the number of people who gave it.",
     ),
-    # The paper measures no model: its rows are ours alone.
     PublishedTable(
         MODELS,
         (
@@ -60,5 +63,9 @@ PUBLISHED = (
         {},
         ranked_by="FACT accuracy (%)",
         corrected="FACT accuracy (%)",
+        note="The paper measures no model: all rows are measured here. FACT asks what a chart "
+        "shows. MIND asks what share of people the chart misleads; the lower its "
+        "squared error, the better. Whether reasons name the manipulation counts on manipulated "
+        "charts that mislead at least half of the people.",
     ),
 )

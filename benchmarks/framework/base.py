@@ -43,6 +43,8 @@ class PublishedTable:
     """Column of the headline score, which people's labels correct."""
     radar: tuple[str, ...] = ()
     """Columns that are the axes of a radar picture."""
+    note: str = ""
+    """What the table holds and what its columns mean, in whole sentences."""
 
 
 @dataclass(frozen=True)
@@ -253,8 +255,8 @@ class Benchmark(ABC):
             table: Result of ``table``.
 
         Returns:
-            ``ece`` (an estimate) and ``by_confidence``: band such as ``0.8-0.9`` to an estimate of
-            ``accuracy``.
+            ``ece_equal_width`` (an estimate) and ``by_confidence``: band such as ``0.8-0.9`` to an
+            estimate of ``accuracy``.
         """
         return None
 

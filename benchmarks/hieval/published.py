@@ -11,6 +11,13 @@ QUICK_SCORE = "Table 2: quick score"
 QASCORE = "Table 3: QAScore"
 ERROR_ANALYSIS = "Table 4: error analysis"
 BY_ERROR_TYPE = "Table 5: A-Acc by error type"
+_SPENT = (
+    "Cost: dollars for a million tokens of input and of output. Seconds and cost of a measured "
+    "judge are known where one run graded this task alone."
+)
+_ACC = (
+    f"Acc: share of responses on which the judge gives the score of people, in per cent. {_SPENT}"
+)
 PUBLISHED = (
     PublishedTable(
         QUICK_SCORE,
@@ -31,6 +38,7 @@ PUBLISHED = (
             "HiEval-QS": (396.55, "free", 93.80),
         },
         ranked_by="Acc",
+        note=_ACC,
     ),
     PublishedTable(
         QASCORE,
@@ -50,12 +58,15 @@ PUBLISHED = (
             "HiEval-QS": (170.26, "free", 91.70),
         },
         ranked_by="Acc",
+        note=_ACC,
     ),
     PublishedTable(
         ERROR_ANALYSIS,
         (*TIME_AND_COST, "A-Acc", "S-Acc"),
         TABLE_4,
         ranked_by="A-Acc",
+        note="A-Acc: share of errors whose type the judge names as people do; S-Acc: share of "
+        f"responses that it scores as people do; in per cent. {_SPENT}",
     ),
     PublishedTable(
         BY_ERROR_TYPE,
@@ -63,6 +74,7 @@ PUBLISHED = (
         TABLE_5,
         ranked_by="overall",
         radar=TYPES,
+        note="Share of errors of each type whose type the judge names as people do, in per cent.",
     ),
     PublishedTable(
         "Table 6: ablation",
@@ -73,6 +85,8 @@ PUBLISHED = (
             "w/o CU": (None, 91.0, 84.0),
             "w/o ER": (None, 55.2, 41.3),
         },
+        note="HiEval without focal loss (FL), contrastive unlikelihood (CU) or experience replay "
+        "(ER), in per cent.",
     ),
     PublishedTable(
         "Table 1: items",

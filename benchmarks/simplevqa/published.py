@@ -17,6 +17,15 @@ BY_DOMAIN = "Table 4 (%): by language, then F by domain"
 CFQ = "Table 5 (%): accuracy on the 569 CFQ items"
 BLIND = "Table 6 (%): without the picture"
 
+_CONCLUSIONS = (
+    "CO: correct, NA: not attempted, IN: incorrect, CGA: correct given attempted, F: harmonic mean "
+    "of CO and CGA."
+)
+_TASK_CODES, _DOMAIN_CODES = (
+    "; ".join(f"{code}: {name}" for code, name in names.items())
+    for names in (TASK_NAMES, DOMAIN_NAMES)
+)
+
 PUBLISHED = (
     PublishedTable(
         BY_TASK,
@@ -98,6 +107,7 @@ PUBLISHED = (
         ranked_by="F",
         corrected="CO",
         radar=TASKS,
+        note=f"{_CONCLUSIONS} {_TASK_CODES}.",
     ),
     PublishedTable(
         BY_DOMAIN,
@@ -182,6 +192,7 @@ PUBLISHED = (
         },
         ranked_by="Chinese F",
         radar=DOMAINS,
+        note=f"{_CONCLUSIONS} {_DOMAIN_CODES}.",
     ),
     PublishedTable(
         CFQ,
@@ -196,6 +207,8 @@ PUBLISHED = (
             "InternVL2.5-78B-MPO": (55.36, 55.71, 69.95),
         },
         ranked_by="Atomic-Given",
+        note="Origin: the question as it is. Atomic: the question who or what is in the picture. "
+        "Atomic-Given: the question with the answer to that.",
     ),
     PublishedTable(
         BLIND,
@@ -212,6 +225,7 @@ PUBLISHED = (
         },
         ranked_by="CO",
         corrected="CO",
+        note=_CONCLUSIONS,
     ),
     PublishedTable(
         "Table 2: items",
@@ -226,5 +240,6 @@ PUBLISHED = (
                 round(100 * STATISTICS[code], 2) for code in (*TASKS, *DOMAINS)
             )
         },
+        note=f"Tasks: {_TASK_CODES}. Domains: {_DOMAIN_CODES}.",
     ),
 )

@@ -28,15 +28,23 @@ PUBLISHED = (
         ("overall", "level 1", "level 2", "level 3"),
         {"mean of more than 50 models": (None, 81.85, 55.37, 44.96)},
         ranked_by="overall",
+        note="Share of right options. Questions mislead more from level to level. The paper states "
+        "no accuracy over all levels.",
     ),
     PublishedTable(
         OVER_LEVELS,
         ("mean", "variance"),
         {"most models": ("0.68 to 0.79", "0.01 to 0.03")},
         ranked_by="mean",
+        note="Mean and variance of the three accuracies at levels 1 to 3, as shares.",
     ),
-    # The paper's heat map has no figures in its text: these rows are ours alone.
-    PublishedTable(BY_CATEGORY, CATEGORIES, {}, radar=CATEGORIES),
+    PublishedTable(
+        BY_CATEGORY,
+        CATEGORIES,
+        {},
+        radar=CATEGORIES,
+        note="The paper's text has no figures of its heat map: all rows are measured here.",
+    ),
     PublishedTable(
         CALIBRATION,
         ("ECE",),
@@ -45,6 +53,8 @@ PUBLISHED = (
             "QVQ-72B": (0.325,),
             "chat models": ("0.16 to 0.25",),
         },
+        note="Expected calibration error: how far stated confidence is from accuracy, in bins of "
+        "equal width. The lower, the better.",
     ),
     PublishedTable(
         "Figure 4b: points of accuracy that step-by-step prompts cost",
@@ -59,6 +69,7 @@ PUBLISHED = (
             "Mulberry-Qwen2-VL-7B": (0.71,),
             "Kimi-VL-A3B-Thinking": (0.53,),
         },
+        note="LAL: logit advantage loss from an easier level to a harder one.",
     ),
     PublishedTable(
         "Table 1: judges of pairs",
@@ -71,6 +82,8 @@ PUBLISHED = (
             "TruthfulJudge (ours)": (88.4, 0.79, 0.12, 0.19, 0.11),
         },
         ranked_by="accuracy (%)",
+        note="Kappa: agreement with people beyond chance. FPR: false-positive rate. ECE: expected "
+        "calibration error.",
     ),
     PublishedTable(
         "Table 2 (%): accuracy of kinds of judges",
@@ -79,6 +92,8 @@ PUBLISHED = (
             "Original": (47.8, 43.7, 54.9, 54.2),
             "Fine-tuned": (72.1, 55.8, 57.5, 88.4),
         },
+        note="BT: a reward (Bradley-Terry). Critique-S: a critique, then a score. Pure-L: a label "
+        "alone. Critique-L: a critique, then a label.",
     ),
     PublishedTable(
         "Figure 5 (%): wins of GPT-4o over Qwen2.5-VL-72B",

@@ -167,9 +167,9 @@ def _several_models(
     result = build_leaderboard(benchmark, models, random_sample)
     _show_published(result["tables"])
     console = wide_console(markup=False)
-    if rows := difference_rows(result):
+    if rows := difference_rows(result, benchmark.full_score):
         columns = ("difference", "95 % interval", "n", "McNemar p", "p, Holm")
-        title = f"Paired differences of {result['metric']} (full score: {benchmark.full_score:g})"
+        title = f"Paired differences of {result['metric']} in points of 100"
         differences = Table("", *columns, title=title)
         for cells in rows:
             differences.add_row(*cells)

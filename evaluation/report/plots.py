@@ -235,13 +235,23 @@ def finish_axes(axes: Axes) -> None:
 
 
 @contextmanager
-def figure_file(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Yield a figure, and save it as ``path`` after the block."""
+def figure_file(
+    path: Path, width: float, height: float, *, is_cut: bool = False
+) -> Iterator[Figure]:
+    """Yield a figure, and save it as ``path`` after the block.
+
+    Args:
+        path: PNG file to write.
+        width: Of the figure, in inches.
+        height: Of the figure, in inches.
+        is_cut: Whether the block places what it draws itself, and the picture is as large as that.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout=None if is_cut else "constrained")
     FigureCanvasAgg(figure)
     yield figure
     with atomic_path(path) as partial:
-        figure.savefig(partial, format="png", dpi=150)
+        box = "tight" if is_cut else None
+        figure.savefig(partial, format="png", dpi=150, bbox_inches=box)

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from judging.tasks.hieval_ea import ERROR_TYPES
 
 TABLE_4: Mapping[str, tuple[float, str, float, float]] = {
-    "Gemini-2.0": (3367.0, "$0.1 + $0.4", 33.50, 70.40),
-    "GPT-4o": (3194.0, "$2.5 + $10", 33.00, 81.30),
-    "GPT-5-Mini": (16638.0, "$0.25 + $2", 45.20, 85.30),
-    "GPT-5": (13899.0, "$1.25 + $10", 57.80, 90.40),
-    "Kimi-VL-A3B": (630.0, "free", 8.00, 47.90),
-    "Mimo-VL-7B": (10234.0, "free", 37.40, 80.90),
-    "Qwen3-VL-4B": (757.0, "free", 43.80, 84.30),
-    "HiEval-EA": (501.0, "free", 85.50, 93.80),
+    "Gemini-2.0": (3367, "$0.1 + $0.4", 33.50, 70.40),
+    "GPT-4o": (3194, "$2.5 + $10", 33.00, 81.30),
+    "GPT-5-Mini": (16638, "$0.25 + $2", 45.20, 85.30),
+    "GPT-5": (13899, "$1.25 + $10", 57.80, 90.40),
+    "Kimi-VL-A3B": (630, "free", 8.00, 47.90),
+    "Mimo-VL-7B": (10234, "free", 37.40, 80.90),
+    "Qwen3-VL-4B": (757, "free", 43.80, 84.30),
+    "HiEval-EA": (501, "free", 85.50, 93.80),
 }
 """Judge to seconds, cost, A-Acc and S-Acc; accuracies in per cent."""
 

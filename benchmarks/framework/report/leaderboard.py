@@ -8,18 +8,24 @@ from typing import Any
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.report.markdown import TEMPLATES, report_templates
-from benchmarks.framework.report.pictures import draw_calibration, draw_radar
+from benchmarks.framework.report.pictures import (
+    SMALLEST_BAND,
+    draw_calibration,
+    draw_radar,
+    large_bands,
+)
 from benchmarks.framework.report.report import (
     figure_parts,
-    interval_cells,
     number_of,
     summary_lines,
 )
+from evaluation.report.markdown import p_value
 from evaluation.report.page import drawn_url, page_templates
 
 RADAR_MODELS = 5
 """Most models of ours in a radar picture; the best published ones are added."""
 RADAR_PUBLISHED = 3
+CALIBRATION_TITLE = f"Accuracy by stated confidence, in bands of at least {SMALLEST_BAND} answers"
 
 
 def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> str:
@@ -35,9 +41,9 @@ def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]
     environment.filters["parts"] = figure_parts
     return environment.get_template("leaderboard.html").render(
         benchmark=benchmark,
-        matrix=difference_matrix(leaderboard),
+        matrix=difference_matrix(leaderboard, benchmark.full_score),
         charts=_draw_charts(benchmark, leaderboard),
-        **_content(leaderboard),
+        **_content(benchmark, leaderboard),
     )
 
 
@@ -49,14 +55,14 @@ def render_leaderboard_markdown(benchmark: Benchmark, leaderboard: Mapping[str, 
     template = report_templates().get_template("leaderboard.md")
     return template.render(
         benchmark=benchmark,
-        difference_rows=difference_rows(leaderboard),
-        **_content(leaderboard),
+        **_content(benchmark, leaderboard),
     )
 
 
-def _content(leaderboard: Mapping[str, Any]) -> dict[str, Any]:
+def _content(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "metric": leaderboard["metric"],
+        "difference_rows": difference_rows(leaderboard, benchmark.full_score),
         "models": [
             {"name": name, "source": table["source"], "summary": summary_lines(table)}
             for name, table in leaderboard["models"].items()
@@ -66,26 +72,35 @@ def _content(leaderboard: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def difference_rows(leaderboard: Mapping[str, Any]) -> list[list[str]]:
-    """Return the paired differences as cells of a table.
+def difference_rows(leaderboard: Mapping[str, Any], full_score: float) -> list[list[str]]:
+    """Return the paired differences, in points of 100, as cells of a table.
 
     They are: which models, difference, interval, number of items, p-value, and the p-value that is
     corrected for the number of pairs.
+
+    Args:
+        leaderboard: Result of ``build_leaderboard``.
+        full_score: Score of an item that is right throughout.
     """
     return [
         [
             f"{first} minus {second}",
-            *interval_cells(_reversed(pair["difference"])),
-            f"{pair['mcnemar_p']:.4f}",
-            f"{pair['mcnemar_p_holm']:.4f}",
+            *_points(_reversed(pair["difference"]), full_score),
+            str(pair["difference"]["n"]),
+            p_value(pair["mcnemar_p"]),
+            p_value(pair["mcnemar_p_holm"]),
         ]
         for pair in leaderboard["differences"]
         for first, second in (pair["models"],)
     ]
 
 
-def difference_matrix(leaderboard: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the paired differences, row minus column, as rows of a square.
+def difference_matrix(leaderboard: Mapping[str, Any], full_score: float) -> list[dict[str, Any]]:
+    """Return the paired differences, row minus column, in points of 100, as rows of a square.
+
+    Args:
+        leaderboard: Result of ``build_leaderboard``.
+        full_score: Score of an item that is right throughout.
 
     Returns:
         Per model ``name`` and ``cells``: ``text``, ``side`` (``higher`` or ``lower`` where the
@@ -94,19 +109,28 @@ def difference_matrix(leaderboard: Mapping[str, Any]) -> list[dict[str, Any]]:
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for pair in leaderboard["differences"]:
         first, second = pair["models"]
-        cells[first, second] = _matrix_cell(_reversed(pair["difference"]))
-        cells[second, first] = _matrix_cell(pair["difference"])
+        cells[first, second] = _matrix_cell(_reversed(pair["difference"]), full_score)
+        cells[second, first] = _matrix_cell(pair["difference"], full_score)
     names = list(leaderboard["models"])
     return [{"name": row, "cells": [cells.get((row, other)) for other in names]} for row in names]
 
 
-def _matrix_cell(difference: Mapping[str, Any]) -> dict[str, str]:
+def _matrix_cell(difference: Mapping[str, Any], full_score: float) -> dict[str, str]:
     low, high = difference["low"], difference["high"]
     side = ""
     if low is not None and (low > 0 or high < 0):
         side = "higher" if low > 0 else "lower"
-    value, interval, _ = interval_cells(difference)
+    value, interval = _points(difference, full_score)
     return {"text": f"{value} [{interval}]", "side": side}
+
+
+def _points(difference: Mapping[str, Any], full_score: float) -> tuple[str, str]:
+    """Return a difference and its interval in points of 100, as the published tables have them."""
+    value, low, high = (
+        "-" if difference[end] is None else f"{100 * difference[end] / full_score:.2f}"
+        for end in ("value", "low", "high")
+    )
+    return value, f"{low} to {high}"
 
 
 def _reversed(difference: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,11 +152,11 @@ def _draw_charts(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> list[d
     curves = {
         name: calibration
         for name, table in leaderboard["models"].items()
-        if (calibration := benchmark.calibration(table)) is not None
+        if (calibration := benchmark.calibration(table)) and large_bands(calibration)
     }
     if curves:
         url = drawn_url(partial(draw_calibration, curves))
-        charts.append({"title": "Accuracy by stated confidence", "url": url})
+        charts.append({"title": CALIBRATION_TITLE, "url": url})
     return charts
 
 

@@ -64,9 +64,9 @@ def paper_tables(
         tables: Name of each model to the result of ``build_table`` for it.
 
     Returns:
-        Per table ``source``, ``title``, ``columns``, ``ranked_by`` (its main column) and ``rows``,
-        each with ``name``, ``ours`` (whether it is ours) and ``figures``: estimates, numbers, texts
-        or ``None``.
+        Per table ``source``, ``title``, ``note`` (what it holds and how it is sorted), ``columns``,
+        ``ranked_by`` (its main column) and ``rows``, each with ``name``, ``ours`` (whether it is
+        ours) and ``figures``: estimates, numbers, texts or ``None``.
     """
     rows: dict[str, dict[str, MeasuredRow]] = {}
     for model, table in tables.items():
@@ -91,9 +91,11 @@ def _paper_table(
         for is_ours, of_kind in ((True, ours), (False, published.rows))
         for name, figures in of_kind.items()
     ]
+    order = ""
     if published.ranked_by is not None:
         rank = columns.index(published.ranked_by)
         rows.sort(key=lambda row: -_rank_value(row["figures"][rank]))
+        order = _order_note(published.ranked_by, [row["figures"][rank] for row in rows])
     if published.corrected is not None and ours.keys() & corrected.keys():
         after = columns.index(published.corrected) + 1
         columns.insert(after, f"{published.corrected}, corrected by people")
@@ -101,11 +103,28 @@ def _paper_table(
             row["figures"].insert(after, corrected.get(row["name"]) if row["ours"] else None)
     return {
         "source": published.source,
-        "title": f"Published, {published.source}" if published.rows else published.source,
+        "title": _table_title(published, is_measured=bool(ours)),
+        "note": " ".join(filter(None, (published.note, order))),
         "columns": columns,
         "ranked_by": published.ranked_by,
         "rows": rows,
     }
+
+
+def _table_title(published: PublishedTable, *, is_measured: bool) -> str:
+    """Return the heading of a table, which says whose rows it holds."""
+    kinds = {"published": bool(published.rows), "measured": is_measured}
+    held = " and ".join(kind for kind, is_held in kinds.items() if is_held)
+    return f"{held.capitalize()}, {published.source}" if held else published.source
+
+
+def _order_note(column: str, figures: Sequence[Estimate | Figure]) -> str:
+    """Return by which column rows are sorted, with its figures; nothing for a single row."""
+    if len(figures) <= 1:
+        return ""
+    is_complete = all(number_of(figure) is not None for figure in figures)
+    rest = "" if is_complete else "; rows without a number there come last"
+    return f"Sorted by {column}, the highest first{rest}."
 
 
 def number_of(figure: Estimate | Figure) -> float | None:
@@ -121,7 +140,10 @@ def _rank_value(figure: Estimate | Figure) -> float:
 
 
 def figure_parts(figure: Estimate | Figure) -> tuple[str, str]:
-    """Return a figure of a table as text, published ones as printed, and the interval of ours."""
+    """Return a figure of a table as text, and the interval of ours.
+
+    Published figures keep all their digits, and have two decimals at least.
+    """
     if figure is None or isinstance(figure, str):
         return figure or "", ""
     if isinstance(figure, int):
@@ -146,7 +168,7 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
     scored = "unknown" if table["coverage"] is None else f"{table['coverage']:.1%}"
     lines = [
         f"{table['n']} to score, {scored} scored",
-        f"judges: {', '.join(table['judges']) or 'not ours'}",
+        f"judges: {', '.join(table['judges']) or 'the file names none'}",
     ]
     if unscored := {k: v for k, v in table["statuses"].items() if k != "scored"}:
         lines.append("not scored: " + ", ".join(f"{n} {status}" for status, n in unscored.items()))

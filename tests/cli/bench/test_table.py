@@ -84,15 +84,15 @@ def test_simplevqa_from_answers_of_two_models_to_the_table(judge: Grader, tmp_pa
                 "question": f"q{number}",
             },
             **{"answer": "a", "vqa_category": {"task_category": "LS", "subject_category": "NS"}},
-            **{"g4o_response": "right", "qwen_response": "right" if number == 0 else "no"},
+            **{"g4o_response": "right", "qwen_response": "right" if number < 2 else "no"},
             "g4o_confidence_score": 90,
         }
-        for number in range(4)
+        for number in range(8)
     ]
     source, out = write(tmp_path / "SimpleVQA.json", rows), tmp_path / "judged.json"
     done = run("grade", "simplevqa", "--responses", source, "--judge", "j", "--out", out)
     assert done.exit_code == 0, done.stderr
-    assert [row["judge_res"]["g4o_response"] for row in read(out)] == [{"conclusion": "正确"}] * 4
+    assert [row["judge_res"]["g4o_response"] for row in read(out)] == [{"conclusion": "正确"}] * 8
     table, page = tmp_path / "table.json", tmp_path / "page.html"
     for arguments in ((out,), ("--graded", out)):
         done = run("table", "simplevqa", *arguments, "--json", table, "--html", page)

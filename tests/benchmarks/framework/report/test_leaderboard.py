@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.graded_models import GradedModel
 from benchmarks.framework.leaderboard import build_leaderboard
 from benchmarks.framework.report.leaderboard import (
+    CALIBRATION_TITLE,
     difference_matrix,
     difference_rows,
     radar_shapes,
     render_leaderboard_html,
     render_leaderboard_markdown,
 )
+from benchmarks.framework.report.pictures import draw_radar
 from benchmarks.framework.report.report import figure_text
 from tests.benchmarks.chartom.test_benchmark import item as chart
 from tests.benchmarks.framework.report.test_page import ATTACK, Page
@@ -77,13 +80,46 @@ def test_differences_are_turned_round() -> None:
     difference = {"value": 2.0, "low": 1.0, "high": 3.0, "n": 9}
     pair = {"models": ["a", "b"], "difference": difference, "mcnemar_p": 0.1, "mcnemar_p_holm": 0.2}
     made_up = {"models": {"a": {}, "b": {}, "c": {}}, "differences": [pair]}
-    assert difference_rows(made_up) == [
-        ["a minus b", "-2", "-3 to -1", "9", "0.1000", "0.2000"],
+    assert difference_rows(made_up, 100) == [
+        ["a minus b", "-2.00", "-3.00 to -1.00", "9", "0.1000", "0.2000"],
     ]
-    rows = difference_matrix(made_up)
+    rows = difference_matrix(made_up, 100)
     assert [row["name"] for row in rows] == ["a", "b", "c"]
-    assert rows[0]["cells"] == [None, {"text": "-2 [-3 to -1]", "side": "lower"}, None]
-    assert rows[1]["cells"][0] == {"text": "2 [1 to 3]", "side": "higher"}
+    assert rows[0]["cells"] == [None, {"text": "-2.00 [-3.00 to -1.00]", "side": "lower"}, None]
+    assert rows[1]["cells"][0] == {"text": "2.00 [1.00 to 3.00]", "side": "higher"}
+
+
+def test_differences_of_shares_are_in_the_unit_of_the_tables() -> None:
+    """A share is shown in per cent in the tables, and so is a difference of shares."""
+    difference = {"value": -0.25, "low": None, "high": -0.03571, "n": 9}
+    pair = {
+        **{"models": ["a", "b"], "difference": difference},
+        **{"mcnemar_p": 1e-9, "mcnemar_p_holm": 1e-5},
+    }
+    assert difference_rows({"differences": [pair]}, 1) == [
+        ["a minus b", "25.00", "3.57 to -", "9", "< 0.0001", "< 0.0001"],
+    ]
+
+
+def test_the_page_says_what_a_table_holds_and_how_it_is_sorted(
+    leaderboard: dict[str, Any],
+) -> None:
+    results, items = leaderboard["tables"]
+    assert (results["title"], items["title"]) == (
+        "Published and measured, Table 2",
+        "Published, Table 1: items",
+    )
+    assert results["note"].endswith("Sorted by overall, the highest first.")
+    assert "Sorted" not in items["note"]
+    for text in (
+        render_leaderboard_html(CHARTHAL, leaderboard),
+        render_leaderboard_markdown(CHARTHAL, leaderboard),
+    ):
+        assert results["note"] in text
+        assert "McNemar" in text
+    rows = [question(n, 1 + n % 3, "(D)") for n in range(9)]
+    by_level = build_leaderboard(TRUTHFULVQA, {"x": GradedModel("x", rows)})["tables"][0]
+    assert by_level["note"].endswith("; rows without a number there come last.")
 
 
 def test_the_radar_has_our_models_and_the_best_published_ones() -> None:
@@ -126,9 +162,9 @@ def test_pictures_of_a_benchmark_with_stated_confidence() -> None:
     assert list(drawn) == [
         "Table 3 (%): overall, then F by task",
         "Table 4 (%): by language, then F by domain",
-        "Accuracy by stated confidence",
+        CALIBRATION_TITLE,
     ]
-    calibration = drawn["Accuracy by stated confidence"]
+    calibration = drawn[CALIBRATION_TITLE]
     assert has_colour(calibration, "#0072B2")  # one line a model
     assert has_colour(calibration, "#D55E00")
     assert not has_colour(calibration, "#009E73")
@@ -142,9 +178,18 @@ def test_a_benchmark_without_stated_confidence_has_no_such_picture() -> None:
     ]
     stated = [{**row, "response": "(D)[0.7]"} for row in rows]
     leaderboard = build_leaderboard(TRUTHFULVQA, {"x": GradedModel("x", stated)})
-    assert "Accuracy by stated confidence" in pictures(
-        render_leaderboard_html(TRUTHFULVQA, leaderboard)
-    )
+    assert CALIBRATION_TITLE in pictures(render_leaderboard_html(TRUTHFULVQA, leaderboard))
+    few = build_leaderboard(TRUTHFULVQA, {"x": GradedModel("x", stated[:4])})
+    assert CALIBRATION_TITLE not in pictures(render_leaderboard_html(TRUTHFULVQA, few))
+
+
+def test_names_around_a_radar_are_not_cut_off(tmp_path: Path) -> None:
+    """The margin of the picture is blank on all four sides, whatever the names' lengths."""
+    names = ("a", "Up", "a very long name of an axis", "b" * 25, "Down", "c")
+    draw_radar(names, {"model": [50.0] * 6, "m" * 60: [60.0] * 6}, tmp_path / "radar.png")
+    shades = np.asarray(Image.open(tmp_path / "radar.png").convert("L"))
+    for edge in (shades[0], shades[-1], shades[:, 0], shades[:, -1]):
+        assert (edge == 255).all()
 
 
 def test_judges_of_hieval_stand_beside_the_rules_with_time_and_cost() -> None:
