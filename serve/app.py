@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
@@ -28,6 +28,7 @@ from serve.middleware.wrong_keys import WrongKeys
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.schemas import describe_task, openapi, served_tasks
+from serve.threads import started_threads
 
 
 class Health(BaseModel):
@@ -58,10 +59,11 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(started_threads())
         yield
         service.stop()
         await service.intake.close()
-        await run_in_threadpool(service.close)
+        await asyncio.to_thread(service.close)
 
     app = FastAPI(
         title="custos",

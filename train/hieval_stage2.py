@@ -34,7 +34,7 @@ SCRIPT = Path(__file__)
 WITHOUT_HUB = (
     "custos prep charts --out runs/demo/charts --rows 260 --val 40 --cal 0 --test 0 && "
     "custos prep synthetic --worlds open --rows 2800 --out runs/demo/data && "
-    "accelerate launch -m train.hieval_stage2 --config embedded/demo_ea"
+    "accelerate launch -m train.hieval_stage2 --config embedded/error_analysis/try"
 )
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse
@@ -21,6 +20,7 @@ from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
+from serve.threads import in_turn
 
 BODY = {
     "required": True,
@@ -83,7 +83,7 @@ def routes(
         deadline = deadline_of(request, service.limits)
         body = await request.body()
         async with deadline.within():
-            chat = await asyncio.to_thread(parse_chat, body, service.limits)
+            chat = await asyncio.to_thread(in_turn, parse_chat, body, service.limits)
             model = models.get(chat.model)
             fingerprint, reply = await _reply(chat, model, service, remote_images, deadline)
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
@@ -121,14 +121,12 @@ async def _reply(
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        turns = await run_sync(
-            read_conversation, chat, service.limits, remote_images, abandon_on_cancel=True
-        )
+        turns = await asyncio.to_thread(read_conversation, chat, service.limits, remote_images)
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
     arguments = (chat, model.contract, service, model.judge, remote_images)
-    prompt = await run_sync(read_prompt, *arguments, abandon_on_cancel=True)
+    prompt = await asyncio.to_thread(read_prompt, *arguments)
     reply = verdict_reply(
         prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
     )

@@ -21,6 +21,7 @@ from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests, refusal
 from serve.requests.remote_images import RemoteImages
+from serve.threads import in_turn
 
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")
@@ -146,7 +147,8 @@ async def _ending(
     """Return the end of a reply, with its tokens counted."""
     count = service.token_counters[judge]
     # In another thread, as the event loop must not wait until a long prompt is counted.
-    return Ending(reason, *await asyncio.to_thread(lambda: (count(prompt), count(text))))
+    tokens = await asyncio.to_thread(in_turn, lambda: (count(prompt), count(text)))
+    return Ending(reason, *tokens)
 
 
 async def _parts(

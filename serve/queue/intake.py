@@ -14,6 +14,7 @@ from serve.call_context import call_bytes, caller_name, request_id
 from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens
 from serve.queue.worker import ModelJob
+from serve.threads import in_turn
 
 INLINE_CHARS = 20_000
 """Texts up to this length are estimated on the event loop, which takes less time than to change
@@ -51,7 +52,7 @@ class Intake:
                 images = await self.small_pictures(request.images, judge)
                 request = request.model_copy(update={"images": images})
             if request.images or num_chars > INLINE_CHARS:
-                tokens = await asyncio.to_thread(_cost, request, judge, count)
+                tokens = await asyncio.to_thread(in_turn, _cost, request, judge, count)
             else:
                 tokens = _cost(request, judge, count)
         except FieldError as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
@@ -20,6 +20,7 @@ from serve.queue.service import Service, Timing
 from serve.requests.parse import parse_call, parse_single
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
+from serve.threads import in_turn
 
 logger = logging.getLogger("custos.serve")
 
@@ -66,13 +67,12 @@ def routes(
         deadline = deadline_of(request, service.limits)
         body = await request.body()
         async with deadline.within():
-            call = (
-                parse_call(body, service)
-                if len(body) <= INLINE_BYTES and remote_images is None
-                else await run_sync(
-                    parse_call, body, service, remote_images, abandon_on_cancel=True
-                )
-            )
+            if remote_images:
+                call = await asyncio.to_thread(parse_call, body, service, remote_images)
+            elif len(body) > INLINE_BYTES:
+                call = await asyncio.to_thread(in_turn, parse_call, body, service)
+            else:
+                call = parse_call(body, service)
         timing = Timing()
         verdicts = await unless_gone(
             request,
@@ -97,8 +97,8 @@ def routes(
         deadline = deadline_of(request, service.limits)
         body = await request.body()
         async with deadline.within():
-            judge_request, judge_name = await run_sync(
-                parse_single, body, service, remote_images, abandon_on_cancel=True
+            judge_request, judge_name = await asyncio.to_thread(
+                parse_single, body, service, remote_images
             )
         parts = with_heartbeat(service.stream(judge_request, judge_name, deadline=deadline))
         first = await unless_gone(request, anext(parts))  # an early refusal still has its status

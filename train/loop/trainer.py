@@ -27,6 +27,7 @@ from train.loop.checkpoint import (
     save_checkpoint,
     trainable,
 )
+from train.loop.host_memory import return_free_memory
 from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner, free_weights
@@ -298,6 +299,7 @@ class Trainer:
         self.progress.history.append({"step": step, "train_loss": loss})
         values = {"train_loss": loss, "lr": self.learning_rate(step - 1)}
         self.tracker.log_steps(step, values | self.throughput.report(self.tracker.seconds))
+        return_free_memory()
 
     def _describe_start(self) -> None:
         """Log one decoded row with its target, to see what is trained on."""
