@@ -17,6 +17,7 @@ from evaluation.cautions import cautions
 from evaluation.comparisons import overlap_regression, sentence_regression
 from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
 from evaluation.comparisons.by_task import measure_by_task
+from evaluation.comparisons.pair_baselines import pair_baselines
 from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
@@ -185,7 +186,7 @@ def _confusion(judge: Outcomes, total: Tally) -> dict[str, Any]:
 
 
 def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Verdict]]:
-    """Return the verdicts of a constant, and of rules and a regression where labels are theirs."""
+    """Return the verdicts of a constant, and of rules and regressions where labels are theirs."""
     if not examples:
         return {}
     baselines = {"majority_label": majority_verdicts(examples)}
@@ -197,6 +198,8 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
         embed = sentence_regression.minilm()
         if embed and (by_sentence := sentence_regression.sentence_verdicts(examples, embed)):
             baselines[sentence_regression.NAME] = by_sentence
+    if all(len(example.responses) == 2 for example in examples):
+        baselines |= pair_baselines(examples)
     return baselines
 
 
