@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
-from judging.messages import FieldLayout
 from judging.models.backbones import Backbone
 from judging.tasks import JudgeTask, get_task
 from judging.types import Mode
@@ -29,20 +29,19 @@ class JudgeCard(BaseModel):
     tasks: dict[str, tuple[str, ...]]
     """Task name to the rubrics it was trained on."""
     modes: dict[str, tuple[Mode, ...]] = {}
-    """``task/rubric`` to the modes it was trained for, its own mode first. Cards of earlier
-    versions do not say: there, tasks that write critiques were trained on critiques."""
+    """``task/rubric`` to the modes it was trained for, its own mode first. Where it does not say,
+    tasks that write critiques were trained on critiques."""
     response_budget: int = 1024
     """Most tokens of one response; the middle of a longer one is cut out."""
-    layout: FieldLayout = "lines"
-    """How its prompts keep fields apart. Cards of earlier versions do not say: there, by lines."""
+    layout: Literal["turns"] = "turns"
+    """How its prompts keep fields apart: each is a turn of the chat template, which no text can
+    end."""
     min_pixels: int | None = None
-    """Smaller pictures are scaled up. Cards of earlier versions do not say: there, the limits are
-    the backbone's own."""
+    """Smaller pictures are scaled up. A card without limits leaves those of the backbone."""
     max_pixels: int | None = None
     """Larger pictures are scaled down."""
-    shows_all_pictures: bool = True
-    """Pictures are shown for every task, also for one that reads text alone. Cards of earlier
-    versions do not say: there, they were."""
+    shows_all_pictures: bool = False
+    """Pictures are shown for every task, also for one that reads text alone."""
     random_weights: bool = False
     """True if the backbone's weights were drawn, not trained: the judge knows nothing."""
     instructions: dict[str, str]
@@ -55,7 +54,6 @@ class JudgeCard(BaseModel):
         tasks: dict[str, tuple[str, ...]],
         response_budget: int,
         modes: dict[str, tuple[Mode, ...]] | None = None,
-        layout: FieldLayout = "turns",
     ) -> JudgeCard:
         """Make the card of a judge that is trained on some rubrics, with today's instructions."""
         return cls(
@@ -64,9 +62,7 @@ class JudgeCard(BaseModel):
             tasks=tasks,
             modes=modes or {},
             response_budget=response_budget,
-            layout=layout,
             **backbone.pixels._asdict(),
-            shows_all_pictures=False,
             random_weights=backbone.has_random_weights,
             instructions={
                 f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
@@ -93,14 +89,18 @@ def instruction_hash(task: JudgeTask, rubric: str) -> str:
 
 
 def read_card(folder: Path) -> JudgeCard:
-    """Read ``judge.json`` and check that today's instructions are those it was trained with.
+    """Read ``judge.json`` and check that the judge reads today's prompts as it was trained to.
 
     Raises:
-        CustosError: If it is malformed or an instruction has changed.
+        CustosError: If it is malformed, an instruction has changed, or the judge was trained on
+            fields that a response can imitate, as those of earlier versions were.
     """
     path = folder / CARD_FILE
     try:
-        card = JudgeCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict) and values.get("layout", "lines") == "lines":
+            raise _forgeable(path)
+        card = JudgeCard.model_validate(values)
     except json.JSONDecodeError as error:
         raise CustosError(f"{path}: not a judge card: {error}") from None
     except ValidationError as error:
@@ -114,6 +114,14 @@ def read_card(folder: Path) -> JudgeCard:
                     f"train the judge again or use the version it came with"
                 )
     return card
+
+
+def _forgeable(path: Path) -> CustosError:
+    return CustosError(
+        f"{path}: an earlier version trained this judge on fields that are lines of one text, "
+        "which a response can imitate to be called right; train it again, with "
+        f"adapter.init={path.parent} to go on from its adapter"
+    )
 
 
 def run_folder(source: str) -> Path | None:

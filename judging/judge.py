@@ -169,8 +169,7 @@ class Judge:
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},
             "response_budget": self.encoder.response_budget,
-            # Left out for lines: calibrations of those judges are older than the layouts.
-            **({"layout": "turns"} if self.encoder.layout == "turns" else {}),
+            "layout": "turns",
             **(changed_pixels._asdict() if changed_pixels else {}),
             **self.engine.numerics,
         }

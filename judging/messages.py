@@ -7,11 +7,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-FieldLayout = Literal["lines", "turns"]
-"""How the fields of a request are kept apart: ``turns`` gives every field a turn of the chat
-template, which no text can end. ``lines``, of earlier judges, gives every field a line of one turn,
-so that a response can imitate the other fields."""
-
 
 class Message(BaseModel):
     """One turn of a conversation; its pictures come before its text."""

@@ -92,7 +92,8 @@ def _under_known_rubric(
     )
     rubric = task.rubric(request)
     others = shipped_judges_of(task.name, rubric)
-    other = f"take {' or '.join(others)}, which knows it" if others else "take another judge"
+    knows = "which knows it" if len(others) == 1 else "which know it"
+    other = f"take {' or '.join(others)}, {knows}" if others else "take another judge"
     raise FieldError(
         field,
         f"judge '{judge}' was trained for {task.name} under {', '.join(rubrics)}, not {rubric}; "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize, picture_size, read_image, was_scaled
-from judging.messages import FieldLayout, Message, conversation
+from judging.messages import Message, conversation
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest
@@ -85,7 +85,6 @@ class Encoder:
     Args:
         backbone: Loaded backbone; its processor's pixel limits apply.
         response_budget: Most tokens of one response; longer ones lose their middle.
-        layout: How the fields of a request are kept apart.
         shows_all_pictures: Show the pictures of tasks that read text alone, too.
     """
 
@@ -93,13 +92,11 @@ class Encoder:
         self,
         backbone: Backbone,
         response_budget: int = 1024,
-        layout: FieldLayout = "turns",
         *,
         shows_all_pictures: bool = False,
     ) -> None:
         self.backbone = backbone
         self.response_budget = response_budget
-        self.layout = layout
         self.shows_all_pictures = shows_all_pictures
         self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
         self._around: dict[tuple[str, int, int], tuple[int, int]] = {}
@@ -110,7 +107,6 @@ class Encoder:
         return cls(
             backbone,
             card.response_budget,
-            card.layout,
             shows_all_pictures=card.shows_all_pictures,
         )
 
@@ -345,7 +341,7 @@ class Encoder:
                 text, cut = self._cut_middle(text)
                 truncated |= cut
             texts.append(f"{field.heading}: {text}")
-        return texts if self.layout == "turns" else ["\n".join(texts)], truncated
+        return texts, truncated
 
     def _cut_middle(self, text: str) -> tuple[str, bool]:
         if len(text.encode()) <= self.response_budget:  # a token is at least one byte

@@ -76,7 +76,7 @@ def test_a_rubric_that_the_judge_was_not_trained_for(
     message = refusal.value.message
     assert message.startswith(f"judge 'mine' was trained for hieval-qs under {rubrics[0]}, not ")
     assert change in message
-    assert "; take embedded-ea, which knows it (--judge), or" in message
+    assert "; take embedded-ea or embedded-qs, which know it (--judge), or" in message
     assert "\n" not in message
 
 

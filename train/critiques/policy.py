@@ -67,7 +67,6 @@ class Policy:
             self.backbone,
             {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()},
             self.encoder.response_budget,
-            layout=self.encoder.layout,
         )
         with self._judging() as engine:
             verdicts = list(Judge("policy", self.backbone, engine, card).grade(requests))

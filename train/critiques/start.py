@@ -8,9 +8,9 @@ from itertools import chain
 from pathlib import Path
 
 from data_prep.splits.overlap import Overlap
-from judging.card import CARD_FILE, read_card
+from judging.card import CARD_FILE
 from judging.errors import FieldError, errors_at
-from judging.models.backbones import Backbone, load_backbone
+from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -58,8 +58,8 @@ def load_policy(recipe: CritiqueRecipe) -> Policy:
     with PARTS.measured("load"):
         backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
-    encoder, adapted = _encoder_of_start(backbone, recipe), with_adapter(backbone, recipe)
-    return Policy(adapted, encoder, accelerator, recipe.critiques.max_tokens)
+    encoder = Encoder(backbone, recipe.run.response_budget)
+    return Policy(with_adapter(backbone, recipe), encoder, accelerator, recipe.critiques.max_tokens)
 
 
 def _check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:
@@ -88,11 +88,3 @@ def _check_unused(folder: Path) -> None:
     """
     if (folder / CARD_FILE).is_file():
         raise FieldError("run.output", f"{folder} holds a finished judge; choose another folder")
-
-
-def _encoder_of_start(backbone: Backbone, recipe: CritiqueRecipe) -> Encoder:
-    """Return an encoder that keeps fields apart as the judge does that the run starts from."""
-    folder = recipe.adapter.init_folder
-    if folder is None or not (folder / CARD_FILE).is_file():
-        return Encoder(backbone, recipe.run.response_budget)
-    return Encoder(backbone, recipe.run.response_budget, read_card(folder).layout)

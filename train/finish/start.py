@@ -62,7 +62,6 @@ def grade_start(
         backbone,
         _rubrics(examples),
         recipe.run.response_budget,
-        layout=trainer.rows.train.encoder.layout,
     )
     indices = affordable_rows(examples, recipe.run.seed)
     with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():

@@ -56,7 +56,6 @@ def write_judge(
         _rubrics(rows.train),
         recipe.run.response_budget,
         _modes(rows.train),
-        rows.train.encoder.layout,
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)

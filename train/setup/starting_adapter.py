@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from safetensors import safe_open
 from torch import nn
 
-from judging.card import CARD_FILE, JudgeCard, shipped_judges
+from judging.card import CARD_FILE, shipped_judges
 from judging.errors import CustosError, FieldError, Missing
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
 from judging.models.backbones import Backbone
@@ -92,7 +92,7 @@ def _check_version(recipe: Recipe, folder: Path, backbone: Backbone) -> None:
     card = folder / CARD_FILE
     if not card.is_file():
         return
-    trained_on = JudgeCard.model_validate_json(card.read_bytes()).backbone_version
+    trained_on = json.loads(card.read_bytes())["backbone_version"]
     versions, part = [trained_on, backbone.version], "weights"
     if not recipe.adapter.merger:
         versions, part = [text_version(version) for version in versions], "text weights"

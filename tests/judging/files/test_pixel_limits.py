@@ -61,7 +61,7 @@ def test_limits_are_part_of_identity_and_fingerprint(load: Load) -> None:
     assert one.fingerprint(ask()) != other.fingerprint(ask())
 
 
-def test_an_old_card_means_the_checkpoints_own_limits(load: Load) -> None:
+def test_a_card_without_limits_means_the_checkpoints_own(load: Load) -> None:
     judge = load(min_pixels=None, max_pixels=None)
     assert judge.backbone.pixels == (65536, 16777216)
     assert "max_pixels" not in judge.describe(), "the identity is as it was"

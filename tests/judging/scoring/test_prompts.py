@@ -156,14 +156,6 @@ def test_every_field_is_a_turn_that_no_text_can_end(
     assert sum(token == end for token in ids) == len(fields_of_task)
 
 
-def test_earlier_judges_read_fields_as_lines(tiny: Backbone) -> None:
-    [prompt] = Encoder(tiny, layout="lines").encode([(get_task("hieval-qs"), ask())])
-    assert _text(tiny, prompt).endswith(
-        "<|im_start|>user\nQuestion: How many apples are left?\nGround truth: 19\n"
-        "Response: Nineteen apples.<|im_end|>\n<|im_start|>assistant\n"
-    )
-
-
 def test_a_long_response_loses_its_middle(backbone: Backbone, pictures: list[str]) -> None:
     budget = 40
     middle = " ".join(f"word{i}" for i in range(120))

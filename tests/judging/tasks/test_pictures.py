@@ -53,22 +53,22 @@ def test_verdicts_are_those_without_and_say_so(judge: Judge, pictures: list[str]
         assert verdict.probabilities == pytest.approx(bare.probabilities, abs=1e-6)
 
 
-def test_a_judge_of_an_earlier_version_sees_what_it_was_trained_on(
+def test_a_judge_that_was_trained_on_all_pictures_sees_them(
     folder: Path, judge: Judge, pictures: list[str]
 ) -> None:
     card = (folder / "judge.json").read_text(encoding="utf-8")
     (folder / "judge.json").write_text(
-        card.replace('"shows_all_pictures":false,', ""), encoding="utf-8"
+        card.replace('"shows_all_pictures":false,', '"shows_all_pictures":true,'), encoding="utf-8"
     )
-    earlier = Judge.load(str(folder), dtype="float32", device="cpu")
+    pictured_judge = Judge.load(str(folder), dtype="float32", device="cpu")
     pictured = ask(images=pictures[:1])
-    bare, verdict = earlier.grade([ask(), pictured])
+    bare, verdict = pictured_judge.grade([ask(), pictured])
     assert verdict.message is None
     assert verdict.probabilities != pytest.approx(bare.probabilities, abs=1e-6)
-    assert earlier.identity == judge.identity, "a calibration stays valid"
-    assert earlier.fingerprint(ask()) == judge.fingerprint(ask())
-    assert earlier.fingerprint(pictured) != judge.fingerprint(pictured), "a cache keeps both"
-    [logprobs] = torch.tensor(earlier.logprobs([pictured])).exp()
+    assert pictured_judge.identity == judge.identity, "a calibration stays valid"
+    assert pictured_judge.fingerprint(ask()) == judge.fingerprint(ask())
+    assert pictured_judge.fingerprint(pictured) != judge.fingerprint(pictured), "a cache keeps both"
+    [logprobs] = torch.tensor(pictured_judge.logprobs([pictured])).exp()
     assert logprobs.tolist() == pytest.approx(list(verdict.probabilities.values()), abs=1e-5)
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.card import CARD_FILE, read_card
+from judging.card import read_card
 from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
 from tests.tiny import save_picture
@@ -46,10 +46,6 @@ def start(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     (folder / "start.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
     truthful_judge.main(["--config", str(folder / "start.yaml")])
-    # Judges of earlier versions keep fields apart by lines.
-    card = folder / "start" / CARD_FILE
-    values = json.loads(card.read_text(encoding="utf-8"))
-    card.write_text(json.dumps({**values, "layout": "lines"}), encoding="utf-8")
     return folder / "start"
 
 
@@ -94,7 +90,6 @@ def test_the_adapter_has_learned(run: Path, start: Path) -> None:
 def test_the_card_is_that_of_a_judge_with_critiques(run: Path) -> None:
     card = read_card(run)
     assert card.modes == {"truthful-pair/plain": ("critique",)}
-    assert card.layout == "lines", "as the judge that it started from"
 
 
 def test_the_history_has_losses_and_validations(run: Path) -> None:
