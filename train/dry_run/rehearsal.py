@@ -103,11 +103,13 @@ class _Rehearsal:
         self.is_first = int(os.environ.get("RANK", "0")) == 0
 
     def run(self) -> None:
-        """Run every part, then print the table.
+        """Run every part, then print the table of those that ended.
 
         Raises:
             CustosError: If a part fails; the message names it.
         """
+        keys: list[str] = []
+        works = False
         # The first process ends its service and deletes the folder, even if a launcher stops it.
         signals = (signal.SIGTERM,) if self.is_first else ()
         with interrupted_by(*signals), _shared_folder(self.is_first) as folder:
@@ -118,12 +120,13 @@ class _Rehearsal:
                     self.main(["--config", str(self.recipe), *keys])
                     if self.is_first:
                         self._judge_and_serve(keys)
+                works = True
             except Exception as error:
                 raise self._failure(error) from error
             finally:
                 measured = PARTS.stop()
-            if self.is_first:
-                self._print(measured, keys)
+                if self.is_first and keys:
+                    self._print(measured, keys, works=works)
 
     def _prepare(self, folder: Path) -> list[str]:
         """Return the keys of the short run, whose rows the first process has written."""
@@ -168,8 +171,10 @@ class _Rehearsal:
         kind = Missing if isinstance(error, Missing) else CustosError
         return kind(f"dry run: {part} failed: {text}")
 
-    def _print(self, measured: dict[str, Part], keys: Sequence[str]) -> None:
-        lines = as_table(measured, self.script, self.recipe, keys)
+    def _print(self, measured: dict[str, Part], keys: Sequence[str], *, works: bool) -> None:
+        lines = as_table(measured, self.recipe, keys)
+        if works:
+            lines[-1] += f"; {self.script} works with this recipe"
         Console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,7 +43,9 @@ def serve_once(judge: Path, example: LabelledExample) -> int:
             reply = httpx.post(f"{address}/judge", json=request, timeout=DEADLINE_S)
             verdict = reply.json()["verdicts"][0] if reply.is_success else {}
         except (httpx.HTTPError, ValueError, LookupError) as error:
-            raise CustosError(f"custos serve gave no verdict: {error}") from None
+            raise CustosError(
+                f"custos serve gave no verdict: {_ending(process) or error}"
+            ) from None
         if verdict.get("label") is None:
             raise CustosError(f"custos serve answered {reply.status_code}: {reply.text[:300]}")
         return process_peak(Path("/proc") / str(process.pid) / "status")
@@ -54,7 +57,7 @@ def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str],
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "cli", "serve", "--judge", str(judge), "--port", "0"),
-            *("--deadline", str(DEADLINE_S)),
+            *("--deadline", str(DEADLINE_S), "--watchdog", str(DEADLINE_S)),
         ],
         stdout=subprocess.PIPE,
         stderr=log,
@@ -73,6 +76,17 @@ def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str],
         process.terminate()
         process.wait()
         process.stdout.close()
+
+
+def _ending(process: subprocess.Popen[str]) -> str | None:
+    """Return how the service ended, ``None`` if it still runs."""
+    try:
+        code = process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == -signal.SIGKILL:
+        return "it was killed, as the system does where memory is short"
+    return f"it ended with code {code}"
 
 
 def _body(example: LabelledExample) -> dict[str, Any]:

@@ -12,14 +12,11 @@ from train.dry_run.parts import Part
 from train.plan.run_plan import RunPlan, in_gib, plan_run
 
 
-def as_table(
-    measured: Mapping[str, Part], script: str, recipe: Path, keys: Sequence[str]
-) -> list[str]:
+def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
     """Return the lines of the table.
 
     Args:
         measured: Parts of the run.
-        script: Name of the training script.
         recipe: File of the recipe.
         keys: Keys of the dry run.
     """
@@ -48,7 +45,7 @@ def as_table(
         parts = ", ".join(f"{name} {in_gib(size)}" for name, size in plan.parts().items() if size)
         lines.append(f"planned for a step: {parts}")
     of = "of tensors on the GPU" if torch.cuda.is_available() else "of the process"
-    lines.append(f"peak memory is that {of}; {script} works with this recipe")
+    lines.append(f"peak memory is that {of}")
     return lines
 
 

@@ -58,8 +58,13 @@ def test_a_part_that_fails_is_named_on_one_line(
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main(["--config", str(recipe), "--dry-run", "2", "optim.lr=1e30"])
     assert ended.value.code == 1
-    last = capsys.readouterr().err.splitlines()[-1]
+    printed = capsys.readouterr()
+    last = printed.err.splitlines()[-1]
     assert last.startswith("error: dry run: step failed: step 2: loss")
+    heading, *parts = printed.out.splitlines()
+    assert heading.split()[:3] == ["part", "times", "seconds"]
+    assert [line.split()[0] for line in parts[:3]] == ["rows", "load", "validation"]
+    assert "works with this recipe" not in printed.out
     assert not list(scratch.iterdir())
 
 
