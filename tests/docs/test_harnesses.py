@@ -17,7 +17,7 @@ from tests.serve.made_up import FakeJudge
 
 PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
 MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
-JUDGES = ("embedded-benchmarks", "embedded-ea", "embedded-general", "embedded-pair", "embedded-qs")
+JUDGES = ("embedded-benchmarks", "embedded-ea", "embedded-pair", "embedded-qs")
 
 
 def models_of(judges: dict[str, FakeJudge]) -> dict[str, str]:
@@ -77,5 +77,5 @@ def test_the_doctor_asks_each_judge_once_under_each_name() -> None:
     names = model_names(models)
     assert set(names) >= contract_models()
     assert "custos/qa@embedded-ea" in names
-    assert "custos/qa@embedded-general" not in names  # custos/qa asks it
+    assert "custos/qa@embedded-qs" not in names  # custos/qa asks it
     assert {models[name] for name in names if name in models} == set(models.values())
