@@ -17,7 +17,8 @@ EXPECTED = {
     # It does not reckon with tolerances: 41 for 40 is for the rules of the benchmark.
     "embedded-benchmarks": {("chartom-fact", "Incorrect"), ("simplevqa", "Correct")},
     "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},
-    "embedded-pair": {("truthful-pair", "A")},
+    # Lines that only look different are not a chart: its two orders disagree about them.
+    "embedded-pair": {("truthful-pair", "None")},
     "embedded-qs": {("hieval-qs", "Correct")},
 }
 """Labels of the example rows, which are plain cases."""
