@@ -226,12 +226,14 @@ def test_health_answers_while_long_prompts_are_read(embedded: Backbone) -> None:
     body = qa("It is Paris. " * 15_000, question="Which is the capital of France?")
     body["messages"].insert(0, {"role": "system", "content": "As said before: " * 43_000})
     # The clients share the interpreter with the service, so they write the body once, before.
-    sent = {"content": json.dumps(body), "headers": {"Content-Type": "application/json"}}
+    content, headers = json.dumps(body), {"Content-Type": "application/json"}
     service = Service({"embedded": Judge("embedded", embedded, engine)})
     with serving(service) as client, ThreadPoolExecutor(12) as pool:
         seconds: list[float] = []
+        url = "/v1/chat/completions"
         calls = [
-            pool.submit(client.post, "/v1/chat/completions", **sent, timeout=120) for _ in range(12)
+            pool.submit(client.post, url, content=content, headers=headers, timeout=120)
+            for _ in range(12)
         ]
         while not all(call.done() for call in calls):
             start = time.monotonic()
