@@ -44,7 +44,7 @@ class PublishedTable:
     radar: tuple[str, ...] = ()
     """Columns that are the axes of a radar picture."""
     note: str = ""
-    """What the table holds and what its columns mean, in whole sentences."""
+    """Explanation of what the table holds and what its columns mean, in whole sentences."""
 
 
 @dataclass(frozen=True)

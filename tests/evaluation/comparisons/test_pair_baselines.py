@@ -41,7 +41,7 @@ def test_rules(first: str, second: str, longer: str, nearer: str) -> None:
 
 
 def test_the_regression_learns_what_wins_from_other_questions() -> None:
-    """The response without the reference's words wins, which no rule and no constant says."""
+    """Prefer the response without the reference's words, which no rule and no constant says."""
     rng = np.random.default_rng(0)
     rows = []
     for number in range(60):

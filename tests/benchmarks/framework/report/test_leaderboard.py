@@ -184,7 +184,7 @@ def test_a_benchmark_without_stated_confidence_has_no_such_picture() -> None:
 
 
 def test_names_around_a_radar_are_not_cut_off(tmp_path: Path) -> None:
-    """The margin of the picture is blank on all four sides, whatever the names' lengths."""
+    """Check that all four margins of a picture are blank, whatever the names' lengths."""
     names = ("a", "Up", "a very long name of an axis", "b" * 25, "Down", "c")
     draw_radar(names, {"model": [50.0] * 6, "m" * 60: [60.0] * 6}, tmp_path / "radar.png")
     shades = np.asarray(Image.open(tmp_path / "radar.png").convert("L"))
