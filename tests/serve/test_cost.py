@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
+from experiments.cost.service_load import running, service_command
 from judging import Judge, Verdict
-from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from serve.limits import Limits
@@ -220,29 +220,32 @@ def test_the_deadline_counts_from_the_arrival_of_the_call(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_health_answers_while_long_prompts_are_read(embedded: Backbone) -> None:
-    """Twelve prompts of .9 MB at once; every one is read and counted, then answered or refused."""
-    engine = TreeEngine(TreeModel(embedded.model), embedded.tokenizer.pad_token_id)
+def test_health_answers_while_long_prompts_are_read() -> None:
+    """Twelve prompts of .9 MB at once; every one is read and counted, then answered or refused.
+
+    The service is a process of its own: clients in the same one would take the interpreter from it.
+    """
     body = qa("It is Paris. " * 15_000, question="Which is the capital of France?")
     body["messages"].insert(0, {"role": "system", "content": "As said before: " * 43_000})
-    # The clients share the interpreter with the service, so they write the body once, before.
     content, headers = json.dumps(body), {"Content-Type": "application/json"}
-    service = Service({"embedded": Judge("embedded", embedded, engine)})
-    with serving(service) as client, ThreadPoolExecutor(12) as pool:
-        seconds: list[float] = []
-        url = "/v1/chat/completions"
+    with (
+        running(lambda port: service_command("embedded-qs", port)) as (address, _),
+        httpx.Client(base_url=address, timeout=120) as client,
+        ThreadPoolExecutor(12) as pool,
+    ):
         calls = [
-            pool.submit(client.post, url, content=content, headers=headers, timeout=120)
+            pool.submit(client.post, "/v1/chat/completions", content=content, headers=headers)
             for _ in range(12)
         ]
+        seconds: list[float] = []
         while not all(call.done() for call in calls):
             start = time.monotonic()
             assert client.get("/health/ready").status_code == 200
             seconds.append(time.monotonic() - start)
             time.sleep(0.005)
         answers = [call.result() for call in calls]
-        assert {answer.status_code for answer in answers} <= {200, 429}  # the queue may be full
-        answered = [answer.json() for answer in answers if answer.status_code == 200]
-        assert len(answered) >= 6
-        assert all(answer["usage"]["prompt_tokens"] > 100_000 for answer in answered)
+    assert {answer.status_code for answer in answers} <= {200, 429}  # the queue may be full
+    answered = [answer.json() for answer in answers if answer.status_code == 200]
+    assert len(answered) >= 6
+    assert all(answer["usage"]["prompt_tokens"] > 100_000 for answer in answered)
     assert max(seconds) < 0.1
