@@ -66,6 +66,7 @@ def load(
     )
     write_json(out, report)
     typer.echo(
-        f"{report['service_to_offline']:.0%} of offline, "
+        f"{report['service_to_offline']:.0%} of offline "
+        f"({report['service_to_offline_of_so_many']:.0%} with as few rows at once), "
         f"{report['overload_to_service']:.0%} of that in the flood: {out}"
     )

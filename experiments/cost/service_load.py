@@ -54,14 +54,18 @@ def measure(
         show: Called with a line of text after each measurement.
 
     Returns:
-        ``offline`` (before and after the service), ``service``, ``overload``, ``plain``, and the
-        ratios of the service to offline grading and of the overloaded service to itself.
+        ``offline`` (before and after the service, and with as few rows at once as the clients
+        send), ``service``, ``overload``, ``plain``, and the ratios of the service to both kinds of
+        offline grading and of the overloaded service to itself.
     """
     requests = requests[: len(requests) - len(requests) % rows_per_call]
     singles = [request.model_dump_json(exclude_unset=True).encode() for request in requests]
     bodies = _call_bodies(singles, rows_per_call)
-    offline = [_measure_offline(judge, requests)]
+    offline = [_measure_offline(judge, requests, GRADE_BATCH)]
     show(f"offline: {offline[0]:.1f} rows/s")
+    at_once = clients * rows_per_call
+    offline_few = _measure_offline(judge, requests, at_once)
+    show(f"offline, {at_once} rows at once: {offline_few:.1f} rows/s")
     with running(lambda port: service_command(judge, port)) as (url, process):
         asyncio.run(closed_loop(url, bodies[:clients], clients))  # fills caches before the timing
         service = asyncio.run(closed_loop(url, bodies, clients, rows_per_call=rows_per_call))
@@ -79,7 +83,7 @@ def measure(
             "peak_rss_mb": _peak_rss_mb(process.pid),
         }
         show(f"service at {overload:g} times that: {flood.rows_per_second:.1f} rows/s")
-    offline.append(_measure_offline(judge, requests))
+    offline.append(_measure_offline(judge, requests, GRADE_BATCH))
     show(f"offline again: {offline[1]:.1f} rows/s")
     with running(lambda port: _plain_app_command(judge, port)) as (url, process):
         asyncio.run(closed_loop(url, singles[:clients], clients))
@@ -94,11 +98,16 @@ def measure(
         "rows": len(requests),
         "rows_per_call": rows_per_call,
         "cores": os.cpu_count(),
-        "offline": {"rows_per_second": [round(rate, 3) for rate in offline]},
+        "offline": {
+            "rows_per_second": [round(rate, 3) for rate in offline],
+            "rows_at_once": at_once,
+            "rows_per_second_of_so_many": round(offline_few, 3),
+        },
         "service": service_report,
         "overload": overload_report,
         "plain": plain_report,
         "service_to_offline": round(service.rows_per_second / (sum(offline) / 2), 3),
+        "service_to_offline_of_so_many": round(service.rows_per_second / offline_few, 3),
         "overload_to_service": round(flood.rows_per_second / service.rows_per_second, 3),
     }
 
@@ -113,16 +122,16 @@ def _call_bodies(singles: Sequence[bytes], rows_per_call: int) -> list[bytes]:
     ]
 
 
-def _measure_offline(judge: str, requests: Sequence[JudgeRequest]) -> float:
+def _measure_offline(judge: str, requests: Sequence[JudgeRequest], batch: int) -> float:
     """Return rows per second of the judge alone, measured in a process of its own."""
     code = (
         "import sys; from judging import JudgeRequest;"
         "from experiments.cost.service_load import time_offline;"
         "print(time_offline(sys.argv[1], "
-        "[JudgeRequest.model_validate_json(line) for line in sys.stdin]))"
+        "[JudgeRequest.model_validate_json(line) for line in sys.stdin], int(sys.argv[2])))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, judge],
+        [sys.executable, "-c", code, judge, str(batch)],
         input="\n".join(request.model_dump_json(exclude_unset=True) for request in requests),
         capture_output=True,
         text=True,
@@ -133,13 +142,13 @@ def _measure_offline(judge: str, requests: Sequence[JudgeRequest]) -> float:
     return float(done.stdout)
 
 
-def time_offline(judge: str, requests: Sequence[JudgeRequest]) -> float:
-    """Return rows per second of ``Judge.grade`` in batches, after a first batch as warm-up."""
+def time_offline(judge: str, requests: Sequence[JudgeRequest], batch: int) -> float:
+    """Return rows per second of ``Judge.grade``, ``batch`` rows at once, after a warm-up."""
     loaded = Judge.load(judge)
     list(loaded.grade(requests[:64]))
     start = time.perf_counter()
-    for first in range(0, len(requests), GRADE_BATCH):
-        list(loaded.grade(requests[first : first + GRADE_BATCH]))
+    for first in range(0, len(requests), batch):
+        list(loaded.grade(requests[first : first + batch]))
     return len(requests) / (time.perf_counter() - start)
 
 
