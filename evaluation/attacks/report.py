@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.attacks.base import FAMILIES
-from evaluation.attacks.rates import Rate, measure_rate
+from evaluation.attacks.floors import AtFloor, Graded, accepted, at_floors
+from evaluation.attacks.rates import Rate
 from evaluation.attacks.rows import AttackRow
 from evaluation.attacks.search import SearchSummary
 from evaluation.attacks.stability import StabilityReport
@@ -20,8 +21,6 @@ from judging.types import Verdict
 
 NUM_EXAMPLES = 3
 """Examples of each family in the report; failures of the judge come first."""
-
-Graded = tuple[AttackRow, Verdict]
 
 
 class _Part(BaseModel):
@@ -66,6 +65,8 @@ class AttackReport(_Part):
     """Families of right responses by name. All of these should be called Correct."""
     all_attacks: Rate
     all_controls: Rate
+    floors: tuple[AtFloor, ...]
+    """What is accepted if Correct counts only from a confidence on; empty without confidences."""
     stability: StabilityReport | None
     """Whether changes that mean nothing change the label."""
     search: SearchSummary | None
@@ -141,8 +142,9 @@ def build_report(
         questions=len({row.cluster for row in rows}),
         attacks={name: _family_report(name, attacks[name]) for name in sorted(attacks)},
         controls={name: _family_report(name, controls[name]) for name in sorted(controls)},
-        all_attacks=_called_correct(pair for pairs in attacks.values() for pair in pairs),
-        all_controls=_called_correct(pair for pairs in controls.values() for pair in pairs),
+        all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
+        all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
+        floors=at_floors(attacks, controls),
         stability=stability,
         search=search,
         statuses=dict(Counter(verdict.status for verdict in verdicts)),
@@ -165,20 +167,13 @@ def _family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
     )
     return FamilyReport(
         summary=family.summary,
-        called_correct=_called_correct(graded),
+        called_correct=accepted(graded),
         wordings={
-            wording: _called_correct(pair for pair in graded if pair[0].wording == wording)
+            wording: accepted(pair for pair in graded if pair[0].wording == wording)
             for wording in wordings
         },
         unscored=sum(verdict.label is None for _, verdict in graded),
         examples=tuple(_example(*pair) for pair in failures_first[:NUM_EXAMPLES]),
-    )
-
-
-def _called_correct(graded: Iterable[Graded]) -> Rate:
-    scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
-    return measure_rate(
-        [verdict.label == CORRECT for _, verdict in scored], [row.cluster for row, _ in scored]
     )
 
 
