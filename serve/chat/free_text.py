@@ -22,7 +22,7 @@ from serve.limits import MAX_SEED
 from serve.queue.deadline import Deadline
 from serve.queue.estimate import TokenCounter, picture_tokens, text_tokens
 from serve.queue.service import Service
-from serve.threads import in_turn
+from serve.threads import read
 
 if TYPE_CHECKING:
     from judging.scoring.engine import Sampling
@@ -87,9 +87,8 @@ async def free_reply(
     writer = service.judges[judge]
     async with deadline.within():
         count = service.token_counters[judge]
-        await asyncio.to_thread(
-            in_turn, _check_length, conversation, writer.backbone.context, count
-        )
+        length = sum(len(turn.text) for turn in conversation)
+        await read(length, _check_length, conversation, writer.backbone.context, count)
         conversation = await _with_small_pictures(conversation, service, writer)
         pictures = [source for turn in conversation for source in turn.images]
         tokens = await asyncio.to_thread(picture_tokens, pictures, writer)

@@ -20,7 +20,7 @@ from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
-from serve.threads import in_turn
+from serve.threads import read
 
 BODY = {
     "required": True,
@@ -83,7 +83,7 @@ def routes(
         deadline = deadline_of(request, service.limits)
         body = await request.body()
         async with deadline.within():
-            chat = await asyncio.to_thread(in_turn, parse_chat, body, service.limits)
+            chat = await read(len(body), parse_chat, body, service.limits)
             model = models.get(chat.model)
             fingerprint, reply = await _reply(chat, model, service, remote_images, deadline)
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None

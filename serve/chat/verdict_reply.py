@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator, Iterator
@@ -21,7 +20,7 @@ from serve.queue.deadline import Deadline
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests, refusal
 from serve.requests.remote_images import RemoteImages
-from serve.threads import in_turn
+from serve.threads import read
 
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")
@@ -146,8 +145,7 @@ async def _ending(
 ) -> Ending:
     """Return the end of a reply, with its tokens counted."""
     count = service.token_counters[judge]
-    # In another thread, as the event loop must not wait until a long prompt is counted.
-    tokens = await asyncio.to_thread(in_turn, lambda: (count(prompt), count(text)))
+    tokens = await read(len(prompt) + len(text), lambda: (count(prompt), count(text)))
     return Ending(reason, *tokens)
 
 

@@ -14,11 +14,8 @@ from serve.call_context import call_bytes, caller_name, request_id
 from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens
 from serve.queue.worker import ModelJob
-from serve.threads import in_turn
+from serve.threads import read
 
-INLINE_CHARS = 20_000
-"""Texts up to this length are estimated on the event loop, which takes less time than to change
-threads."""
 MOST_SENT_PIXELS = 2 * MOST_PIXELS
 """Most pixels of a picture that is sent to a model whose own limit is not known. Chat models scale
 larger ones down."""
@@ -46,15 +43,12 @@ class Intake:
             count: Counts the tokens of a text, for any thread.
         """
         kind: Literal["score", "text"] = "text" if request.mode == "critique" else "score"
-        num_chars = sum(map(len, (request.question, *request.references, *request.choices)))
         try:
             if judge.encoder.pictures(get_task(request.task), request):
                 images = await self.small_pictures(request.images, judge)
                 request = request.model_copy(update={"images": images})
-            if request.images or num_chars > INLINE_CHARS:
-                tokens = await asyncio.to_thread(in_turn, _cost, request, judge, count)
-            else:
-                tokens = _cost(request, judge, count)
+            read_texts = request.question, *request.references, *request.choices, *request.images
+            tokens = await read(sum(map(len, read_texts)), _cost, request, judge, count)
         except FieldError as error:
             return Verdict.from_error(error, request, judge_name=name)
         return ModelJob(

@@ -20,13 +20,10 @@ from serve.queue.service import Service, Timing
 from serve.requests.parse import parse_call, parse_single
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
-from serve.threads import in_turn
+from serve.threads import read
 
 logger = logging.getLogger("custos.serve")
 
-INLINE_BYTES = 64_000
-"""Bodies up to this size are parsed on the event loop, which takes less time than to change
-threads."""
 EVENT = {
     "type": "object",
     "properties": {
@@ -69,10 +66,8 @@ def routes(
         async with deadline.within():
             if remote_images:
                 call = await asyncio.to_thread(parse_call, body, service, remote_images)
-            elif len(body) > INLINE_BYTES:
-                call = await asyncio.to_thread(in_turn, parse_call, body, service)
             else:
-                call = parse_call(body, service)
+                call = await read(len(body), parse_call, body, service)
         timing = Timing()
         verdicts = await unless_gone(
             request,

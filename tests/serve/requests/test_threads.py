@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from serve.threads import in_turn, started_threads
+from serve.threads import SHORT, in_turn, read, started_threads
 
 
 def test_an_executor_has_all_its_threads_from_the_start() -> None:
@@ -46,3 +47,22 @@ def test_a_failure_gives_the_turn_back() -> None:
         except ValueError:
             continue
     assert in_turn(len, "done") == 4
+
+
+def test_a_short_text_does_not_wait_for_long_ones() -> None:
+    """Two long texts hold both turns until the short one has been read."""
+    short_is_read, reading = threading.Event(), threading.Semaphore(0)
+
+    def long() -> bool:
+        reading.release()
+        return short_is_read.wait(10)
+
+    async def calls() -> list[bool]:
+        tasks = [asyncio.create_task(read(SHORT + 1, long)) for _ in range(3)]
+        for _ in range(2):
+            await asyncio.to_thread(reading.acquire)
+        assert await read(SHORT, len, "done") == 4
+        short_is_read.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(calls()) == [True] * 3
