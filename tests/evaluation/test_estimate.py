@@ -51,6 +51,13 @@ def test_a_mean_leaves_out_what_does_not_exist() -> None:
     assert (found["low"], found["high"]) == (1, 4)
 
 
+def test_resamples_without_spread_are_no_interval() -> None:
+    """As of kappa where judge and people never differ: twenty items do not prove it to be 1."""
+    found = mean(np.ones(20), np.ones(20, bool), np.arange(20), resamples=50)
+    assert found["value"] == 1
+    assert np.isnan([found["low"], found["high"]]).all()
+
+
 def test_without_nan() -> None:
     value = {"a": [float("nan"), 1.5, (float("inf"),)], "b": "nan", "c": None, "d": 3}
     assert without_nan(value) == {"a": [None, 1.5, [None]], "b": "nan", "c": None, "d": 3}
