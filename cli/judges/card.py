@@ -37,6 +37,9 @@ def card(
         Path | None,
         typer.Option(help="Show the figures of this attacks.json too. Default: none."),
     ] = None,
+    zero_shot: Annotated[
+        bool, typer.Option(help="Measure the judge's own backbone, untrained, beside it.")
+    ] = True,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Take this many examples of each, drawn by --seed. Default: all."),
@@ -71,6 +74,7 @@ def card(
         hashes,
         command=command_line(),
         attacks=known_attacks,
+        zero_shot=zero_shot,
         seed=seed,
     )
     write_card(made, out)

@@ -75,6 +75,7 @@ def make_card(
     *,
     command: str,
     attacks: Attacks | None = None,
+    zero_shot: bool = True,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Measure a judge on data sets.
@@ -85,6 +86,7 @@ def make_card(
         hashes: SHA-256 of each data set's file; ``None`` where it is no file.
         command: Command as typed.
         attacks: What is known of attacks on the judge.
+        zero_shot: Whether to grade with the judge's untrained backbone too.
         seed: Seed of the intervals.
 
     Returns:
@@ -106,6 +108,7 @@ def make_card(
             examples,
             command=command,
             dataset_sha256=hashes[name],
+            zero_shot=zero_shot,
             risk=RISK if _takes_risk(judge, examples) else None,
             seed=seed,
         )

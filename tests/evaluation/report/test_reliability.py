@@ -98,6 +98,17 @@ def test_a_file_that_is_no_report_on_attacks_is_refused(judge: FakeJudge, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path) -> None:
+    """That of a judge with critiques takes longer than all else together."""
+    for number, option in enumerate([[], ["--no-zero-shot"]]):
+        out = tmp_path / str(number)
+        data = f"d={write(tmp_path / 'd.jsonl', 2)}"
+        arguments = ["card", str(judge.folder), "--data", data, "--out", str(out), *option]
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+        card = json.loads((out / "reliability.json").read_text())
+        assert ("zero_shot" in card["data"]["d"]["baselines"]) == (not option)
+
+
 def test_only_the_section_is_replaced() -> None:
     page = f"# a\n\n{HEADING}\n\nold\n\n## Other\n\nkept\n"
     assert with_section(page, f"{HEADING}\n\nnew\n\n") == page.replace("old", "new")
