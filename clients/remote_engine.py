@@ -146,7 +146,8 @@ class RemoteEngine:
         """Return the result for every prompt, or why there is none.
 
         Raises:
-            CustosError: If no prompt has a result, and the server did not refuse them all.
+            CustosError: If no prompt that was sent has a result, and the server did not refuse them
+                all.
         """
         results: dict[int, ResultT | CustosError] = {}
 
@@ -168,9 +169,10 @@ class RemoteEngine:
             asyncio.run(ask_all())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
-        errors = [result for result in results.values() if isinstance(result, CustosError)]
+        sent = [result for result in results.values() if result is not UNWANTED]
+        errors = [result for result in sent if isinstance(result, CustosError)]
         faults = [e for e in errors if not isinstance(e, (RequestRefused, Unparsed))]
-        if faults and len(errors) == len(prompts):
+        if faults and len(errors) == len(sent):
             raise faults[0]
         return [results[index] for index in range(len(prompts))]
 
