@@ -36,6 +36,12 @@ def test_simplevqa(response: str, label: str) -> None:
     assert (verdict.id, verdict.status, verdict.label) == ("1", "scored", label)
 
 
+def test_a_blank_reference_occurs_in_no_response() -> None:
+    request = simplevqa("Rembrandt").model_copy(update={"references": (" ",)})
+    [verdict] = RuleGrader(get_benchmark("simplevqa")).grade([request])
+    assert verdict.label == "Incorrect"
+
+
 @pytest.mark.parametrize(
     ("variant", "references", "choices", "response", "label"),
     [
