@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.rules import RuleGrader, rule_verdicts
+from benchmarks.framework.rules import RuleGrader, verdicts_of_rules
 from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, LabelledExample
 
@@ -91,7 +91,7 @@ def test_a_benchmark_without_rules_is_refused() -> None:
 def test_examples_of_other_tasks_get_no_label() -> None:
     row = LabelledExample(**simplevqa("Rembrandt").model_dump(), label="Incorrect")
     other = row.model_copy(update={"task": "hieval-qs"})
-    by_rules = rule_verdicts([row, other])
+    by_rules = verdicts_of_rules([row, other])
     assert by_rules
     assert [verdict.label for verdict in by_rules] == ["Incorrect", None]
-    assert rule_verdicts([other]) is None
+    assert verdicts_of_rules([other]) is None
