@@ -116,13 +116,7 @@ class RemoteEngine:
     ) -> Iterator[TextBatch]:
         """Generate a text after every prompt and yield all of them in one batch.
 
-        Args:
-            prompts: Prompts of one rubric.
-            encoder: Encoder that made them.
-            stop: Text that ends a text and is left out of it.
-            seeds: One per prompt.
-            sampling: How tokens are drawn.
-            on_text: Called with a prompt's index and its whole text.
+        Arguments as for :meth:`Engine.generate`; ``on_text`` gets each text as a whole.
 
         Raises:
             CustosError: If the server is down, or refuses the key or the model.
