@@ -110,11 +110,13 @@ class ChatJudge:
 
     def _verdict(self, request: JudgeRequest, replies: list[Reply | CustosError]) -> Verdict:
         task = get_task(request.task)
+        for reply in replies:
+            if isinstance(reply, Reply):
+                self.usage += reply.usage or Usage()
         labels = []
         for order, reply in enumerate(replies):
             if isinstance(reply, CustosError):
                 return Verdict.from_error(reply, request, **self._signature(request))
-            self.usage += reply.usage or Usage()
             label = task.parse(reply.text, task.rubric(request))
             if label is None:
                 return Verdict(

@@ -241,11 +241,22 @@ class JudgeClient:
         Raises:
             FieldError: If no judge there takes the task.
         """
-        cards = [
-            card
-            for card in self.judges
-            if request.task in card["tasks"] and self._judge in (None, card["name"])
-        ]
-        if not cards:
-            raise FieldError("task", f"no judge at {self.name} takes '{request.task}'")
-        return digest({"judges": cards})
+        may_grade = [card for card in self.judges if self._judge in (None, card["name"])]
+        return digest_of_judges(may_grade, request, self.name)
+
+
+def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
+    """Return a digest of the cards of those judges that take a request's task.
+
+    Args:
+        cards: Cards of judges, as a service lists them.
+        request: Request to grade.
+        address: Where the judges are, for the error.
+
+    Raises:
+        FieldError: If no judge takes the task.
+    """
+    taking = [card for card in cards if request.task in card["tasks"]]
+    if not taking:
+        raise FieldError("task", f"no judge at {address} takes '{request.task}'")
+    return digest({"judges": taking})

@@ -17,10 +17,9 @@ from time import monotonic
 from typing import Any, Self
 
 from clients.connection import ServerRefusal
-from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient
-from clients.patience import COOL_OFF, TRIES, is_overdue
-from judging.errors import CustosError, FieldError
-from judging.fingerprint import digest
+from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judges
+from clients.server_health import TRIES, ServerHealth, is_overdue
+from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict
 
 PAUSE = 0.02
@@ -92,23 +91,6 @@ class _Window:
             batch.verdicts = verdicts
 
 
-@dataclass
-class _Service:
-    """State of a service: its last error and how long its calls take."""
-
-    url: str
-    retry_at: float = 0.0
-    """When to ask it again after it failed."""
-    error: CustosError | None = None
-    seconds: float = 0.0
-    """Seconds of a call lately; 0 before the first."""
-
-    @property
-    def is_left_out(self) -> bool:
-        """Return whether it failed a moment ago."""
-        return self.error is not None and monotonic() < self.retry_at
-
-
 class JudgePool:
     """Several services as one judge; each takes new work when it has done its own.
 
@@ -121,16 +103,18 @@ class JudgePool:
 
     Args:
         urls: Addresses of the services.
-        cards: Cards of their judges.
         options: ``api_key``, ``concurrency`` (of each service) and ``deadline``, as in
             :class:`~clients.judge_client.AsyncJudgeClient`.
+
+    Attributes:
+        cards: Cards of the judges, which all services have alike.
     """
 
-    def __init__(self, urls: Sequence[str], cards: list[dict[str, Any]], **options: Any) -> None:
+    def __init__(self, urls: Sequence[str], **options: Any) -> None:
         self.name = " ".join(sorted(urls))
-        self.cards = cards
+        self.cards: list[dict[str, Any]] = []
         self._options = {**options, "tries": TRIES}
-        self._services = [_Service(url) for url in urls]
+        self._services = [ServerHealth(url) for url in urls]
         self._size = AsyncJudgeClient(urls[0], **self._options).batch
 
     @classmethod
@@ -143,7 +127,7 @@ class JudgePool:
         """
         if repeated := [url for url in urls if urls.count(url) > 1]:
             raise CustosError(f"--judge {repeated[0]}: given twice")
-        pool = cls(urls, [], **options)
+        pool = cls(urls, **options)
         pool.cards = asyncio.run(pool._shared_cards())
         return pool
 
@@ -153,7 +137,7 @@ class JudgePool:
         known: list[tuple[str, list[dict[str, Any]]]] = []
         for service, answer in zip(self._services, answers, strict=True):
             if isinstance(answer, ServerRefusal):
-                self._leave_out(service, answer)
+                service.note_failure(answer)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
@@ -169,7 +153,7 @@ class JudgePool:
                 )
         return cards
 
-    async def _cards(self, service: _Service) -> list[dict[str, Any]]:
+    async def _cards(self, service: ServerHealth) -> list[dict[str, Any]]:
         """Return the cards of a service, without what differs between services alike."""
         cards = await AsyncJudgeClient(service.url, **self._options).judges()
         return [{key: card[key] for key in card if key != "server"} for card in cards]
@@ -180,10 +164,7 @@ class JudgePool:
         Raises:
             FieldError: If no judge there takes the task.
         """
-        cards = [card for card in self.cards if request.task in card["tasks"]]
-        if not cards:
-            raise FieldError("task", f"no judge at {self.name} takes '{request.task}'")
-        return digest({"judges": cards})
+        return digest_of_judges(self.cards, request, self.name)
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order.
@@ -209,7 +190,7 @@ class JudgePool:
             asked = self._services  # one that failed may be back, as after a restart
         return [verdict for batch in window.batches for verdict in batch.verdicts or ()]
 
-    async def _grade_with(self, services: Sequence[_Service], window: _Window) -> None:
+    async def _grade_with(self, services: Sequence[ServerHealth], window: _Window) -> None:
         """Have services grade until the window is done or all of them have failed."""
         async with AsyncExitStack() as stack:
             workers = []
@@ -223,7 +204,9 @@ class JudgePool:
                 for worker in workers:
                     worker.cancel()
 
-    async def _serve(self, service: _Service, client: AsyncJudgeClient, window: _Window) -> None:
+    async def _serve(
+        self, service: ServerHealth, client: AsyncJudgeClient, window: _Window
+    ) -> None:
         """Have a service grade until the window is done or the service fails."""
         try:
             if service.error and await self._cards(service) != self.cards:
@@ -244,9 +227,9 @@ class JudgePool:
                     task.cancel()
                 await asyncio.gather(done, *calls, return_exceptions=True)
         except CustosError as error:
-            self._leave_out(service, error)
+            service.note_failure(error)
 
-    async def _call(self, service: _Service, client: AsyncJudgeClient, window: _Window) -> None:
+    async def _call(self, service: ServerHealth, client: AsyncJudgeClient, window: _Window) -> None:
         """Send batch after batch to a service."""
         while not window.is_done:
             batch = window.take(service.url)
@@ -257,21 +240,19 @@ class JudgePool:
             try:
                 verdicts = [verdict async for verdict in client.grade(batch.requests)]
             except BaseException:
-                service.seconds = max(service.seconds, monotonic() - started)
+                service.note_no_answer(monotonic() - started)
                 window.give_back(batch, service.url)
                 raise
-            service.seconds = monotonic() - started
-            window.finish(batch, verdicts, service.seconds)
+            seconds = monotonic() - started
+            service.note_answer(seconds)
+            window.finish(batch, verdicts, seconds)
 
-    def _num_calls(self, service: _Service) -> int:
+    def _num_calls(self, service: ServerHealth) -> int:
         """Return how many calls a service gets at a time: fewer, the slower it was."""
         fastest = min((other.seconds for other in self._services if other.seconds), default=0.0)
         if not service.seconds:
             return CALLS
         return max(1, round(CALLS * fastest / service.seconds))
-
-    def _leave_out(self, service: _Service, error: CustosError) -> None:
-        service.error, service.retry_at = error, monotonic() + COOL_OFF
 
     def _failure(self) -> CustosError:
         """Return the error for a pool without a service that answers."""

@@ -116,13 +116,7 @@ class RemoteEngine:
     ) -> Iterator[TextBatch]:
         """Generate a text after every prompt and yield all of them in one batch.
 
-        Args:
-            prompts: Prompts of one rubric.
-            encoder: Encoder that made them.
-            stop: Text that ends a text and is left out of it.
-            seeds: One per prompt.
-            sampling: How tokens are drawn.
-            on_text: Called with a prompt's index and its whole text.
+        Arguments as for :meth:`Engine.generate`; ``on_text`` gets each text as a whole.
 
         Raises:
             CustosError: If the server is down, or refuses the key or the model.
@@ -146,7 +140,8 @@ class RemoteEngine:
         """Return the result for every prompt, or why there is none.
 
         Raises:
-            CustosError: If no prompt has a result, and the server did not refuse them all.
+            CustosError: If no prompt that was sent has a result, and the server did not refuse them
+                all.
         """
         results: dict[int, ResultT | CustosError] = {}
 
@@ -168,9 +163,10 @@ class RemoteEngine:
             asyncio.run(ask_all())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
-        errors = [result for result in results.values() if isinstance(result, CustosError)]
+        sent = [result for result in results.values() if result is not UNWANTED]
+        errors = [result for result in sent if isinstance(result, CustosError)]
         faults = [e for e in errors if not isinstance(e, (RequestRefused, Unparsed))]
-        if faults and len(errors) == len(prompts):
+        if faults and len(errors) == len(sent):
             raise faults[0]
         return [results[index] for index in range(len(prompts))]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -12,25 +11,20 @@ from time import monotonic
 from typing import Any, Self
 
 from clients.connection import BodyT, ModelServer, RequestRefused, ServerConnection
-from clients.patience import COOL_OFF, LEAST_PATIENCE, TRIES, is_overdue
+from clients.server_health import LEAST_PATIENCE, TRIES, ServerHealth, is_overdue
 from judging.errors import CustosError
 
 CALLS_REMEMBERED = 100
 """Calls whose times say how long a call takes."""
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(eq=False)
 class _Member:
-    """A server and what is known of it."""
+    """A server, its health, and its calls that are not answered yet."""
 
     server: ModelServer
+    health: ServerHealth
     in_flight: int = 0
-    seconds: float = 0.0
-    """Seconds of a call lately; 0 before the first."""
-    retry_at: float = 0.0
-    """When to ask it again after it failed."""
 
 
 class ServerPool:
@@ -42,7 +36,8 @@ class ServerPool:
 
     def __init__(self, servers: Sequence[ModelServer]) -> None:
         self.members = [
-            _Member(replace(server, tries=min(server.tries, TRIES))) for server in servers
+            _Member(replace(server, tries=min(server.tries, TRIES)), ServerHealth(server.base_url))
+            for server in servers
         ]
         self._durations: deque[float] = deque(maxlen=CALLS_REMEMBERED)
 
@@ -53,27 +48,22 @@ class ServerPool:
 
     def best(self, candidates: Sequence[_Member]) -> _Member:
         """Return the server that will be done first, among those that did not just fail."""
-        now = monotonic()
-        healthy = [member for member in candidates if member.retry_at <= now] or candidates
-        known = [member.seconds for member in self.members if member.seconds]
+        healthy = [member for member in candidates if not member.health.is_left_out] or candidates
+        known = [member.health.seconds for member in self.members if member.health.seconds]
         fastest = min(known, default=1.0)
-        return min(healthy, key=lambda member: (member.in_flight + 1) * (member.seconds or fastest))
+        return min(
+            healthy,
+            key=lambda member: (member.in_flight + 1) * (member.health.seconds or fastest),
+        )
 
     def is_overdue(self, seconds: float) -> bool:
         """Return whether a call takes much longer than the last calls did."""
         return is_overdue(seconds, self._durations)
 
     def finish(self, member: _Member, seconds: float) -> None:
-        """Note a call that was answered."""
-        member.seconds, member.retry_at = seconds, 0.0
+        """Note a call that was answered after so many seconds."""
+        member.health.note_answer(seconds)
         self._durations.append(seconds)
-
-    def leave_out(self, member: _Member, error: CustosError) -> None:
-        """Ask a server for nothing for a while, if others can be asked."""
-        if member.retry_at <= monotonic():
-            url = member.server.base_url
-            logger.warning("%s: left out for %g s: %s", url, COOL_OFF, error)
-        member.retry_at = monotonic() + COOL_OFF
 
 
 class PoolConnection:
@@ -148,12 +138,12 @@ class PoolConnection:
             try:
                 reply = await connection.post(path, body, body_type, name)
             except asyncio.CancelledError:  # another server was faster
-                member.seconds = max(member.seconds, monotonic() - started)
+                member.health.note_no_answer(monotonic() - started)
                 raise
             except RequestRefused:
                 raise
             except CustosError as error:
-                self._pool.leave_out(member, error)
+                member.health.note_failure(error)
                 raise
         self._pool.finish(member, monotonic() - started)
         return reply

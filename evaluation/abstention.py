@@ -29,7 +29,7 @@ def abstention(
     Returns:
         ``risk``; ``kept``, the share of all items; ``error``, the share of wrong ones among these;
         and ``level``: ``holds``, ``exceeded within chance`` (the interval of the error reaches
-        down to the risk), or ``exceeded``.
+        down to the risk, or there is no interval), or ``exceeded``; ``None`` if nothing is kept.
     """
     kept = outcomes.scored & ~needs_review
     everything = np.ones(len(outcomes), dtype=bool)
@@ -79,4 +79,4 @@ def _level(error: dict[str, Any], risk: float) -> str | None:
         return None
     if error["value"] <= risk:
         return "holds"
-    return "exceeded within chance" if error["low"] <= risk else "exceeded"
+    return "exceeded" if error["low"] > risk else "exceeded within chance"

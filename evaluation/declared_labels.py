@@ -77,13 +77,13 @@ def check_labels(
     undeclared = _undeclared_labels(examples, row_name)
     if not undeclared:
         return
-    clauses = [
-        f"field '{field}': {rubric} does not declare "
-        + _list_labels([each for each in undeclared if (each.field, each.rubric) == key], row_name)
-        + f"; it declares {', '.join(_declared(undeclared, key))}"
-        for key in dict.fromkeys((each.field, each.rubric) for each in undeclared)
-        for field, rubric in [key]
-    ]
+    clauses = []
+    for field, rubric in dict.fromkeys((each.field, each.rubric) for each in undeclared):
+        of_rubric = [each for each in undeclared if (each.field, each.rubric) == (field, rubric)]
+        clauses.append(
+            f"field '{field}': {rubric} does not declare {_list_labels(of_rubric, row_name)}; "
+            f"it declares {', '.join(of_rubric[0].declared)}"
+        )
     raise CustosError(
         "; ".join([f"{source}: {clauses[0]}".removeprefix(": "), *clauses[1:], _remedy(undeclared)])
     )
@@ -119,10 +119,6 @@ def _list_labels(undeclared: Sequence[_Undeclared], row_name: Callable[[int], st
     if len(undeclared) > MAX_LABELS_SHOWN:
         shown.append(f"and {len(undeclared) - MAX_LABELS_SHOWN} other labels")
     return ", ".join(shown)
-
-
-def _declared(undeclared: Sequence[_Undeclared], key: tuple[str, str]) -> tuple[str, ...]:
-    return next(each.declared for each in undeclared if (each.field, each.rubric) == key)
 
 
 def _remedy(undeclared: Sequence[_Undeclared]) -> str:

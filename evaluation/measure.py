@@ -11,7 +11,13 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.estimate import Draws
-from evaluation.intervals import RESAMPLES, Floats, Ints, cluster_standard_error
+from evaluation.intervals import (
+    RESAMPLES,
+    Floats,
+    Ints,
+    cluster_standard_error,
+    percentile_interval,
+)
 from evaluation.outcomes import Outcomes
 from judging.types import score_of, type_of
 
@@ -254,6 +260,23 @@ def measure(
         right, clusters = outcomes.right[outcomes.scored], outcomes.clusters[outcomes.scored]
         measured["accuracy"]["se"] = cluster_standard_error(right.astype(np.float64), clusters)
     return measured
+
+
+def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str, float]:
+    """Return a metric of B minus that of A, for labels of both on the same items.
+
+    Args:
+        metric: Metric to compare.
+        a: Draws of A.
+        b: Draws of B, of the same clusters and with the same seed, so that every resample draws the
+            same items for both.
+
+    Returns:
+        ``value``, and ``low`` and ``high`` of the 95 % interval.
+    """
+    interval = percentile_interval(metric.value(b.resampled) - metric.value(a.resampled))
+    value = float(metric.value(b.total)) - float(metric.value(a.total))
+    return {"value": value, "low": interval.low, "high": interval.high}
 
 
 def error_types(labels: Sequence[str]) -> tuple[str, ...]:

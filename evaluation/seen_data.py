@@ -50,11 +50,8 @@ def _use_of_file(recipe_file: Path, dataset_sha256: str | None) -> str | None:
         recipe = yaml.safe_load(recipe_file.read_text(encoding="utf-8"))
         hashes = recipe["provenance"]["data_sha256"]
         files = {path for path, sha256 in hashes.items() if sha256 == dataset_sha256}
-        data = recipe["data"]
+        paths = {split: recipe["data"].get(split) or () for split in USES}
+        used = {split: files & set([p] if isinstance(p, str) else p) for split, p in paths.items()}
     except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return None  # A folder from elsewhere need not hold a recipe of ours.
-    for split, use in USES.items():
-        paths = data.get(split) or ()
-        if files & set([paths] if isinstance(paths, str) else paths):
-            return use
-    return None
+    return next((use for split, use in USES.items() if used[split]), None)

@@ -53,7 +53,7 @@ def check_scored(verdicts: Sequence[Verdict]) -> None:
 
 
 def describe_reason(reason: Mapping[str, Any]) -> str:
-    """Return a reason as text: ``3 rows: no label in the text (rows 4, 7, 9)``."""
+    """Return a reason as text: ``3 rows: no label in the text (id 4, 7, 9)``."""
     more = ", ..." if reason["n"] > len(reason["ids"]) else ""
     rows = f"{reason['n']} row{'s' * (reason['n'] > 1)}"
     return f"{rows}: {reason['message']} (id {', '.join(reason['ids'])}{more})"

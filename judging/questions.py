@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from judging.errors import CustosError
+from judging.files.atomic import atomic_path
 from judging.fingerprint import picture_sha256
 from judging.types import JudgeRequest
 
@@ -71,9 +72,8 @@ def write_question_hashes(
     """
     hashes = {question_hash(request) for request in requests}
     hashes |= (read_question_hashes(earlier) if earlier else None) or set()
-    partial = folder / f".{HASHES_FILE}.partial"
-    partial.write_bytes(b"".join(sorted(hashes)))
-    partial.replace(folder / HASHES_FILE)
+    with atomic_path(folder / HASHES_FILE) as partial:
+        partial.write_bytes(b"".join(sorted(hashes)))
 
 
 def read_question_hashes(folder: Path) -> set[bytes] | None:

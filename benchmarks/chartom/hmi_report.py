@@ -56,7 +56,8 @@ def _chart(item: ChartomItem, alternatives: Sequence[float]) -> dict[str, Any]:
         interval = wilson_interval(round(item.hmi * num_people), num_people)
         hmi |= {"low": interval.low, "high": interval.high}
     acceptable = None
-    if isinstance(item.answer, float):
+    # The answer to a choice may be a number too: that of the option.
+    if item.question_type == "number" and isinstance(item.answer, float):
         bounds = acceptable_interval(item.answer, alternatives)
         acceptable = [None if math.isinf(bound) else bound for bound in bounds]
     chart: dict[str, Any] = without_nan(

@@ -190,7 +190,8 @@ class Benchmark(ABC):
             CustosError: If the benchmark has no rubrics to replace or the file does not fit.
         """
         if self.rubrics_of is None:
-            raise CustosError("--rubric-file: only charthal and simplevqa have rubrics to replace")
+            known = " and ".join(each.name for each in BENCHMARKS if each.rubrics_of)
+            raise CustosError(f"--rubric-file: only {known} have rubrics to replace")
         return register_rubrics(self.rubrics_of, path)
 
     @abstractmethod

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import atomic_write
+from judging.files.csv_rows import row_location
 from judging.files.records import ROW_SUFFIXES, decode_json, read_rows, write_json
 from judging.types import parse_record
 
@@ -62,7 +63,7 @@ def read_file(path: Path) -> Iterator[Row]:
             yield {"id": key, **_as_row(row, f"{path} row '{key}'")}
         return
     for number, row in read_rows(path):
-        location = f"{path} row {number}"
+        location = row_location(path, number)
         yield _with_image_bytes(_as_row(row, location), location)
 
 

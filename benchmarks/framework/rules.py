@@ -49,7 +49,7 @@ def rule_verdict(benchmark: Benchmark, request: JudgeRequest) -> Verdict:
     return Verdict(id=request.id, status="scored", label=label, judge=NAME)
 
 
-def rule_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict] | None:
+def verdicts_of_rules(examples: Sequence[LabelledExample]) -> list[Verdict] | None:
     """Return the verdicts of the rules that belong to each example's task.
 
     Returns:

@@ -20,8 +20,12 @@ _NO_ATTEMPT = re.compile(
 
 
 def conclusion_by_rule(request: JudgeRequest) -> str:
-    """Return Correct if a reference occurs in the response, else what its words suggest."""
+    """Return Correct if a reference occurs in the response, else what its words suggest.
+
+    A reference without any text does not count: it would occur in every response.
+    """
     response = normalise(request.response)
-    if any(normalise(reference) in response for reference in request.references):
+    references = [reference for reference in request.references if reference.strip()]
+    if any(normalise(reference) in response for reference in references):
         return CORRECT
     return NOT_ATTEMPTED if _NO_ATTEMPT.search(request.response) else INCORRECT

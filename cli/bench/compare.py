@@ -36,6 +36,7 @@ def compare(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.compare import ScoredItems, compare_graded
     from benchmarks.framework.files import error_location, read_file
+    from evaluation.report.markdown import p_value
 
     benchmark, graded = get_benchmark(name), []
     for path in (a, b):
@@ -49,7 +50,7 @@ def compare(
     console.print(_difference_table(result, a, b))
     console.print(
         f"higher in A on {result['a_better']} items, in B on {result['b_better']}: "
-        f"McNemar p {result['mcnemar_p']:.4f}"
+        f"McNemar p {p_value(result['mcnemar_p'])}"
     )
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
 

@@ -61,7 +61,7 @@ def evaluate(
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
-    from benchmarks.framework.rules import rule_verdicts
+    from benchmarks.framework.rules import verdicts_of_rules
     from evaluation.comparisons.by_task import RULES_NAME
     from evaluation.evaluate import evaluate_judge
     from evaluation.unscored import NothingScored
@@ -73,7 +73,7 @@ def evaluate(
     )
     judge = engine_options.load_judge(run)
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
-    by_rules = rule_verdicts(examples)
+    by_rules = verdicts_of_rules(examples)
     try:
         report, verdicts = evaluate_judge(
             judge,

@@ -58,46 +58,6 @@ def load_judge(
     return judge
 
 
-def load_grader(
-    sources: Sequence[str],
-    engine: str,
-    base_url: Sequence[str] | None,
-    key_env: str | None,
-    concurrency: int,
-    deadline: float,
-) -> Grader:
-    """Load a judge, connect to services, or load all shipped judges if nothing is named.
-
-    Raises:
-        CustosError: As :func:`load_judge`, or if no service answers.
-    """
-    if len(sources) > 1:
-        if folders := [source for source in sources if not is_address(source)]:
-            raise CustosError(
-                f"--judge {folders[0]}: several judges share the rows of a file only as services; "
-                "give their URLs, or one judge"
-            )
-        from clients.judge_pool import JudgePool
-
-        service_key = api_key(key_env) if key_env else None
-        return JudgePool.connect(
-            sources, api_key=service_key, concurrency=concurrency, deadline=deadline
-        )
-    source = next(iter(sources), None)
-    if source and is_address(source):
-        return connect_service(source, key_env, concurrency, deadline)
-    key = api_key(key_env)
-
-    def load(name: str) -> Judge:
-        return load_judge(engine, name, base_url, key, concurrency, deadline)
-
-    if source:
-        return load(source)
-    from judging.best_judge import BestJudge
-
-    return BestJudge(load_named_judges({name: name for name in default_judges()}, {}, load))
-
-
 def load_benchmark_grader(
     source: str, model: str | None, request_options: RequestOptions
 ) -> Grader:

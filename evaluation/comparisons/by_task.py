@@ -56,7 +56,7 @@ def measure_by_task(
             rival = gather(of_task, of_rival, labels)
             if rival.scored.any():
                 paired = paired_accuracies(
-                    judge.right.tolist(), rival.right.tolist(), judge.clusters, seed
+                    judge.right.tolist(), rival.right.tolist(), judge.clusters, resamples, seed
                 )
                 compared[name] = {
                     "accuracy": paired["second"],

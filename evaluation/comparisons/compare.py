@@ -13,8 +13,8 @@ import numpy.typing as npt
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation
-from evaluation.intervals import RESAMPLES, mcnemar_p, percentile_interval
-from evaluation.measure import METRICS, TallyDraws
+from evaluation.intervals import RESAMPLES, mcnemar_p
+from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.report.markdown import number, p_value, table, with_interval
 from judging.errors import CustosError
@@ -142,16 +142,17 @@ def _compare_outcomes(
 ) -> dict[str, Any]:
     # The clusters are the same, so one seed resamples both judges alike.
     draws_a, draws_b = TallyDraws.of(a, RESAMPLES, seed), TallyDraws.of(b, RESAMPLES, seed)
-    differences = {}
-    for name in COMPARED:
-        value = METRICS[name].value
-        interval = percentile_interval(value(draws_b.resampled) - value(draws_a.resampled))
-        of_a, of_b = float(value(draws_a.total)), float(value(draws_b.total))
-        difference = {"value": of_b - of_a, "low": interval.low, "high": interval.high}
-        differences[name] = {"a": of_a, "b": of_b, "difference": difference}
+    compared = {
+        name: {
+            "a": float(METRICS[name].value(draws_a.total)),
+            "b": float(METRICS[name].value(draws_b.total)),
+            "difference": paired_difference(METRICS[name], draws_a, draws_b),
+        }
+        for name in COMPARED
+    }
     only_a, only_b = a.right & ~b.right, ~a.right & b.right
     return {
-        "metrics": differences,
+        "metrics": compared,
         "mcnemar_p": mcnemar_p(int(only_a.sum()), int(only_b.sum())),
         "n_both_right": int((a.right & b.right).sum()),
         "n_neither_right": int((~a.right & ~b.right).sum()),

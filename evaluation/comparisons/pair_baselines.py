@@ -9,6 +9,7 @@ import numpy as np
 from evaluation.comparisons import overlap_regression
 from evaluation.comparisons.baselines import shared_token_f1
 from evaluation.comparisons.regression import regression_verdicts
+from evaluation.intervals import Floats
 from judging.tasks.truthful import TIE, A, B
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
@@ -57,9 +58,10 @@ def pair_baselines(examples: Sequence[LabelledExample]) -> dict[str, list[Verdic
     return verdicts
 
 
-def _features(pair: JudgeRequest, index: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    one = pair.model_copy(update={"responses": (pair.responses[index],)})
-    return np.array(overlap_regression.overlap_features(one))
+def _features(pair: JudgeRequest, index: int) -> Floats:
+    """Return the features of one response of a pair. Shape ``[features]``."""
+    single = pair.model_copy(update={"responses": (pair.responses[index],)})
+    return np.array(overlap_regression.overlap_features(single))
 
 
 def _preferred(first: float, second: float) -> str:

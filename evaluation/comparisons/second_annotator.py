@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.intervals import RESAMPLES, percentile_interval
-from evaluation.measure import METRICS, TallyDraws
+from evaluation.intervals import RESAMPLES
+from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
 from judging.types import LabelledExample, Verdict
 
@@ -40,7 +40,9 @@ def compare_annotators(
         ``people_all`` (both people, on all rows with a second label), ``people`` (both people),
         ``judge_first`` and ``judge_second`` (the judge and either person), ``second_minus_first``
         (of the judge's agreements) and ``judge_minus_second`` (the judge's agreement with the first
-        person less the second person's). ``None`` without second labels.
+        person less the second person's). ``sides_with`` says how often the judge gives the label of
+        the ``first``, of the ``second`` or of ``neither`` where the two differ. ``None`` without
+        second labels, or without a label of the judge beside one.
     """
     rows = np.array([example.second_label is not None for example in examples])
     if not rows.any():
@@ -104,17 +106,10 @@ def _estimates(draws: TallyDraws) -> dict[str, Any]:
 
 def _differences(a: TallyDraws, b: TallyDraws) -> dict[str, Any]:
     """Return B minus A on the same rows, with intervals over the same resamples."""
-    differences = {}
-    for name in COMPARED:
-        value = METRICS[name].value
-        interval = percentile_interval(value(b.resampled) - value(a.resampled))
-        differences[name] = {
-            "value": float(value(b.total)) - float(value(a.total)),
-            "low": interval.low,
-            "high": interval.high,
-            "n": int(a.total.scored),
-        }
-    return differences
+    return {
+        name: {**paired_difference(METRICS[name], a, b), "n": int(a.total.scored)}
+        for name in COMPARED
+    }
 
 
 def _sides(people: Outcomes, judge: Outcomes) -> dict[str, int]:

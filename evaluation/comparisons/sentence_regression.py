@@ -29,9 +29,8 @@ def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list
     Returns:
         ``None`` with fewer than two questions or labels.
     """
-    texts = {text: 0 for example in examples for text in _texts(example)}
-    vectors = embed(list(texts))
-    vector_of = dict(zip(texts, vectors, strict=True))
+    texts = list(dict.fromkeys(text for example in examples for text in _texts(example)))
+    vector_of = dict(zip(texts, embed(texts), strict=True))
     features = []
     for example in examples:
         response, question, *references = (vector_of[text] for text in _texts(example))

@@ -13,7 +13,7 @@ from evaluation.ranking.match_results import MatchResults, resampled_wins, win_m
 from judging.errors import CustosError
 
 RATING_MEAN, RATING_SCALE = 1500.0, 400.0
-"""Of the Elo scale: 400 points are odds of 10 to 1. Ratings lie about the mean of those that
+"""The Elo scale: 400 points are odds of 10 to 1. The mean is about that of the ratings which
 TruthfulVQA's paper prints (appendix E.4)."""
 LOG_ODDS_PER_POINT = np.log(10) / RATING_SCALE
 """Natural log-odds of one rating point."""

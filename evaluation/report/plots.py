@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluation.intervals import Floats
 from judging.files.atomic import atomic_path
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def draw_risk_coverage(
             axes.errorbar(
                 [abstention["kept"]["value"]],
                 [error["value"]],
-                yerr=[[error["value"] - error["low"]], [error["high"] - error["value"]]],
+                yerr=error_bars([error]),
                 fmt="s",
                 color=ORANGE,
                 capsize=3,
@@ -160,14 +161,10 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
             ("judge", ORANGE, "s", 0.13),
         ):
             shares = [ranking["answerers"][name][side] for name in names]
-            values = np.array([share["value"] for share in shares], dtype=float)
-            low = np.array([share["low"] for share in shares], dtype=float)
-            high = np.array([share["high"] for share in shares], dtype=float)
-            errors = np.nan_to_num(np.maximum([values - low, high - values], 0))
             axes.errorbar(
-                values,
+                np.array([share["value"] for share in shares], dtype=float),
                 heights + offset,
-                xerr=errors,
+                xerr=error_bars(shares),
                 fmt=marker,
                 color=colour,
                 capsize=3,
@@ -224,6 +221,22 @@ def _curve(
 
 def _wrap(label: str) -> str:
     return label.replace("; ", ";\n", 1)
+
+
+def error_bars(estimates: Sequence[Mapping[str, Any]]) -> Floats:
+    """Return the lengths of the error bars below and above ``n`` estimates.
+
+    Args:
+        estimates: Each with ``value``, ``low`` and ``high``, which may be ``None``.
+
+    Returns:
+        Shape ``[2, n]``; 0 where there is no interval.
+    """
+    value, low, high = (
+        np.array([estimate[end] for estimate in estimates], dtype=np.float64)
+        for end in ("value", "low", "high")
+    )
+    return np.nan_to_num(np.maximum([value - low, high - value], 0))
 
 
 def finish_axes(axes: Axes) -> None:

@@ -135,8 +135,8 @@ def build_report(
 def write_report(report: dict[str, Any], out_dir: Path) -> None:
     """Write ``report.json``, ``report.md`` and the pictures that the report has figures for.
 
-    The pictures are ``confusion.png`` always, ``reliability.png`` if the judge gave confidences,
-    and ``ranking.png`` if two or more answering systems are known.
+    The pictures are ``confusion.png`` always, ``reliability.png`` and ``risk_coverage.png`` if the
+    judge gave confidences, and ``ranking.png`` if two or more answering systems are known.
     """
     from evaluation.report import plots
 

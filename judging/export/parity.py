@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
@@ -54,12 +56,16 @@ def judge_scores(judge: Judge, requests: Sequence[JudgeRequest]) -> Scores:
 
     The judge's weights are converted to float32 and stay so.
 
+    Args:
+        judge: Judge whose model runs here.
+        requests: Requests as the judge resolves them.
+
     Raises:
-        CustosError: If the judge does not take a request, or the engine fails.
+        CustosError: If the engine fails.
     """
     on_device(judge.backbone.model.float(), judge.backbone.model.device)
     scores: Scores = []
-    for prompts, tree in _prompts(judge.encoder, [judge.resolve(each) for each in requests]):
+    for prompts, tree in _prompts(judge.encoder, requests):
         for result in judge.engine.score(prompts, tree):
             if isinstance(result, CustosError):
                 raise result
@@ -96,17 +102,22 @@ def compare(
         for prompts, tree in _prompts(encoder, requests)
         for prompt in prompts
     ]
+    return Parity(
+        num_rows=len(requests),
+        num_scores=sum(map(len, actual)),
+        largest=largest_difference(expected, actual),
+        model_class=type(model).__name__,
+    )
+
+
+def largest_difference(expected: Scores, actual: Scores) -> float:
+    """Return the largest difference of two log-probabilities, in nats; nan if one is nan."""
     differences = [
         abs(expected_score - actual_score)
         for expected_scores, actual_scores in zip(expected, actual, strict=True)
         for expected_score, actual_score in zip(expected_scores, actual_scores, strict=True)
     ]
-    return Parity(
-        num_rows=len(requests),
-        num_scores=len(differences),
-        largest=max(differences),
-        model_class=type(model).__name__,
-    )
+    return float(np.max(differences))  # Python's max would pass over a nan
 
 
 def _prompts(

@@ -28,10 +28,10 @@ def write_spreadsheet(
     number. ``None`` is an empty cell.
 
     Args:
-        path: File to write.
+        path: File to write, ending in ``.csv`` or ``.tsv``.
         columns: Names in the header.
         rows: Cells of each row.
-        delimiter: What separates cells; default a tab in TSV files, otherwise a comma.
+        delimiter: What separates cells; default a comma in CSV files, a tab in TSV files.
     """
     count = 0
     with atomic_write(path) as file:

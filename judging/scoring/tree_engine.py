@@ -173,14 +173,7 @@ class TreeEngine:
         """Generate a text after every prompt and yield batches of them, short prompts first.
 
         A batch remembers its texts until the next one is asked for; then its memory is freed.
-
-        Args:
-            prompts: Prompts of one rubric.
-            encoder: Encoder that made them.
-            stop: Text that ends a text and is left out of it.
-            seeds: One per prompt.
-            sampling: How tokens are drawn.
-            on_text: Called with a prompt's index and each new piece of its text.
+        Arguments as for :meth:`Engine.generate`.
         """
         tokenizer = encoder.backbone.tokenizer
         lengths = [prompt.positions.shape[1] for prompt in prompts]

@@ -56,7 +56,7 @@ def fit_type_calibration(
     )
 
 
-def held_out_verdicts(
+def cross_fitted_verdicts(
     logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices, seed: int = 0
 ) -> HeldOutVerdicts:
     """Return a verdict on a random row of each question, calibrated without that question.

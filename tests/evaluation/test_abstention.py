@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,15 @@ def test_whether_the_level_holds(num_wrong: int, level: str) -> None:
     assert measured["kept"]["value"] == 0.5
     assert measured["error"]["value"] == pytest.approx(num_wrong / 100)
     assert (measured["error"]["n"], measured["level"]) == (100, level)
+
+
+def test_a_level_is_not_called_exceeded_without_an_interval() -> None:
+    """Rows on one question have no spread: nothing is known of the error on others."""
+    verdicts = outcomes([0.9] * 4, [True, True, True, False])
+    of_one_question = replace(verdicts, clusters=np.zeros(4, dtype=np.int64))
+    measured = abstention(of_one_question, np.zeros(4, dtype=bool), 0.05, 200)
+    assert (measured["error"]["value"], measured["level"]) == (0.25, "exceeded within chance")
+    assert np.isnan(measured["error"]["low"])
 
 
 def test_the_report_says_whether_the_level_holds() -> None:

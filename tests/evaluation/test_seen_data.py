@@ -37,7 +37,14 @@ def test_questions(folder: Path) -> None:
     assert seen_data(folder, "ff", rows) == {"file": None, "rows": 1}
 
 
-@pytest.mark.parametrize("text", ["", "[", "data: 1", "provenance: {data_sha256: [x]}", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "data: 1", "provenance: {data_sha256: [x]}", "\x00"),
+        "{provenance: {data_sha256: {a: aa}}, data: a}",
+        "{provenance: {data_sha256: {a: aa}}, data: {train: [{path: a}]}}",
+    ],
+)
 def test_a_recipe_that_is_not_ours_says_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "recipe.yaml").write_text(text)
     assert seen_data(tmp_path, "aa", [example()]) == {"file": None, "rows": None}

@@ -18,9 +18,9 @@ from judging.types import LabelledExample
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
 from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
+    cross_fitted_verdicts,
     fit_score_calibration,
     fit_type_calibration,
-    held_out_verdicts,
 )
 from judging.verdicts.risk import HeldOutVerdicts
 from train.dry_run.parts import PARTS
@@ -69,7 +69,7 @@ def calibrate(
             _warn(processes, f"{key}: error types stay uncalibrated: {error}")
         try:
             questions = number_clusters([example.group or example.question for example in group])
-            held_out[key] = held_out_verdicts(logprobs, targets, labels, questions)
+            held_out[key] = cross_fitted_verdicts(logprobs, targets, labels, questions)
         except CustosError as error:
             _warn(processes, f"{key}: no threshold for a stated risk: {error}")
     if not scores:

@@ -149,7 +149,7 @@ def against_start(
         for of in (verdicts, start)
     )
     clusters = number_clusters([row.group or row.question for row in examples])
-    paired = paired_accuracies(right, before, clusters, recipe.run.seed)
+    paired = paired_accuracies(right, before, clusters, seed=recipe.run.seed)
     return {"split": "test", "start": start_name(recipe), "chosen_on": False, **paired}
 
 
@@ -169,7 +169,7 @@ def validation_against_start(
     now, before, rows = zip(*pairs, strict=True)
     chosen_on = recipe.run.select == "best"
     clusters = number_clusters([row.group or row.question for row in rows])
-    paired = paired_accuracies(now, before, clusters, recipe.run.seed)
+    paired = paired_accuracies(now, before, clusters, seed=recipe.run.seed)
     return {"split": "validation", "start": start_name(recipe), "chosen_on": chosen_on, **paired}
 
 

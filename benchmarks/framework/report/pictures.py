@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.report.plots import GREY, figure_file
+from evaluation.report.plots import GREY, error_bars, figure_file
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
@@ -110,14 +110,10 @@ def draw_calibration(curves: Mapping[str, Mapping[str, Any]], path: Path) -> Non
             accuracies = list(drawn.values())
             shift = SHIFT * (number - (len(curves) - 1) / 2)
             middles = np.array([sum(band) / 2 + shift for band in bands])
-            values, low, high = (
-                np.array([np.nan if each[end] is None else each[end] for each in accuracies])
-                for end in ("value", "low", "high")
-            )
             axes.errorbar(
                 middles,
-                values,
-                yerr=np.nan_to_num(np.maximum([values - low, high - values], 0)),
+                np.array([accuracy["value"] for accuracy in accuracies], dtype=np.float64),
+                yerr=error_bars(accuracies),
                 color=COLOURS[number % len(COLOURS)],
                 marker="o",
                 markersize=4,

@@ -51,16 +51,15 @@ def pair(
     from data_prep.construction.match_ups import group_responses, pair_responses
     from data_prep.construction.model_writer import write_lines
 
-    problems: dict[int, str] = {}
     answered: list[JudgeRequest] = []
     for path in responses:
+        problems: dict[int, str] = {}
         for number, request in read_requests(path):
             if isinstance(request, JudgeRequest):
                 answered.append(request)
             else:
                 problems[number] = request.message or request.status
         show_problems(path, problems)
-        problems.clear()
     paired = pair_responses(answered, match_ups, seed)
     if not paired.pairs:
         raise CustosError(

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.shared.judges import load_grader, load_judge
+from cli.shared.judges import (
+    connect_service,
+    default_judges,
+    is_address,
+    load_judge,
+    load_named_judges,
+)
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
+from judging import CustosError
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
@@ -37,8 +44,34 @@ class EngineOptions:
         """Load a judge, connect to services, or load all shipped judges if nothing is named.
 
         Raises:
-            CustosError: As :func:`cli.shared.judges.load_grader`.
+            CustosError: As :meth:`load_judge`, or if no service answers.
         """
-        return load_grader(
-            sources, self.engine, self.base_url, self.key_env, self.concurrency, self.deadline
+        if len(sources) > 1:
+            return self._connect_pool(sources)
+        if not sources:
+            from judging.best_judge import BestJudge
+
+            names = {name: name for name in default_judges()}
+            return BestJudge(load_named_judges(names, {}, self.load_judge))
+        [source] = sources
+        if is_address(source):
+            return connect_service(source, self.key_env, self.concurrency, self.deadline)
+        return self.load_judge(source)
+
+    def _connect_pool(self, sources: Sequence[str]) -> Grader:
+        """Return several services as one judge.
+
+        Raises:
+            CustosError: If a source is no address, or no service answers.
+        """
+        from clients.judge_pool import JudgePool
+
+        if folders := [source for source in sources if not is_address(source)]:
+            raise CustosError(
+                f"--judge {folders[0]}: several judges share the rows of a file only as services; "
+                "give their URLs, or one judge"
+            )
+        key = api_key(self.key_env) if self.key_env else None
+        return JudgePool.connect(
+            sources, api_key=key, concurrency=self.concurrency, deadline=self.deadline
         )

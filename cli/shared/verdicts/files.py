@@ -49,7 +49,7 @@ def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None
     """Write verdicts to a file that appears only when it is complete.
 
     Args:
-        out: JSONL file of whole verdicts, or a table (see ``verdict_tables``).
+        out: JSONL file of whole verdicts, or a table (see ``cli.shared.verdicts.tables``).
         source: Table that was graded.
         kept: One verdict for each of its rows.
 

@@ -11,6 +11,7 @@ from PIL import Image
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
+from benchmarks.chartom.hmi_report import measure_hmi
 from benchmarks.chartom.published import ANSWERS, HMI, PUBLISHED
 from cli.bench.app import app
 
@@ -89,3 +90,10 @@ def test_items_without_an_hmi_are_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["hmi", "--items", str(source), "--out", str(tmp_path / "out")])
     assert done.exit_code != 0
     assert "no item has 'human_answers' or 'hmi'" in str(done.exception)
+
+
+def test_a_choice_has_no_acceptable_numbers() -> None:
+    """Its answer may be the number of an option, which no interval is about."""
+    fields = {"question_type": "choice", "choices": ["six", "two"], "answer": 2, "hmi": 0.4}
+    [chart] = measure_hmi([item("G1_Q1_1", "", **fields)])
+    assert chart["acceptable"] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.rules import RuleGrader, rule_verdicts
+from benchmarks.framework.rules import RuleGrader, verdicts_of_rules
 from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, LabelledExample
 
@@ -34,6 +34,12 @@ def simplevqa(response: str, reference: str = "Johannes Vermeer") -> JudgeReques
 def test_simplevqa(response: str, label: str) -> None:
     [verdict] = RuleGrader(get_benchmark("simplevqa")).grade([simplevqa(response)])
     assert (verdict.id, verdict.status, verdict.label) == ("1", "scored", label)
+
+
+def test_a_blank_reference_occurs_in_no_response() -> None:
+    request = simplevqa("Rembrandt").model_copy(update={"references": (" ",)})
+    [verdict] = RuleGrader(get_benchmark("simplevqa")).grade([request])
+    assert verdict.label == "Incorrect"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ def test_a_benchmark_without_rules_is_refused() -> None:
 def test_examples_of_other_tasks_get_no_label() -> None:
     row = LabelledExample(**simplevqa("Rembrandt").model_dump(), label="Incorrect")
     other = row.model_copy(update={"task": "hieval-qs"})
-    by_rules = rule_verdicts([row, other])
+    by_rules = verdicts_of_rules([row, other])
     assert by_rules
     assert [verdict.label for verdict in by_rules] == ["Incorrect", None]
-    assert rule_verdicts([other]) is None
+    assert verdicts_of_rules([other]) is None

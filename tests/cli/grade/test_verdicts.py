@@ -250,7 +250,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         "quick": KnowingJudge("quick", ("hieval-qs",)),
         "pairs": KnowingJudge("pairs", ("truthful-pair",)),
     }
-    monkeypatch.setattr("cli.shared.judges.default_judges", lambda: list(shipped))
+    monkeypatch.setattr("cli.shared.options.engine.default_judges", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
     critique = {"task": "hieval-ea", **row()}

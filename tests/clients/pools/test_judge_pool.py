@@ -10,10 +10,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from clients import judge_pool
+from clients import server_health
 from clients.connection import ServerRefusal
 from clients.judge_pool import JudgePool
-from clients.patience import COOL_OFF
+from clients.server_health import COOL_OFF
 from judging import CustosError, JudgeRequest
 from tests.clients.fake_server import FakeServer, Say, Seen
 
@@ -116,16 +116,17 @@ def test_a_service_killed_while_it_grades_costs_no_request(servers: list[FakeSer
 
 
 def test_a_service_that_was_down_is_used_once_it_is_back(
-    servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch
+    servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     urls = [service(server) for server in servers]
     healthy = servers[2].answer
     servers[2].answer = lambda seen: Say(status=503)
     pool = JudgePool.connect(urls, concurrency=16)
+    assert caplog.messages[0].startswith(f"{urls[2]}: left out for 30 s: {urls[2]}: no list of")
     shares, _ = graded(pool, 48)
     assert servers[2].url not in shares
     servers[2].answer = healthy
-    monkeypatch.setattr(judge_pool, "monotonic", lambda: time.monotonic() + COOL_OFF)
+    monkeypatch.setattr(server_health, "monotonic", lambda: time.monotonic() + COOL_OFF)
     shares, _ = graded(pool, 240)
     assert shares[servers[2].url] >= 40
 

@@ -87,13 +87,22 @@ def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
     assert grader.usage.prompt_tokens == 200
 
 
+def test_tokens_of_both_orders_count_even_if_the_first_has_no_label(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("Well.")
+    grader = judge(fake)
+    [found] = grader.grade([pair("9", "1")])
+    assert found.status == "unparsed"
+    assert (len(fake.seen), grader.usage.prompt_tokens) == (2, 200)
+    fake.answer = lambda seen: Say(500, "ill") if better(seen) == "A" else say("B")
+    [found] = grader.grade([pair("9", "1")])
+    assert found.status == "judge_error"
+    assert grader.usage.prompt_tokens == 300
+
+
 def test_what_the_server_refuses_is_invalid_and_its_fault_is_not(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(400, "bad")
     [found] = judge(fake).grade([score("Paris")])
     assert found.status == "invalid"
-    fake.answer = lambda seen: Say(500, "ill")
-    [found] = judge(fake).grade([score("Paris")])
-    assert found.status == "judge_error"
     fake.answer = lambda seen: Say(500, "ill")
     [found] = judge(fake).grade([score("Paris")])
     assert found.status == "judge_error"

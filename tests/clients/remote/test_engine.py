@@ -9,7 +9,7 @@ from clients.connection import RequestRefused
 from clients.remote_judge import remote_judge
 from judging import CustosError, Judge
 from judging.models.backbones import Backbone
-from judging.scoring.engine import Engine, GeneratedText, texts_in_order
+from judging.scoring.engine import UNWANTED, Engine, GeneratedText, texts_in_order
 from judging.scoring.prompts import EncodedPrompt
 from judging.tasks import get_task
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
@@ -101,6 +101,20 @@ def test_a_server_that_is_down_is_one_error(
         there.engine.score(prompts, there.encoder.tree(LABELS))
     with pytest.raises(CustosError, match="2 tries"):
         list(there.engine.generate(prompts, there.encoder, "</critique>", [0, 1, 2], SHORT))
+
+
+def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_server(
+    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
+) -> None:
+    tree = there.encoder.tree(LABELS)
+    num_sent = len(fake.seen)
+    assert there.engine.score(prompts, tree, lambda index: False) == [UNWANTED] * 3
+    assert len(fake.seen) == num_sent
+    first, *others = there.engine.score(prompts, tree, lambda index: index == 0)
+    assert others == [UNWANTED] * 2 and is_close(first, there.engine.score(prompts, tree)[0])
+    fake.answer = lambda seen: RESET
+    with pytest.raises(CustosError, match="2 tries"):
+        there.engine.score(prompts, tree, lambda index: index == 2)
 
 
 @pytest.mark.parametrize("place", ["here", "there"])

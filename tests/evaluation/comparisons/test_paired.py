@@ -43,14 +43,14 @@ def test_one_question_has_no_interval() -> None:
     assert (difference["low"], difference["high"]) == (None, None)
 
 
-def test_newcombe_as_published() -> None:
-    """56 of 70 against 48 of 80: .0524 to .3339 (Newcombe 1998, table II, method 10)."""
-    from evaluation.intervals import wilson_interval
-
-    a, b = wilson_interval(56, 70), wilson_interval(48, 80)
-    assert (56 / 70 - 48 / 80 - np.hypot(0.8 - a.low, b.high - 0.6)) == pytest.approx(
-        0.0524, abs=1e-4
-    )
-    low, high = newcombe_interval(0.8, 0.6, 75)
-    assert 0.05 < low < 0.07
-    assert 0.32 < high < 0.34
+@pytest.mark.parametrize(
+    ("first", "second", "n", "low", "high"),
+    [
+        (9, 3, 10, 0.1705, 0.8090),
+        (6, 2, 7, 0.0582, 0.8062),
+        (10, 0, 10, 0.6075, 1.0000),
+    ],
+)
+def test_newcombe_as_published(first: int, second: int, n: int, low: float, high: float) -> None:
+    """Newcombe 1998, table II, method 10, where both rates are over as many items."""
+    assert newcombe_interval(first / n, second / n, n) == pytest.approx((low, high), abs=5e-5)

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.report.plots import draw_confusion, draw_learning_curve, draw_ranking
+from evaluation.report.plots import (
+    draw_confusion,
+    draw_learning_curve,
+    draw_ranking,
+    draw_risk_coverage,
+    error_bars,
+)
 
 
 def test_learning_curve_of_incomplete_history(tmp_path: Path) -> None:
@@ -31,6 +37,19 @@ def test_ranking_without_intervals(tmp_path: Path) -> None:
     nothing = {"value": None, "low": None, "high": None, "n": 2}
     draw_ranking({"answerers": answerers, "kendall_tau": nothing}, tmp_path / "r.png")
     assert (tmp_path / "r.png").stat().st_size > 1000
+
+
+def test_a_stated_risk_without_an_interval(tmp_path: Path) -> None:
+    curve = {"coverage": [0.5, 1.0], "error": [0.1, 0.5], "aurc": 0.2}
+    error = {"value": 0.5, "low": None, "high": None}
+    abstention = {"risk": 0.05, "kept": {"value": 1.0}, "error": error}
+    draw_risk_coverage(curve, abstention, tmp_path / "r.png")
+    assert (tmp_path / "r.png").stat().st_size > 1000
+
+
+def test_lengths_of_error_bars() -> None:
+    known = {"value": 0.5, "low": 0.25, "high": 1.0}
+    assert error_bars([known, {**known, "low": None}]).tolist() == [[0.25, 0.0], [0.5, 0.5]]
 
 
 def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:

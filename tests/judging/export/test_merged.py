@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import resource
 import shutil
@@ -18,6 +19,7 @@ from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.export import merged as module
 from judging.export.merged import export_merged
+from judging.export.parity import Parity, largest_difference
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
 from judging.models.adapters import add_adapter, save_adapter
@@ -176,3 +178,11 @@ def test_weights_that_score_otherwise_are_not_exported(
     with pytest.raises(CustosError, match="do not score as the judge does"):
         export_merged(run, tmp_path / "merged", [ask()], device="cpu")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("scores", [[[-1.0, math.nan]], [[math.nan, -1.0]]])
+def test_a_score_that_is_no_number_is_no_parity(scores: list[list[float]]) -> None:
+    largest = largest_difference([[-1.0, -1.0]], scores)
+    parity = Parity(num_rows=1, num_scores=2, largest=largest, model_class="Model")
+    with pytest.raises(CustosError, match="nan nats apart"):
+        parity.check()

@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import binom, binomtest, norm
 
 from judging.types import Verdict
-from judging.verdicts.calibration_fit import held_out_verdicts
+from judging.verdicts.calibration_fit import cross_fitted_verdicts
 from judging.verdicts.risk import CHANCE, HeldOutVerdicts, with_review
 
 DRAWS = 200
@@ -111,9 +111,9 @@ def test_no_label_of_a_question_helps_to_make_its_own_confidence() -> None:
     logprobs = np.log(np.stack([expit(log_odds), expit(-log_odds)], axis=1))
     targets = np.where(np.arange(len(wrong)) % 2 == 0, 0, 1)
     labels = ("Correct", "Wrong")
-    first = held_out_verdicts(logprobs, targets, labels, question)
+    first = cross_fitted_verdicts(logprobs, targets, labels, question)
     other_targets = np.where(question == 7, 1 - targets, targets)
-    second = held_out_verdicts(logprobs, other_targets, labels, question)
+    second = cross_fitted_verdicts(logprobs, other_targets, labels, question)
     assert len(first.confidence) == 20, "one row of each question"
     assert first.confidence[7] == second.confidence[7]
     assert first.confidence != second.confidence, "other folds are fitted on the changed labels"
