@@ -84,8 +84,9 @@ RandomWeights = Annotated[
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
-        help="Start processes as this file of 'accelerate config' says, or the shipped 'fsdp2': "
-        "all processes share one model. Default: each has a copy."
+        help="Start processes as this file of 'accelerate config' says, or a shipped one: with "
+        "'fsdp2' they share one model, with 'zero2' gradients and moments (DeepSpeed). Default: "
+        "each has a copy."
     ),
 ]
 

@@ -12,7 +12,8 @@ from accelerate.utils import ProjectConfiguration
 from judging.models.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
 from train.loop.sharding import ShardingAccelerator
-from train.setup.engines import FSDP, asks_for_fsdp, check_distributed_type
+from train.loop.zero import ZeroAccelerator
+from train.setup.engines import FSDP, ZERO, asks_for, check_distributed_type
 from train.setup.recipe import RunSection
 from train.tracking.experiment_log import check_trackers
 
@@ -24,7 +25,8 @@ def make_accelerator(run: RunSection) -> Accelerator:
     """Return the accelerator of a run: its precision, on the CPU when there is no CUDA device.
 
     On the CPU, one process takes all cores unless the user asked for another number of threads.
-    Several processes shard the model if they were launched with FSDP.
+    Several processes shard the model if they were launched with FSDP, and divide what it learns if
+    they were launched with DeepSpeed.
 
     Raises:
         CustosError: If accelerate chose an engine that training does not support.
@@ -35,10 +37,16 @@ def make_accelerator(run: RunSection) -> Accelerator:
     if on_cpu and launcher_set_threads():
         torch.set_num_threads(num_cores())
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
-    shards = asks_for_fsdp(os.environ) and int(os.environ.get("WORLD_SIZE", "1")) > 1
-    # Accelerate and transformers, which read it too, would shard in ways of their own on a GPU.
-    os.environ.pop(FSDP, None)
-    accelerator = (ShardingAccelerator if shards else Accelerator)(
+    kind = Accelerator
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if asks_for(FSDP, os.environ):
+            kind = ShardingAccelerator
+        elif asks_for(ZERO, os.environ):
+            kind = ZeroAccelerator
+    # Accelerate and transformers, which read them too, would share in ways of their own on a GPU.
+    for variable in (FSDP, ZERO):
+        os.environ.pop(variable, None)
+    accelerator = kind(
         mixed_precision="bf16" if autocast else "no",
         cpu=on_cpu,
         log_with=list(run.trackers) or None,

@@ -7,12 +7,29 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
+from accelerate import Accelerator
+from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
 from train.loop.sharding import like, whole
+from train.loop.zero import ZeroAccelerator, ZeroOptimizer
 from train.setup.recipe import OptimSection
 
 STEP = "step"
+
+
+def prepare(
+    accelerator: Accelerator, model: nn.Module, optim: OptimSection
+) -> tuple[Any, AcceleratedOptimizer]:
+    """Prepare a model, and the optimizer of what it learns, for the processes of a run."""
+    if isinstance(accelerator, ZeroAccelerator):
+        return accelerator.prepare_together(model, make_optimizer(_learnt(model), optim))
+    prepared = accelerator.prepare(model)  # before the optimizer, which takes the parts of a shared
+    return prepared, accelerator.prepare(make_optimizer(_learnt(model), optim))
+
+
+def _learnt(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
 def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> Any:
@@ -29,14 +46,18 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
 def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:
     """Return a copy of what the optimizer keeps for a parameter; nothing before its first step.
 
-    If the parameter is sharded, all processes must ask for it.
+    If the parameter or the state is divided, all processes must ask for it.
     """
+    if isinstance(optimizer, ZeroOptimizer):
+        return optimizer.state_tensors(parameter)
     state = optimizer.state.get(parameter, {})
     return {key: whole(torch.as_tensor(value)).clone().contiguous() for key, value in state.items()}
 
 
 def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Tensor]) -> None:
     """Give the optimizer what :func:`state_tensors` returned for a parameter."""
+    if isinstance(optimizer, ZeroOptimizer):
+        return optimizer.set_state(parameter, tensors)
     state: dict[str, Any] = {}
     for key, tensor in tensors.items():
         if isinstance(optimizer, torch.optim.AdamW):

@@ -31,11 +31,12 @@ from train.loop.host_memory import return_free_memory
 from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner, free_weights
-from train.loop.optimizer import make_optimizer
+from train.loop.optimizer import prepare
 from train.loop.progress import Progress, early_stop_line
 from train.loop.resume import resume
 from train.loop.selection import validations_without_gain
 from train.loop.sharding import free_parts, is_sharded, whole
+from train.loop.zero import divides_gradients
 from train.objectives.base import Objective
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
@@ -50,8 +51,8 @@ class Trainer:
     In each step, losses are summed over all micro-batches of all processes and divided by their
     total denominator. The gradient is that of the quotient. So any number of processes takes the
     same step. A process that has no micro-batch in a step runs a row of it that counts nothing,
-    because all processes must add up their gradients together. If they share one model, each of
-    them runs as many passes as the others.
+    because all processes must add up their gradients together. If they share one model, or divide
+    the gradients, each of them runs as many passes as the others.
 
     Args:
         recipe: Validated recipe.
@@ -86,9 +87,8 @@ class Trainer:
         tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing:
             tree_model.checkpoint_activations()
-        model = accelerator.prepare(tree_model)
+        model, self.optimizer = prepare(accelerator, tree_model, optim)
         self.parameters = list(trainable(tree_model).values())  # of a sharded model, its parts
-        self.optimizer = accelerator.prepare(make_optimizer(self.parameters, optim))
         workers = run.workers
         if workers is None:
             workers = default_workers(accelerator.device, accelerator.num_processes)
@@ -205,7 +205,8 @@ class Trainer:
             return 0.0
         waited_before = self.data_wait
         total = torch.zeros((), device=accelerator.device)
-        model = self.runner.model.train()
+        model = self.runner.model
+        model.train()
         for index in range(len(mine)):
             last, counts = index == len(mine) - 1, index < num_counted
             batch = self._next(batches)
@@ -237,7 +238,8 @@ class Trainer:
         accelerator = self.accelerator
         processes = accelerator.num_processes
         mine = micro_batches[accelerator.process_index :: processes]
-        least = -(-len(micro_batches) // processes) if is_sharded(accelerator) else 1
+        as_many = is_sharded(accelerator) or divides_gradients(accelerator)
+        least = -(-len(micro_batches) // processes) if as_many else 1
         return mine + [micro_batches[0][:1]] * (least - len(mine)), len(mine)
 
     def _batches(self, steps: range) -> Iterator[Batch]:

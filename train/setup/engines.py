@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,24 @@ from judging.models.quantization import check_bitsandbytes
 from train.setup.recipe import Recipe
 from train.setup.recipe_files import RECIPES
 
-SUPPORTED = ("NO", "MULTI_GPU", "MULTI_CPU", "FSDP")
+SUPPORTED = ("NO", "MULTI_GPU", "MULTI_CPU", "FSDP", "DEEPSPEED")
 """Values of accelerate's ``distributed_type``."""
 ADVICE = (
     "training runs in one process, or in several that each hold a copy of the model "
-    "('custos train RECIPE --processes N') or share one ('--config-file fsdp2')"
+    "('custos train RECIPE --processes N'), share one ('--config-file fsdp2') or divide gradients "
+    "and moments ('--config-file zero2')"
 )
 FSDP = "ACCELERATE_USE_FSDP"
 """Variable by which a launcher asks for a model that processes share."""
+ZERO = "ACCELERATE_USE_DEEPSPEED"
+"""Variable by which a launcher asks for gradients and moments that processes divide."""
 ENGINES = {
-    "ACCELERATE_USE_DEEPSPEED": "DeepSpeed",
     "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
     "ACCELERATE_USE_PARALLELISM_CONFIG": "accelerate's parallelism_config",
 }
 """Variables that ``accelerate launch`` sets for other engines, with their names."""
-FSDP_SETTINGS = {
+SettingsTable = Mapping[str, tuple[tuple[str, ...], str, str]]
+FSDP_SETTINGS: SettingsTable = {
     "FSDP_VERSION": (("2",), "1", "set fsdp_version: 2"),
     "FSDP_RESHARD_AFTER_FORWARD": (("true", "full_shard"), "true", "leave it out"),
     "FSDP_OFFLOAD_PARAMS": (("false",), "false", "leave it out"),
@@ -40,6 +44,23 @@ FSDP_SETTINGS = {
 """Variables that ``accelerate launch`` makes of ``fsdp_config``: the values that are supported, the
 default, and what to do instead. Other variables change nothing here."""
 ACCUMULATION = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"
+ZERO_SETTINGS: SettingsTable = {
+    "ACCELERATE_DEEPSPEED_ZERO_STAGE": (("2",), "2", "set zero_stage: 2 or use the file fsdp2"),
+    "ACCELERATE_DEEPSPEED_CONFIG_FILE": (("none",), "none", "leave it out"),
+    "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": (("none",), "none", "leave it out"),
+    "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE": (("none",), "none", "leave it out"),
+    "ACCELERATE_GRADIENT_CLIPPING": (
+        ("none",),
+        "none",
+        "leave it out and set optim.max_grad_norm",
+    ),
+    ACCUMULATION: (
+        ("1",),
+        "1",
+        "leave it out and choose optim.batch_size and optim.token_budget",
+    ),
+}
+"""The same for ``deepspeed_config``."""
 LAUNCH_FILES = RECIPES / "accelerate"
 """Files of ``accelerate config`` that came with custos."""
 
@@ -58,10 +79,13 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
     for variable, engine in ENGINES.items():
         if _is_true(environment.get(variable)):
             raise CustosError(f"{variable}: {engine} is not supported; {ADVICE}")
-    if asks_for_fsdp(environment):
-        _check_fsdp(environment)
-        if not shards:
-            raise CustosError(f"{FSDP}: this script does not share a model between processes")
+    for variable, check in ((FSDP, _check_fsdp), (ZERO, _check_zero)):
+        if asks_for(variable, environment):
+            check(environment)
+            if not shards:
+                raise CustosError(
+                    f"{variable}: this script does not share a model between processes"
+                )
     if environment.get("PJRT_DEVICE", "").upper() == "TPU":
         raise CustosError(f"PJRT_DEVICE: TPU is not supported; {ADVICE}")
     if environment.get(ACCUMULATION, "1") != "1":
@@ -71,9 +95,9 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
         )
 
 
-def asks_for_fsdp(environment: Mapping[str, str]) -> bool:
-    """Return whether a launcher's environment asks processes to share one model (FSDP)."""
-    return _is_true(environment.get(FSDP))
+def asks_for(variable: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a launcher's environment asks for an engine by its variable."""
+    return _is_true(environment.get(variable))
 
 
 def _is_true(value: str | None) -> bool:
@@ -81,7 +105,17 @@ def _is_true(value: str | None) -> bool:
 
 
 def _check_fsdp(settings: Mapping[str, Any], location: str = "") -> None:
-    for name, (supported, default, advice) in FSDP_SETTINGS.items():
+    _check_settings(FSDP_SETTINGS, settings, location)
+
+
+def _check_zero(settings: Mapping[str, Any], location: str = "") -> None:
+    _check_settings(ZERO_SETTINGS, settings, location)
+    if find_spec("deepspeed") is None:
+        raise CustosError(f"{location}DeepSpeed is not installed; pip install deepspeed")
+
+
+def _check_settings(table: SettingsTable, settings: Mapping[str, Any], location: str) -> None:
+    for name, (supported, default, advice) in table.items():
         value = settings.get(name, default)
         if str(value).lower() not in supported:
             raise CustosError(f"{location}{name}={value}: not supported; {advice}")
@@ -109,7 +143,7 @@ def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
     Raises:
         CustosError: If a merger is to be trained in several processes, which wait for the gradients
             of each other: rows without pictures give none. Or if processes are to share a model
-            whose weights or moments are quantised.
+            whose weights or moments are quantised, or to divide those moments.
     """
     if int(environment.get("WORLD_SIZE", "1")) == 1:
         return
@@ -118,15 +152,17 @@ def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
             "adapter.merger=true: one process trains a merger, because rows without pictures have "
             "no gradient for it; use --processes 1"
         )
-    if not asks_for_fsdp(environment):
+    engine = next((name for name in (FSDP, ZERO) if asks_for(name, environment)), None)
+    if engine is None:
         return
+    shared = "share a model (FSDP)" if engine == FSDP else "divide moments (DeepSpeed)"
     for key, value in (
         ("run.quantization", recipe.run.quantization),
         ("optim.optimizer", recipe.optim.optimizer),
     ):
         if value not in (None, "adamw"):
             raise CustosError(
-                f"{key}={value}: processes that share a model (FSDP) do not quantise; leave it out"
+                f"{key}={value}: processes that {shared} do not quantise; leave it out"
             )
 
 
@@ -154,6 +190,13 @@ def launch_file(name: Path) -> Path:
     if kind == "FSDP":
         settings = values.get("fsdp_config") or {}
         _check_fsdp({key.upper(): value for key, value in settings.items()}, f"{path}: ")
+    if kind == "DEEPSPEED":
+        settings = {
+            f"ACCELERATE_{prefix}{key.upper()}": value
+            for key, value in (values.get("deepspeed_config") or {}).items()
+            for prefix in ("", "DEEPSPEED_")
+        }
+        _check_zero(settings, f"{path}: ")
     return path
 
 

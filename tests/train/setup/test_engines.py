@@ -41,7 +41,7 @@ SCRIPTS = (
     ("variable", "value", "message"),
     [
         ("ACCELERATE_USE_FSDP", "true", "FSDP_VERSION=1: not supported; set fsdp_version: 2"),
-        ("ACCELERATE_USE_DEEPSPEED", "true", "DeepSpeed is not supported; training runs in one"),
+        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "STAGE=3: not supported; set zero_stage: 2 or"),
         ("ACCELERATE_USE_MEGATRON_LM", "1", "Megatron-LM is not supported; training runs in one"),
         ("PJRT_DEVICE", "TPU", "TPU is not supported; training runs in one process, or in several"),
         ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "STEPS=4: not supported; unset it and"),
@@ -56,6 +56,8 @@ def test_engines_are_refused_before_the_data_is_read(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv(variable, value)
+    if variable.startswith("ACCELERATE_DEEPSPEED"):
+        monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
     monkeypatch.setattr(script, "load_backbone", pytest.fail, raising=False)
     monkeypatch.setattr(start, "load_backbone", pytest.fail)  # what those of critiques load with
     with pytest.raises(SystemExit) as ended:
@@ -89,18 +91,75 @@ def test_the_settings_of_fsdp_that_are_taken() -> None:
         check_engine(FSDP2, shards=False)
 
 
-def test_what_processes_that_share_a_model_do_not_train(tmp_path: Path) -> None:
-    plain, shared = {"WORLD_SIZE": "2"}, FSDP2 | {"WORLD_SIZE": "2"}
+ZERO2 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "2"}
+
+
+@pytest.fixture
+def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("train.setup.engines.find_spec", lambda name: name)
+
+
+@pytest.mark.usefixtures("with_deepspeed")
+def test_the_settings_of_deepspeed_that_are_taken() -> None:
+    check_engine(ZERO2)
+    check_engine(ZERO2 | {"ACCELERATE_GRADIENT_CLIPPING": "none"})
+    for name, value, advice in (
+        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "or use the file fsdp2"),
+        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "1", "set zero_stage: 2 or use .*"),
+        ("ACCELERATE_DEEPSPEED_CONFIG_FILE", "ds.json", "leave it out"),
+        ("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "cpu", "leave it out"),
+        ("ACCELERATE_GRADIENT_CLIPPING", "1.0", "set optim.max_grad_norm"),
+        ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "choose optim.batch_size and .*"),
+    ):
+        with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
+            check_engine(ZERO2 | {name: value})
+    with pytest.raises(CustosError, match="this script does not share a model"):
+        check_engine(ZERO2, shards=False)
+
+
+def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("train.setup.engines.find_spec", lambda name: None)
+    with pytest.raises(CustosError, match="^DeepSpeed is not installed; pip install deepspeed$"):
+        check_engine(ZERO2)
+
+
+@pytest.mark.usefixtures("with_deepspeed")
+def test_the_file_of_deepspeed_is_taken_and_others_only_if_they_say_the_same(
+    tmp_path: Path,
+) -> None:
+    assert launch_file(Path("zero2")).is_file()
+    path = tmp_path / "zero.yaml"
+    for setting, message in (
+        ("zero_stage: 3", "zero.yaml: ACCELERATE_DEEPSPEED_ZERO_STAGE=3: not supported; set zero"),
+        ("gradient_clipping: 1.0", "ACCELERATE_GRADIENT_CLIPPING=1.0: not supported; leave it out"),
+        ("deepspeed_config_file: ds.json", "ACCELERATE_DEEPSPEED_CONFIG_FILE=ds.json: not"),
+    ):
+        path.write_text(f"distributed_type: DEEPSPEED\ndeepspeed_config: {{{setting}}}\n")
+        with pytest.raises(CustosError, match=message):
+            launch_file(path)
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        (FSDP2, "that share a model .FSDP. do"),
+        (ZERO2, "that divide moments .DeepSpeed. do"),
+    ],
+)
+def test_what_processes_that_share_a_model_do_not_train(
+    engine: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    plain, shared = {"WORLD_SIZE": "2"}, engine | {"WORLD_SIZE": "2"}
     for section, value in (("run__quantization", "nf4"), ("optim__optimizer", "paged_adamw_8bit")):
         settings = recipe(tmp_path, **{section: value})
         check_processes(settings, plain)
-        check_processes(settings, FSDP2 | {"WORLD_SIZE": "1"})
-        with pytest.raises(CustosError, match=f"={value}: processes that share a model .FSDP. do"):
+        check_processes(settings, engine | {"WORLD_SIZE": "1"})
+        with pytest.raises(CustosError, match=f"={value}: processes {message} not quantise"):
             check_processes(settings, shared)
     check_processes(recipe(tmp_path), shared)
 
 
-@pytest.mark.parametrize("kind", ["DEEPSPEED", "MEGATRON_LM", "XLA", "TPU", "MULTI_NPU"])
+@pytest.mark.parametrize("kind", ["MEGATRON_LM", "XLA", "TPU", "MULTI_NPU"])
 def test_files_of_other_engines_are_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "accelerate.yaml"
     path.write_text(f"distributed_type: {kind}\nnum_processes: 8\n", encoding="utf-8")
@@ -135,7 +194,7 @@ def test_the_shipped_file_is_taken_by_name_and_others_only_if_they_say_the_same(
     path.write_text("distributed_type: FSDP\n", encoding="utf-8")
     with pytest.raises(CustosError, match="fsdp.yaml: FSDP_VERSION=1: not supported; set fsdp_ver"):
         launch_file(path)
-    with pytest.raises(CustosError, match="^none: no such file .*shipped: fsdp2"):
+    with pytest.raises(CustosError, match="^none: no such file .*shipped: fsdp2, zero2"):
         launch_file(Path("none"))
 
 

@@ -1,4 +1,4 @@
-"""Short runs of every stage, by one process or by processes that share the model.
+"""Short runs of every stage, by one process or by processes that share the model or divide moments.
 
 ``torchrun ... -m tests.train.sharding.learners OUT quick|slow FAMILY=FOLDER ...``
 """
@@ -39,7 +39,7 @@ from train.objectives.joint import JointObjective
 from train.objectives.reward import PairSupervision, RewardObjective
 from train.rows.rows import IndexedSplits, Rows
 from train.rows.supervision import LabelSupervision, Supervision
-from train.setup.engines import FSDP
+from train.setup.engines import FSDP, ZERO
 from train.setup.run_identity import run_identity
 from train.setup.starting_adapter import with_adapter
 
@@ -144,7 +144,8 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
     """Train, and keep the gradients of the first step in the run folder."""
     trained = learner(case, backbone_folder, out)
     gradients: dict[str, Tensor] = {}
-    with _gradients_into(gradients), _killed(case.killed_at):
+    learnt = sum(p.numel() for p in trained.parameters)
+    with _gradients_into(gradients, learnt), _killed(case.killed_at):
         trained.fit()
     if trained.accelerator.is_main_process:
         save_file(gradients, out / "gradients.safetensors")
@@ -160,7 +161,9 @@ def held(trained: Trainer) -> dict[str, float]:
     named = dict(trained.runner.unwrapped.named_parameters())
     layers = [p for name, p in named.items() if ".layers." in name]
     learnt = [p for p in named.values() if p.requires_grad]
-    moments = [trained.optimizer.state[p][key] for p in learnt for key in ("exp_avg", "exp_avg_sq")]
+    stepped = [p for group in trained.optimizer.param_groups for p in group["params"]]
+    state = trained.optimizer.optimizer.state
+    moments = [state[p][key] for p in stepped for key in ("exp_avg", "exp_avg_sq")]
     return {
         "weights": sum(num_bytes(p) for p in named.values() if not p.requires_grad),
         "adapter": sum(map(num_bytes, learnt)),
@@ -182,14 +185,18 @@ def measure_peak(backbone_folder: str, out: Path) -> None:
 
 
 @contextmanager
-def _gradients_into(gradients: dict[str, Tensor]) -> Iterator[None]:
-    """Keep the gradients of the first step, whole, while the block runs."""
+def _gradients_into(gradients: dict[str, Tensor], learnt: int) -> Iterator[None]:
+    """Keep the gradient of the first step, whole and flat, while the block runs."""
 
     def keep(optimizer: Any, *_: Any) -> None:
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        for index, parameter in enumerate(parameters):
-            gradient = whole(parameter.grad)  # every process asks, in every step
-            gradients.setdefault(f"{index:04}", gradient.clone())
+        # Every process asks, in every step.
+        flat = torch.cat([whole(parameter.grad).flatten() for parameter in parameters])
+        if len(flat) < learnt:  # a part of them, as long as those of the other processes
+            parts = [torch.empty_like(flat) for _ in range(torch.distributed.get_world_size())]
+            torch.distributed.all_gather(parts, flat)
+            flat = torch.cat(parts)[:learnt]
+        gradients.setdefault("flat", flat.clone())
 
     hook = register_optimizer_step_pre_hook(keep)
     try:
@@ -217,16 +224,29 @@ def _killed(step: int | None) -> Iterator[None]:
         Trainer.save = save  # type: ignore[method-assign]  # the original
 
 
-def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str]) -> None:
-    """Do cases together, then begin a run and go on with one that another process began."""
+def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str], engine: str = FSDP) -> None:
+    """Do cases together, then begin a run and go on with one that another process began.
+
+    Args:
+        out: Folder of the run folders.
+        cases: What to do.
+        folders: Backbones by family.
+        engine: Variable that asks for it.
+    """
+    if engine == ZERO:
+        import deepspeed
+
+        # Nothing is to be compiled: gloo alone, without DeepSpeed's own way through shared memory.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     first = Case("focal", "qwen3_vl")
     begun = replace(first, killed_at=2)
     work = [(case, out / str(case)) for case in cases]
     for case, folder in [*work, (begun, out / "begun-together"), (first, out / "begun-alone")]:
-        os.environ[FSDP] = "true"  # each trainer takes it out of the environment
+        os.environ[engine] = "true"  # each trainer takes it out of the environment
         run(case, folders[case.family], folder)
-    os.environ[FSDP] = "true"
-    measure_peak(folders["qwen2_5_vl"], out / "measured")
+    if engine == FSDP:
+        os.environ[engine] = "true"
+        measure_peak(folders["qwen2_5_vl"], out / "measured")
     sys.stdout.flush()
     torch.distributed.barrier()
     os._exit(0)  # gloo's threads may abort or hang an interpreter that ends

@@ -67,10 +67,15 @@ def test_so_are_those_of_every_stage_and_family(
 
 
 def check(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
-    """Compare a run of two processes with the same run of one."""
+    """Compare a run of two processes that shared the model with the same run of one."""
+    check_steps(case, shared, tiny_folders, tmp_path)
+    assert held(tmp_path)["share"] == 1
+    assert held(shared)["share"] == pytest.approx(0.5, abs=0.05)
+
+
+def check_steps(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
+    """Compare the steps of two processes with those of one."""
     run(case, tiny_folders(case.family), tmp_path)
-    assert _held(tmp_path)["share"] == 1
-    assert _held(shared)["share"] == pytest.approx(0.5, abs=0.05)
     gradients = [load_file(folder / "gradients.safetensors") for folder in (shared, tmp_path)]
     assert relative_error(*gradients) < GRADIENT
     for name in ("train_loss", "grad_norm"):
@@ -87,7 +92,7 @@ def test_a_process_holds_what_is_planned(
 ) -> None:
     """The largest part, which is the first process's; others may have a row less of a matrix."""
     case = next(case for case in QUICK if case.family == family)
-    measured = _held(together("quick") / str(case))
+    measured = held(together("quick") / str(case))
     planned = step_memory(
         backbone_config(tiny_folders(family)),
         settings(case, tmp_path),
@@ -114,30 +119,38 @@ def test_a_step_takes_what_is_planned(
 
 def test_plain_peft_loads_the_adapter(together: Together, tiny_folders: Folders) -> None:
     for case in QUICK:
-        folder, family = together("quick") / str(case), case.family
-        state = json.loads((folder / f"checkpoint-{STEPS:06d}" / "state.json").read_text())
-        best = folder / f"best-{int(state['chosen']['step']):06d}"
-        adapted = PeftModel.from_pretrained(reference_model(tiny_folders(family)), str(best))
-        saved = load_file(best / "adapter_model.safetensors")
-        loaded = {
-            name.replace(".default.", "."): tensor for name, tensor in adapted.named_parameters()
-        }
-        assert saved.keys() == {name for name in loaded if ".lora_" in name}
-        assert all(torch.equal(loaded[name], tensor) for name, tensor in saved.items())
-        if best.name == f"best-{STEPS:06d}":
-            checkpoint = load_file(folder / f"checkpoint-{STEPS:06d}" / "adapter.safetensors")
-            assert sorted(t.norm().item() for t in checkpoint.values()) == pytest.approx(
-                sorted(t.norm().item() for t in saved.values())
-            )
+        check_plain_peft(case, together("quick") / str(case), tiny_folders)
+
+
+def check_plain_peft(case: Case, folder: Path, tiny_folders: Folders) -> None:
+    """Check that plain PEFT loads the adapter of a run, and that it is that of its checkpoint."""
+    family = case.family
+    state = json.loads((folder / f"checkpoint-{STEPS:06d}" / "state.json").read_text())
+    best = folder / f"best-{int(state['chosen']['step']):06d}"
+    adapted = PeftModel.from_pretrained(reference_model(tiny_folders(family)), str(best))
+    saved = load_file(best / "adapter_model.safetensors")
+    loaded = {name.replace(".default.", "."): tensor for name, tensor in adapted.named_parameters()}
+    assert saved.keys() == {name for name in loaded if ".lora_" in name}
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in saved.items())
+    if best.name == f"best-{STEPS:06d}":
+        checkpoint = load_file(folder / f"checkpoint-{STEPS:06d}" / "adapter.safetensors")
+        assert sorted(t.norm().item() for t in checkpoint.values()) == pytest.approx(
+            sorted(t.norm().item() for t in saved.values())
+        )
 
 
 @pytest.mark.parametrize("began", ["alone", "together"])
 def test_another_number_of_processes_goes_on(
-    began: str, together: Together, tiny_folders: Folders, tmp_path: Path
+    began: str, together: Together, tiny_folders: Folders
 ) -> None:
     """Two steps by one process and the third by two that share the model, or the other way."""
+    check_goes_on(began, together("quick"), tiny_folders)
+
+
+def check_goes_on(began: str, out: Path, tiny_folders: Folders) -> None:
+    """Compare a run that went on with another number of processes with one that did not."""
     case = Case("focal", "qwen3_vl")
-    whole, folder = together("quick") / str(case), together("quick") / f"begun-{began}"
+    whole, folder = out / str(case), out / f"begun-{began}"
     if began == "together":
         assert not (folder / "checkpoint-000003").exists()
         run(case, tiny_folders("qwen3_vl"), folder)
@@ -158,9 +171,10 @@ def relative_error(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> f
     return float((found - wanted).norm() / wanted.norm())
 
 
-def _held(folder: Path) -> dict[str, float]:
-    held: dict[str, float] = json.loads((folder / "held.json").read_text())
-    return held
+def held(folder: Path) -> dict[str, float]:
+    """Return the bytes that the first process of a run held, by what they are for."""
+    numbers: dict[str, float] = json.loads((folder / "held.json").read_text())
+    return numbers
 
 
 def _learned(checkpoint: Path) -> dict[str, Tensor]:

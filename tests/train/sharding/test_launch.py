@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,32 @@ SCRIPTS: dict[str, tuple[Any, str]] = {
 def test_custos_train_shares_the_model(
     kind: str, family: Family, tiny_folders: Folders, tmp_path: Path
 ) -> None:
+    check_launch("fsdp2", kind, family, tiny_folders, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (find_spec("deepspeed") and find_spec("ninja") and shutil.which("g++")),
+    reason="DeepSpeed is not installed, or what it compiles with on a CPU",
+)
+@pytest.mark.parametrize("kind", ["focal", "reward"])
+def test_custos_train_divides_moments(kind: str, tiny_folders: Folders, tmp_path: Path) -> None:
+    check_launch("zero2", kind, "qwen3_vl", tiny_folders, tmp_path)
+
+
+def check_launch(
+    file: str, kind: str, family: Family, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    """Compare the judge of two processes with that of one, which trains with the same recipe."""
     main, script = SCRIPTS[kind]
     recipe = _recipe(kind, script, tiny_folders(family), tmp_path)
     cli = (sys.executable, "-c", "from cli.main import app; app()")
-    launch = ("--config-file", "fsdp2", "--processes", "2", "--out", str(tmp_path / "shared"))
+    launch = ("--config-file", file, "--processes", "2", "--out", str(tmp_path / "shared"))
     done = subprocess.run(
         [*cli, "train", str(recipe), *launch],
         env=os.environ
-        | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,
         text=True,
         timeout=300,
