@@ -26,7 +26,10 @@ def graded(family: str, outcomes: list[Outcome]) -> list[tuple[AttackRow, Verdic
                 wording="w",
                 cluster=f"q{number}",
                 request=JudgeRequest(
-                    id=f"{family}/{number}", question="Which?", references=("Paris",), response="x"
+                    id=f"{family}/{number}",
+                    question="Which?",
+                    references=("Paris",),
+                    responses=("x",),
                 ),
             ),
             Verdict(
