@@ -102,7 +102,8 @@ def test_a_folder_of_other_files(
     script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "README.md").write_text("mine")
+    for name in ("README.md", "log.txt", "x.lock"):
+        (tmp_path / "run" / name).write_text("mine")
     line = _error(script, tmp_path, capsys)
     assert f"{tmp_path / 'run'}: the folder holds files that are not of a run (README.md)" in line
 

@@ -32,6 +32,8 @@ MAPPING_FILE = "mapping.yaml"
 """The mapping of the tables, so that the judge can grade them with it."""
 RUN_FILES = (PICTURES, ADAPTER_FILE, LOG_FILE, LAUNCH_LOG, "checkpoint-*", "preferences.jsonl")
 """Files and folders of which every run folder has one, if not rows that ``custos train`` wrote."""
+BESIDE_RUNS = (".lock", ".log", ".out", ".txt")
+"""Endings of logs and locks of whoever starts a run; a run replaces no such file."""
 MOST_NAMED = 3
 TRAINED_ON: tuple[Split, ...] = ("train", "val")
 COMMAND = "custos train"
@@ -152,7 +154,11 @@ def check_holds_run(folder: Path) -> None:
     is_run = _is_ours(folder / DATA_FOLDER) or any(any(folder.glob(name)) for name in RUN_FILES)
     if is_run or not folder.is_dir():
         return
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    names = sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and path.suffix not in BESIDE_RUNS
+    )
     if names:
         more = ", ..." if len(names) > MOST_NAMED else ""
         raise CustosError(

@@ -228,14 +228,14 @@ def test_rows_of_others_are_never_replaced(folder: Path) -> None:
 
 def test_a_folder_of_other_files_is_left_alone(folder: Path) -> None:
     (folder / "own").mkdir()
-    for name in ("README.md", ".hidden", "b.txt", "c.txt", "d.txt"):
+    for name in ("README.md", ".hidden", "log.txt", "b.md", "c.md", "d.md"):
         (folder / "own" / name).write_text("mine")
     error = _fails(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "own")
     assert error == (
-        "error: own: the folder holds files that are not of a run (README.md, b.txt, c.txt, ...); "
+        "error: own: the folder holds files that are not of a run (README.md, b.md, c.md, ...); "
         "name a new folder with --out (run.output)\n"
     )
-    assert len(list((folder / "own").iterdir())) == 5
+    assert len(list((folder / "own").iterdir())) == 6
     assert (folder / "own" / "README.md").read_text() == "mine"
 
 
