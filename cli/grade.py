@@ -17,12 +17,17 @@ from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.output_folders import in_known_folder
-from cli.shared.request_rows import read_requests, source_digest
+from cli.shared.request_rows import (
+    leaves_mode_open,
+    read_requests,
+    source_digest,
+    warn_of_open_modes,
+)
 from cli.shared.verdicts.files import check_verdict_files, write_verdicts
 from cli.shared.verdicts.summary import Summary, end_with
 from clients.kept_verdicts import Grader, NumberedRequest, partial_file
 from clients.kept_work import locked
-from judging import CustosError
+from judging import CustosError, JudgeRequest
 
 
 @with_groups
@@ -122,7 +127,11 @@ def _grade_file(
     allow_failed: bool,
 ) -> None:
     check_verdict_files(source, out, table)
-    num_rows = sum(1 for _ in read())  # A file that cannot be read is no reason to load a model.
+    num_rows = num_open = 0
+    for _, request in read():  # A file that cannot be read is no reason to load a model.
+        num_rows += 1
+        num_open += isinstance(request, JudgeRequest) and leaves_mode_open(request)
+    warn_of_open_modes(source, num_open)
     outputs = [out] if table is None else [out, table]
     partial = partial_file(out)
     with locked(partial.path):

@@ -36,6 +36,19 @@ class KeptVerdict(KeptLine):
 
     row: int
     verdict: Verdict
+    risk: float | None = None
+    """Risk that the request stated."""
+
+    @property
+    def needs_person(self) -> bool | None:
+        """Return whether a person should decide; ``None`` if nothing was checked to say so.
+
+        A verdict is checked if a risk was stated, or if two readings of a pair were compared.
+        """
+        if self.verdict.label is None or self.verdict.needs_review:
+            return True
+        is_checked = self.risk is not None or len(self.verdict.passes) > 1
+        return False if is_checked else None
 
     @property
     def origin(self) -> Origin:
@@ -85,7 +98,9 @@ def fill_verdicts(
         verdicts = iter(judge.grade(requests) if requests else ())
         for row, request in rows:
             verdict = request if isinstance(request, Verdict) else next(verdicts)
-            yield KeptVerdict(row=row, key=origin((row, request))[1], verdict=verdict)
+            risk = request.risk if isinstance(request, JudgeRequest) else None
+            key = origin((row, request))[1]
+            yield KeptVerdict(row=row, key=key, verdict=verdict, risk=risk)
 
     return file.fill(read, origin, grade, batch=batch, retry_failed=retry_failed)
 

@@ -39,22 +39,33 @@ class FieldError(CustosError):
     def from_validation(
         cls, error: ValidationError, location: str = "", names: Collection[str] = ()
     ) -> FieldError:
-        """Return the first of the errors that Pydantic reports, in words for users.
+        """Return the first of the errors of :meth:`all_from_validation`."""
+        return cls.all_from_validation(error, location, names)[0]
+
+    @classmethod
+    def all_from_validation(
+        cls, error: ValidationError, location: str = "", names: Collection[str] = ()
+    ) -> list[FieldError]:
+        """Return the errors that Pydantic reports, in words for users.
 
         Args:
             error: Raised by a Pydantic model.
             location: As above.
             names: The fields of the model, to name the one nearest to an unknown field.
         """
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            message = f"unknown field{nearest_name(field, names)}"
-        elif first["type"] == "tuple_type":
-            message = 'expected a list, such as ["text"]'
-        else:
-            message = first["msg"].removeprefix("Value error, ")
-        return cls(field, message, location)
+        errors = []
+        for mistake in error.errors(include_url=False):
+            field = ".".join(str(part) for part in mistake["loc"])
+            if mistake["type"] == "extra_forbidden":
+                message = f"unknown field{nearest_name(field, names)}"
+            elif mistake["type"] == "tuple_type":
+                message = 'expected a list, such as ["text"]'
+            elif mistake["type"] == "string_type":
+                message = f"expected a text, got {_kind_of(mistake['input'])}"
+            else:
+                message = mistake["msg"].removeprefix("Value error, ")
+            errors.append(cls(field, message, location))
+        return errors
 
     def at(self, location: str) -> FieldError:
         """Return the same error with the place where the field was read."""
@@ -71,6 +82,14 @@ class Missing(CustosError):
 
 class Unparsed(CustosError):
     """An answer of a model that is none of the labels."""
+
+
+def _kind_of(value: object) -> str:
+    """Return what kind of JSON value something is."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "true or false"
+    kinds = {int: "a number", float: "a number", dict: "an object", list: "a list"}
+    return kinds.get(type(value), type(value).__name__)
 
 
 LONGEST_NAME = 200

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any, get_args
 
+from evaluation.measured_tasks import unmeasured_tasks
 from judging import CustosError, Judge, JudgeRequest
 from judging.best_judge import Familiarity, choose_judge, familiarity
 from judging.tasks import JudgeTask, get_task
@@ -60,9 +61,11 @@ def headline_judge(judges: Mapping[str, Judge]) -> str:
 
 
 def headline_example(judges: Mapping[str, Judge]) -> dict[str, Any]:
-    """Return a row that the headline judge takes."""
+    """Return a row that the headline judge takes, of a task that it was measured on if there is."""
     judge = judges[headline_judge(judges)]
-    name = DEFAULT_TASK if DEFAULT_TASK in judge.tasks else next(iter(judge.tasks))
+    unmeasured = unmeasured_tasks(judge.folder, judge.tasks)
+    names = [task for task in judge.tasks if task not in unmeasured] or list(judge.tasks)
+    name = DEFAULT_TASK if DEFAULT_TASK in names else names[0]
     return task_example(get_task(name), [judge])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.files import Row, check_ids, error_location, read_file
+from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def read_responses(
         CustosError: If a file cannot be read or a row does not fit; the message names the row.
     """
     rows = list(read_file(path))
+    if not rows:
+        raise CustosError(f"{path}: no items")
     official = benchmark.load(items, pictures) if items is not None else None
     with error_location(path):
         if official is not None:

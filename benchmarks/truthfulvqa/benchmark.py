@@ -11,7 +11,7 @@ from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, is_cut_off
 from benchmarks.framework.tables import coverage, percent
-from benchmarks.truthfulvqa.levels import measure_levels
+from benchmarks.truthfulvqa.levels import check_fields, measure_levels
 from benchmarks.truthfulvqa.published import (
     BY_CATEGORY,
     BY_LEVEL,
@@ -71,12 +71,18 @@ class TruthfulVQA(Benchmark):
         return {"response": "\n".join([question, *lettered, _CLOSING[style]])}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return no request: the option is read by rule."""
+        """Return no request, as the option is read by rule, of a row that the table can take.
+
+        Raises:
+            FieldError: Naming all fields that the row lacks.
+        """
+        graded = _with_truth(row)
+        check_fields({**graded, "extracted_answer": None}, self.location(row))
         return ()
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code."""
-        graded = {**row, "ground_truth": row.get("ground_truth", row.get("answer"))}
+        graded = _with_truth(row)
         for field in ("ground_truth", "response"):
             if graded.get(field) is None:
                 raise FieldError(field, "is missing", self.location(row))
@@ -139,6 +145,11 @@ class TruthfulVQA(Benchmark):
             )
             for row in rows
         ]
+
+
+def _with_truth(row: Row) -> Row:
+    """Return a row with the right option in the field in which the official code has it."""
+    return {**row, "ground_truth": row.get("ground_truth", row.get("answer"))}
 
 
 def _is_right(row: Row) -> bool:

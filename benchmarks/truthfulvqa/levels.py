@@ -133,13 +133,25 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
     return options, np.array(right), np.array(confidences)
 
 
-def _read_truth(item: Item, location: str) -> str:
-    """Check an item's fields; return the letter of its right option."""
+def check_fields(item: Item, location: str) -> None:
+    """Check that an item has all fields that the table needs.
+
+    Raises:
+        FieldError: Naming all that are missing.
+    """
     missing = [name for name in FIELDS if item.get(name) is None]
     if item.get("response") is None and item.get("extracted_answer") is None:
         missing.append("response")
-    if missing:
+    if len(missing) == 1:
         raise FieldError(missing[0], "is missing", location)
+    if missing:
+        names = ", ".join(f"'{name}'" for name in missing)
+        raise FieldError("", f"fields {names} are missing", location)
+
+
+def _read_truth(item: Item, location: str) -> str:
+    """Check an item's fields; return the letter of its right option."""
+    check_fields(item, location)
     level, ground_truth = item["level"], item["ground_truth"]
     if level not in LEVELS or isinstance(level, bool):
         raise FieldError("level", f"{level!r} is not 1, 2 or 3", location)

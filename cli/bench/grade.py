@@ -101,6 +101,8 @@ def grade(
     for source in (responses, items):
         if source is not None:
             check_output(out, Path(source))
+    if rubric_file is not None and benchmark.rubrics_of is None:
+        benchmark.register_rubrics(rubric_file)  # says that it takes none
     work = read_responses(benchmark, responses, items, out.with_name(f"{out.stem}-images"))
     if rubric_file is not None:
         work = work.with_rubrics(rubric_file)
@@ -122,6 +124,8 @@ def grade(
             run = _fill(partial, grader, work, batch, retry_failed, price)
             rubrics = str(rubric_file) if rubric_file else None
             write_json(run_file(out), {**run, "measured": measured, "rubric_file": rubrics})
+        elif judge not in (None, RULES):
+            typer.echo(f"--judge {judge}: not asked; rules decide all of '{name}'", err=True)
         kept = partial.lines() if work.num_requests else ()
         graded = work.grade((line.row, line.verdict) for line in kept)
         write_graded(out, graded.rows, benchmark.keyed)

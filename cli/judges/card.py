@@ -10,7 +10,7 @@ import typer
 from cli.shared.command_line import command_line, read_assignments
 from cli.shared.labelled_examples import read_examples
 from cli.shared.options.mapping import TABLE_FORMATS
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_own_files, in_known_folder
 from data_prep.tables.mapping import TableMapping
 from judging import Judge
 
@@ -57,9 +57,10 @@ def card(
     --out runs/mine
     """
     from evaluation.report.markdown import with_interval
-    from evaluation.report.reliability import MARKDOWN, Attacks, make_card, write_card
+    from evaluation.report.reliability import JSON, MARKDOWN, Attacks, make_card, write_card
     from judging.fingerprint import file_sha256
 
+    check_own_files(out, (JSON, MARKDOWN), JSON, ("judge", "data", "not_measured"))
     named = read_assignments(data, "--data", "NAME=FILE, each once", once=True)
     files = {name: Path(file) for name, file in named.items()}
     known_attacks = Attacks.load(attacks) if attacks else None

@@ -15,7 +15,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_own_files, in_known_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from clients.kept_work import KeptFile, locked
@@ -85,11 +85,13 @@ def attack(
 
     Example: custos attack embedded-qs --data labels.jsonl --limit 100 --out runs/attacks
     """
-    from evaluation.attacks.files import write_attacks
+    from evaluation.attacks.files import JSON, MARKDOWN, PAGE, ROWS, write_attacks
     from evaluation.attacks.run import AttackOptions, AttackPlan
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
+    if not partial_file(out / ROWS).path.exists():  # a stopped run of ours goes on
+        check_own_files(out, (JSON, MARKDOWN, PAGE, ROWS), JSON, ("attacks", "command"))
     in_table = table_options.read()
     examples = read_examples(data, in_table, allow_dropped, None, seed, check_pictures=False)
     options = AttackOptions(tuple(family or ()), limit, wordings, stability, search, pool, seed)
@@ -100,7 +102,7 @@ def attack(
     judge = engine_options.load_grader([run])
     _check_judge(judge, plan.requests)
     with locked(out / "attacks"):
-        rows, alone = partial_file(out / "rows.jsonl"), partial_file(out / "alone.jsonl")
+        rows, alone = partial_file(out / ROWS), partial_file(out / "alone.jsonl")
         verdicts = _grade(rows, judge, plan.requests, batch, retry_failed)
         verdicts_alone = _grade(alone, judge, plan.alone, 1, retry_failed)
         kept_search = search_file(out / "search.jsonl.partial")

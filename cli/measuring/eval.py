@@ -14,8 +14,14 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_own_files, in_known_folder
+from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
+
+_FILES = (
+    *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
+    *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"),
+)
 
 
 @with_groups
@@ -67,10 +73,12 @@ def evaluate(
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
+    check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
     examples = read_examples(
         data, in_table, allow_dropped, limit, seed, check_pictures=not allow_failed
     )
+    warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
     judge = engine_options.load_judge(run)
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
     by_rules = verdicts_of_rules(examples)

@@ -10,7 +10,12 @@ import typer
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.output_folders import in_known_folder
-from cli.shared.verdicts.review_file import read_review_rows, write_review_file
+from cli.shared.verdicts.review_file import (
+    check_no_labels,
+    count_by_kind,
+    read_review_rows,
+    write_review_file,
+)
 from judging import CustosError
 from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
 
@@ -43,8 +48,10 @@ def review(
         raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
     if out.resolve() in {path.resolve() for path in (source, *verdicts)}:
         raise CustosError(f"--csv '{out}': that is another file of this command")
+    check_no_labels("--csv", out)
     in_table = table_options.read()
     rows = list(read_review_rows(verdicts, source, in_table))
-    to_review = [row for row in rows if row.reason]
+    to_review = [row for row in rows if row.why[0]]
     write_review_file(out, to_review)
-    typer.echo(f"{len(to_review)} of {len(rows)} rows are for people: {out}")
+    counts = f": {kinds}" if (kinds := count_by_kind(to_review)) else ""
+    typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counts}; written to {out}")

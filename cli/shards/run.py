@@ -14,6 +14,7 @@ from cli.shards.files import RECORDS, Shard, delete, list_shards
 from cli.shards.ray_pool import Load, RayPool
 from cli.shards.records import ShardRecord, ShardSettings, read_records, total
 from cli.shared.progress import progress_bar
+from cli.shared.verdicts.own_files import check_own_verdicts
 from clients.kept_work import locked
 from judging.errors import CustosError
 
@@ -136,6 +137,9 @@ def grade_shards(
         if retry_failed:
             _forget_failed(run, shards)
         left = [shard for shard in shards if shard.source not in run.records]
+        for shard in left:
+            if "://" not in shard.out:  # in a bucket, each look would cost a request
+                check_own_verdicts("--out", Path(shard.out))
         if left:
             _grade(run, left, len(shards), pool, load)
     run.finish(shards, allow_failed)

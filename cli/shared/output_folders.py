@@ -1,8 +1,10 @@
-"""Folders that a command may make for its output."""
+"""Folders that a command may make for its output, and files there that it may replace."""
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,3 +35,31 @@ def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | N
             f"correct the path, or make it with: mkdir -p {shlex.quote(str(folder))}"
         )
     return path
+
+
+def check_own_files(out: Path, names: Collection[str], report: str, keys: Collection[str]) -> None:
+    """Refuse to replace files in a folder that holds no earlier output of the same command.
+
+    Args:
+        out: Folder of the output; need not exist.
+        names: Files that the command writes there.
+        report: The one of them by which its output is known, a JSON object ...
+        keys: ... with these keys.
+
+    Raises:
+        CustosError: If one of the files exists, and the report does not or is another one.
+    """
+    existing = [name for name in names if (out / name).exists()]
+    if existing and not _has_keys(out / report, keys):
+        raise CustosError(
+            f"--out '{out}': the folder holds files of yours that would be replaced "
+            f"({', '.join(existing)}); name a new folder"
+        )
+
+
+def _has_keys(path: Path, keys: Collection[str]) -> bool:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return False
+    return isinstance(value, dict) and value.keys() >= set(keys)

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
 from judging import CustosError, JudgeRequest, Verdict
+from judging.errors import FieldError
 from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
@@ -42,10 +45,44 @@ def read_requests(
         try:
             get_task(request.task).check(request)
             check_pictures(request.images)
+        except FieldError as error:
+            yield row, Verdict.from_error(_with_column(error, request, mapping), request)
         except CustosError as error:
             yield row, Verdict.from_error(error, request)
         else:
             yield row, request
+
+
+def _with_column(
+    error: FieldError, request: JudgeRequest, mapping: TableMapping | None
+) -> FieldError:
+    """Return an error that names the column of the mapping if its cell is empty."""
+    column = None if mapping is None else mapping.columns.get(error.field)
+    if column is None or getattr(request, error.field, None):
+        return error
+    return FieldError(error.field, f"column '{column}' is empty; {error.message}")
+
+
+def leaves_mode_open(request: JudgeRequest) -> bool:
+    """Return whether a request has several references and does not say how they are meant."""
+    is_open = len(request.references) > 1 and "reference_mode" not in request.model_fields_set
+    return is_open and get_task(request.task).has_reference_modes
+
+
+def warn_of_open_modes(source: Path, num_rows: int) -> None:
+    """Say that rows with several references were read as one answer in parts.
+
+    Args:
+        source: Table of the rows.
+        num_rows: Rows that leave it open; 0 prints nothing.
+    """
+    if num_rows:
+        rows = "1 row has" if num_rows == 1 else f"{num_rows} rows have"
+        typer.echo(
+            f"warning: {source}: {rows} several references and no reference_mode; 'all' was taken "
+            "(together they are the answer). If each one is enough, add --reference-mode any",
+            err=True,
+        )
 
 
 def source_digest(source: Path) -> str:

@@ -15,6 +15,8 @@ from cli.shared.options.recipe import Keys
 if TYPE_CHECKING:
     from train.plan.run_plan import RunPlan
 
+LEAST_IN_MINUTES = 120
+"""Seconds from which on a time is given in minutes."""
 MEANINGS = {
     "weights": "the frozen backbone",
     "adapter": "what is trained, in float32",
@@ -31,7 +33,10 @@ MEANINGS = {
 
 
 def plan(
-    recipe: Annotated[str, typer.Argument(help="A file, or a name in 'custos recipe list'.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(help="A file, a name in 'custos recipe list', or a task in 'custos tasks'."),
+    ],
     keys: Keys = None,
     gpus: Annotated[int, typer.Option(min=0, help="GPUs, one process for each; 0: the CPU.")] = 1,
     shared: Annotated[
@@ -163,5 +168,7 @@ def _tokens(plan: RunPlan) -> int:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < LEAST_IN_MINUTES:
+        return f"{max(1, round(seconds))} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.splits.splits import SPLITS, HeldOut
+from judging.errors import CustosError
 from judging.files.records import write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
 from judging.questions import normalise_question
 from judging.types import LabelledExample, Split
 
 MANIFEST_NAME = "manifest.json"
+_BEGUN = ".manifest.json.begun"
+"""Stands for the manifest while files are being replaced: these are ours and may be again."""
 
 
 @contextmanager
@@ -36,11 +39,13 @@ def write_with_manifest(
         and ``command`` are added at the end.
     """
     out.mkdir(parents=True, exist_ok=True)
+    (out / _BEGUN).touch()
     (out / MANIFEST_NAME).unlink(missing_ok=True)
     manifest: dict[str, Any] = {"source": dict(source)}
     yield manifest
     manifest.update(version=package_versions()["custos"], command=command)
     write_json(out / MANIFEST_NAME, manifest)
+    (out / _BEGUN).unlink()
 
 
 def write_prepared(
@@ -69,7 +74,16 @@ def write_prepared(
 
     Returns:
         The manifest.
+
+    Raises:
+        CustosError: If files of these names lie there that did not come with a manifest.
     """
+    existing = [f"{split}.jsonl" for split in SPLITS if (out / f"{split}.jsonl").exists()]
+    if existing and not any((out / name).exists() for name in (MANIFEST_NAME, _BEGUN)):
+        raise CustosError(
+            f"--out '{out}': the folder holds files of yours that would be replaced "
+            f"({', '.join(existing)}); name a new folder"
+        )
     with write_with_manifest(out, source=source, command=command) as manifest:
         outputs = {}
         for split in SPLITS:

@@ -17,7 +17,7 @@ from data_prep.tables.fields import (
     suggest_columns,
 )
 from data_prep.tables.mapping import TableMapping
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, nearest_name
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 
@@ -66,7 +66,7 @@ class ColumnPlan:
         for ours, theirs in self.mapped.items():
             if theirs not in columns and self._is_wanted(ours):
                 near = nearest_field(theirs, columns)
-                advice = f"; the nearest is '{near}'" if near else ""
+                advice = f"; the nearest is '{near}'" if near else nearest_name(theirs, columns)
                 raise CustosError(f"{source}: no column '{theirs}' for '{ours}'{advice}; {shown}")
         filled = {name for name in self.fields if self._fills(name, columns)}
         self._responses = tuple(name for name in RESPONSES if name in filled)

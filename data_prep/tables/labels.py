@@ -99,20 +99,25 @@ def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
         by_rubric.setdefault(error.rubric, {})[row] = error
     clauses = []
     for rubric, of_rubric in by_rubric.items():
-        names = {row: f"{_short(error.label)}{error.mapped}" for row, error in of_rubric.items()}
+        names = {row: f"'{_short(error.label)}'{error.mapped}" for row, error in of_rubric.items()}
         first_rows = {name: row for row, name in reversed(names.items())}
         labels = next(iter(of_rubric.values())).labels
-        counts = count_labels(Counter(names.values()), first_rows)
-        clauses.append(f"{rubric} has {', '.join(labels)} and not {counts}")
+        of = "" if len(by_rubric) == 1 else f" of {rubric}"
+        counts = Counter(names.values())
+        shown = [
+            f"{name} ({count} row{'s' if count > 1 else ''}, the first is row {first_rows[name]})"
+            for name, count in counts.most_common(_MAX_SHOWN)
+        ]
+        others = len(counts) - len(shown)
+        given = _listed([*shown, *([f"{others} others"] if others else [])])
+        are = "is" if len(counts) == 1 else "are"
+        clauses.append(f"the labels{of} are {_listed(labels)}; {given} {are} not among them")
     return "; ".join([*clauses, _remedy(list(errors.values()))])
 
 
-def count_labels(counts: Counter[str], first_rows: Mapping[str, int] | None = None) -> str:
-    """Return labels with their counts and, if given, first rows as text, the most common first."""
-    shown = [
-        f"{name} ({count}{f', the first is row {first_rows[name]}' if first_rows else ''})"
-        for name, count in counts.most_common(_MAX_SHOWN)
-    ]
+def count_labels(counts: Counter[str]) -> str:
+    """Return labels with their counts as text, the most common first."""
+    shown = [f"{name} ({count})" for name, count in counts.most_common(_MAX_SHOWN)]
     if len(counts) > _MAX_SHOWN:
         shown.append(f"and {len(counts) - _MAX_SHOWN} more")
     return ", ".join(shown)
@@ -130,6 +135,12 @@ def _remedy(errors: Sequence[UnknownLabel]) -> str:
     choice = [f"with a label of the task for each {UNKNOWN}"] if f"={UNKNOWN}" in option else []
     notes = ", ".join([*choice, *hints])
     return f"add {option}{f' ({notes})' if notes else ''}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as text: ``a, b and c``."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _translate(label: str, labels: Mapping[str, str]) -> str:

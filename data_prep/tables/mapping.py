@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
-from judging.errors import CustosError
+from judging.errors import CustosError, nearest_name
 from judging.files.near_files import nearest_file
 from judging.tasks import task_names
 from judging.types import ReferenceMode, parse_record
@@ -70,8 +70,9 @@ class TableMapping(BaseModel):
             is_metadata = ours.startswith(METADATA) and ours != METADATA
             if ours not in TABLE_FIELDS and not is_metadata:
                 near = nearest_field(ours, TABLE_FIELDS)
-                fields = f"the nearest is '{near}'" if near else f"take {', '.join(TABLE_FIELDS)}"
-                raise ValueError(f"'{ours}' is not one of our fields; {fields} or metadata.NAME")
+                nearest = f"; the nearest is '{near}'" if near else nearest_name(ours, TABLE_FIELDS)
+                fields = nearest or f"; take {', '.join(TABLE_FIELDS)} or metadata.NAME"
+                raise ValueError(f"'{ours}' is not one of our fields{fields}")
         is_pair = "response_a" in columns or "response_b" in columns
         if is_pair + ("response" in columns) + ("responses" in columns) > 1:
             raise ValueError("map 'response', or 'response_a' and 'response_b', or 'responses'")

@@ -15,8 +15,10 @@ from data_prep.tables.cells import (
     as_list,
     as_metadata,
     as_text,
+    is_empty,
 )
 from data_prep.tables.columns import ColumnPlan
+from data_prep.tables.fields import REQUEST_FIELDS
 from data_prep.tables.labels import with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.row_task import under_given_task
@@ -150,7 +152,7 @@ class _RowReader(Generic[RequestT]):
             if isinstance(record, LabelledExample):
                 get_task(record.task).check(record)
         except FieldError as error:
-            raise self._with_column(error).at(location) from None
+            raise self._with_column(error, row).at(location) from None
         if not isinstance(record, LabelledExample):
             return record
         mapping = self.mapping
@@ -177,8 +179,8 @@ class _RowReader(Generic[RequestT]):
                 option = f"--{name.replace('_', '-')}"
                 raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
         if "label" in fields and not issubclass(self.model, LabelledExample):
-            request = parse_record(LabelledExample, fields, "").request()
-            return cast(RequestT, under_given_task(request, given))
+            parse_record(LabelledExample, fields, "")  # its label is checked, and then left out
+            fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
         return under_given_task(parse_record(self.model, fields, ""), given)
 
     def _value(self, name: str, value: Any) -> Any:
@@ -194,11 +196,15 @@ class _RowReader(Generic[RequestT]):
             return as_metadata(value)
         return as_text(value) if name in TEXT_FIELDS else value
 
-    def _with_column(self, error: FieldError) -> FieldError:
+    def _with_column(self, error: FieldError, row: dict[str, Any]) -> FieldError:
         """Return an error that names our field as the mapping does, and the column."""
         if not self.is_open:
             return error
         field = self.plan.field(error.field)
         column = self.plan.column(field)
-        message = error.message if column == field else f"column '{column}': {error.message}"
-        return FieldError(field, message)
+        if column == field:
+            return FieldError(field, error.message)
+        if not is_empty(row.get(column)):
+            return FieldError(field, f"column '{column}': {error.message}")
+        reason = "" if error.message == "Field required" else f"; {error.message}"
+        return FieldError(field, f"column '{column}' is empty{reason}")

@@ -83,7 +83,9 @@ def decode_json(content: bytes | str) -> Any:
     try:
         return json.loads(content.decode() if isinstance(content, bytes) else content)
     except json.JSONDecodeError as error:
-        raise CustosError(f"not valid JSON: {error}") from None
+        is_line = "\n" not in error.doc.strip()  # then its number is that of the row
+        where = f"character {error.pos}" if is_line else f"line {error.lineno} column {error.colno}"
+        raise CustosError(f"not valid JSON at {where}: {error.msg}") from None
     except UnicodeDecodeError as error:
         reason = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise CustosError(f"not UTF-8 text: {reason}") from None

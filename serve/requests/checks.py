@@ -15,6 +15,9 @@ from serve.limits import MAX_SEED, Limits
 from serve.requests.images import num_pixels
 from serve.requests.remote_images import RemoteImages
 
+MOST_ALSO_NAMED = 5
+"""Most wrong fields of a request that an error names beside the first."""
+
 
 def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
     """Validate one decoded request object.
@@ -32,8 +35,12 @@ def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
     try:
         return JudgeRequest.model_validate(row)
     except ValidationError as error:
-        wrong = FieldError.from_validation(error, names=field_names(JudgeRequest))
-        raise ApiError(422, wrong.message, _path(wrong.field, row, prefix)) from None
+        messages: dict[str, str] = {}
+        for wrong in FieldError.all_from_validation(error, names=field_names(JudgeRequest)):
+            messages.setdefault(_path(wrong.field, row, prefix), wrong.message)
+        (path, message), *others = messages.items()
+        also = [f"; and field '{other}': {text}" for other, text in others[:MOST_ALSO_NAMED]]
+        raise ApiError(422, "".join([message, *also]), path) from None
 
 
 def check_items(fields: Mapping[str, Any], prefix: str, limits: Limits) -> None:

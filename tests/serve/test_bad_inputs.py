@@ -239,7 +239,7 @@ CASES = [
     Case("`NaN` in the JSON", judge(b'{"metadata": {"x": NaN}}'), 422, NO_JSON),
     Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_JSON),
     Case("a number as the body", judge(b"3"), 422, "expected a request object, or a list of them"),
-    Case("a number as the question", judge(row(question=3)), 422, "Input should be a valid string"),
+    Case("a number as the question", judge(row(question=3)), 422, "expected a text, got a number"),
     Case("an unknown field", judge(row(x=1)), 422, "unknown field"),
     Case("a negative seed", judge(row(seed=-1)), 422, "expected 0 to 9223372036854775807"),
     Case(

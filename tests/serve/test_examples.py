@@ -1,6 +1,7 @@
 """Examples that the judges of a service take."""
 
 from judging import JudgeRequest, Verdict
+from judging.card import SHIPPED
 from judging.tasks import get_task, task_names
 from serve.examples import (
     headline_example,
@@ -50,6 +51,13 @@ def test_the_headline_judge_is_who_grades_a_request_that_names_nothing() -> None
     assert headline_example(judges)["task"] == "hieval-qs"
     assert headline_judge({"pairs": pairs}) == "pairs"
     assert headline_example({"pairs": pairs})["task"] == "truthful-pair"
+
+
+def test_the_headline_example_is_of_a_task_that_the_judge_was_measured_on() -> None:
+    judge = trained("ea", hieval_qs=("plain/all",), hieval_ea=("plain/all",))
+    assert headline_example({"ea": judge})["task"] == "hieval-qs", "nothing was measured"
+    judge.folder = SHIPPED / "embedded-ea"
+    assert headline_example({"ea": judge})["task"] == "hieval-ea"
 
 
 def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:

@@ -141,8 +141,8 @@ def test_bad_rows_are_named_before_anything_is_trained(
         text = path.read_text(encoding="utf-8")
         write_split(path, [*examples(3), bad])
         line = _fails(capsys, recipe)
-        assert f"error: {path}: 1 of 4 rows cannot be used; hieval-qs/plain/any has Correct" in line
-        assert "and not Partial (1, the first is row 4); add --labels" in line
+        assert f"error: {path}: 1 of 4 rows cannot be used; the labels are Correct" in line
+        assert "'Partial' (1 row, the first is row 4) is not among them; add --labels" in line
         path.write_text(text, encoding="utf-8")
     assert not (tmp_path / "run").exists()
 

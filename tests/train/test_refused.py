@@ -98,6 +98,16 @@ def test_a_run_folder_of_another_run(
     assert "backbone_version" not in line
 
 
+def test_a_folder_of_other_files(
+    script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    for name in ("README.md", "log.txt", "x.lock"):
+        (tmp_path / "run" / name).write_text("mine")
+    line = _error(script, tmp_path, capsys)
+    assert f"{tmp_path / 'run'}: the folder holds files that are not of a run (README.md)" in line
+
+
 def test_a_run_folder_that_is_a_file(
     script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from train.critiques.recipe import CritiqueRecipe, check_setting
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator
 from train.setup.data import Splits, check_splits, read_splits
+from train.setup.held_out import check_holds_run
 from train.setup.overlap import check_overlaps
 from train.setup.starting_adapter import with_adapter
 
@@ -84,7 +85,8 @@ def _check_unused(folder: Path) -> None:
     """Check that a run folder holds no finished judge: these runs begin anew, they do not resume.
 
     Raises:
-        FieldError: If it does.
+        CustosError: If it does, or holds files of no run.
     """
+    check_holds_run(folder)
     if (folder / CARD_FILE).is_file():
         raise FieldError("run.output", f"{folder} holds a finished judge; choose another folder")

@@ -19,6 +19,7 @@ from judging.files.atomic import whole_folder
 from judging.models.adapters import save_adapter
 from train.loop.optimizer import set_state, state_tensors
 from train.loop.sharding import like, whole
+from train.setup.held_out import check_holds_run
 
 KEEP = 2
 """Newest checkpoints that stay."""
@@ -108,10 +109,11 @@ def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
         identity: What the run depends on, the backbone's version left out.
 
     Raises:
-        CustosError: If it is not a folder or holds another run.
+        CustosError: If it is not a folder, or holds another run or other files.
     """
     if folder.exists() and not folder.is_dir():
         raise FieldError("run.output", f"{folder} is a file; choose a folder")
+    check_holds_run(folder)
     newest = newest_checkpoint(folder)
     if newest is None:
         return
@@ -186,7 +188,8 @@ def read_checkpoint(
     shapes = {name: tensor.shape for name, tensor in weights.items()}
     if shapes != {name: parameter.shape for name, parameter in trainable(model).items()}:
         raise CustosError(
-            f"{newest}: holds other parameters than this recipe trains; choose another run.output"
+            f"{newest}: holds other parameters than this recipe trains; "
+            "name another folder with --out (run.output)"
         )
     tensors = {name: {WEIGHT: weight} for name, weight in weights.items()}
     for key, tensor in _read_tensors(newest / "optimizer.safetensors").items():
@@ -234,7 +237,9 @@ def _check_identity(
     else:
         keys = [key for key in {**saved, **identity} if saved.get(key) != identity.get(key)]
         difference = f"of other {', '.join(keys)}"
-    raise CustosError(f"{folder}: holds another run ({difference}); choose another run.output")
+    raise CustosError(
+        f"{folder}: holds another run ({difference}); name another folder with --out (run.output)"
+    )
 
 
 def _optimizer_tensors(

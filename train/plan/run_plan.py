@@ -32,7 +32,7 @@ from train.plan.row_sizes import (
 from train.plan.step_memory import StepMemory, StepSize, step_memory
 from train.setup.engines import FSDP, check_processes
 from train.setup.recipe import Recipe, parse_recipe, read_values
-from train.setup.recipe_files import find_recipe, script_of
+from train.setup.recipe_files import find_recipe, recipe_of_task, script_of
 from train.setup.recipe_keys import recipe_model
 from train.setup.starting_adapter import with_shape_of_init
 
@@ -122,7 +122,7 @@ def plan_run(
     """Plan a run.
 
     Args:
-        recipe: File or name of a recipe.
+        recipe: File or name of a recipe, or name of a task.
         keys: ``key.path=value`` of the recipe.
         gpus: Number of GPUs; 0: the CPU.
         memory: GiB of one GPU, or of the machine; default 80, or this machine's.
@@ -138,7 +138,7 @@ def plan_run(
     """
     if shared and gpus < 2:
         raise CustosError("--shared: give the number of GPUs that share the model: --gpus N")
-    path = find_recipe(recipe)
+    path = find_recipe(recipe_of_task(recipe) or recipe)
     script = script_of(path, read_values(path, keys))
     parsed = parse_recipe(recipe_model(script), path, keys)
     if not isinstance(parsed, Recipe):

@@ -21,6 +21,8 @@ from judging.files.records import ROW_SUFFIXES
 from judging.models.adapters import ADAPTER_FILE
 from judging.tasks import get_task
 from judging.types import LabelledExample, Split
+from train.setup.processes import LAUNCH_LOG
+from train.setup.run_log import LOG_FILE
 
 DATA_FOLDER = "data"
 """Folder of a run folder with the rows that the run uses."""
@@ -28,6 +30,11 @@ PICTURES = "pictures"
 """Folder of a run folder with pictures that a table holds as bytes."""
 MAPPING_FILE = "mapping.yaml"
 """The mapping of the tables, so that the judge can grade them with it."""
+RUN_FILES = (PICTURES, ADAPTER_FILE, LOG_FILE, LAUNCH_LOG, "checkpoint-*", "preferences.jsonl")
+"""Files and folders of which every run folder has one, if not rows that ``custos train`` wrote."""
+BESIDE_RUNS = (".lock", ".log", ".out", ".txt")
+"""Endings of logs and locks of whoever starts a run; a run replaces no such file."""
+MOST_NAMED = 3
 TRAINED_ON: tuple[Split, ...] = ("train", "val")
 COMMAND = "custos train"
 
@@ -138,6 +145,28 @@ def write_run_data(
     return WrittenData(counts, bad_rows)
 
 
+def check_holds_run(folder: Path) -> None:
+    """Refuse a folder with files of which none says that it is a run folder.
+
+    Raises:
+        CustosError: If it is such a folder; a missing or empty one becomes a run folder.
+    """
+    is_run = _is_ours(folder / DATA_FOLDER) or any(any(folder.glob(name)) for name in RUN_FILES)
+    if is_run or not folder.is_dir():
+        return
+    names = sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and path.suffix not in BESIDE_RUNS
+    )
+    if names:
+        more = ", ..." if len(names) > MOST_NAMED else ""
+        raise CustosError(
+            f"{folder}: the folder holds files that are not of a run "
+            f"({', '.join(names[:MOST_NAMED])}{more}); name a new folder with --out (run.output)"
+        )
+
+
 def _check_critiques(table: str, rows: Sequence[LabelledExample]) -> None:
     """Raise ``CustosError`` if rows that are trained on lack the critique of their task."""
     tasks = [get_task(row.task) for row in rows]
@@ -165,9 +194,9 @@ def _check_critiques(table: str, rows: Sequence[LabelledExample]) -> None:
 def _check_folder(run: Path, files: Mapping[Split, str], division: Mapping[str, Any]) -> None:
     """Refuse to replace rows that another program wrote or another run was trained on."""
     folder, manifest = run / DATA_FOLDER, _manifest(run / DATA_FOLDER)
-    of_others = not str(manifest.get("command", "")).startswith(COMMAND)
-    if folder.is_dir() and any(folder.iterdir()) and of_others:
+    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
         raise CustosError(f"{folder}: holds files of yours; choose another --out")
+    check_holds_run(run)
     for table in files.values():
         if Path(table).resolve().parent == folder.resolve():
             raise CustosError(
@@ -176,6 +205,11 @@ def _check_folder(run: Path, files: Mapping[Split, str], division: Mapping[str, 
     is_begun = (run / ADAPTER_FILE).is_file() or any(run.glob("checkpoint-*"))
     if is_begun and manifest and manifest["source"] != division:
         raise CustosError(f"{run}: holds a run on other rows; choose another --out")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether the rows in a folder were written by this module."""
+    return str(_manifest(folder).get("command", "")).startswith(COMMAND)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

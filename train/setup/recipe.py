@@ -249,7 +249,11 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
     try:
         return kind.model_validate(read_values(path, overrides))
     except ValidationError as error:
-        raise _with_value(kind, error, str(path)) from None
+        mistake = _with_value(kind, error, str(path))
+        for override in reversed(overrides):
+            if f"{override.partition('=')[0]}.".startswith(f"{mistake.field}."):
+                raise mistake.at(f"override '{override}'") from None
+        raise mistake from None
 
 
 def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:

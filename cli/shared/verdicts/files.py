@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from cli.shared.verdicts.own_files import check_own_verdicts
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, GradedRow, GradedTable, write_table
 from clients.kept_verdicts import KeptVerdict
 from clients.kept_work import KeptFile
@@ -24,7 +25,8 @@ def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
         table: File of ``--csv``.
 
     Raises:
-        CustosError: If one is a pipe, cannot be written by its ending, or is another one of them.
+        CustosError: If one is a pipe, cannot be written by its ending, is another one of them, or
+            would replace a file that holds something else than verdicts.
     """
     for option, path in (("--in", source), ("--out", out)):
         if str(path) in ("-", "/dev/stdin", "/dev/stdout"):
@@ -43,6 +45,7 @@ def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
             raise CustosError(f"{option} '{output}': expected a file ending in {expected}")
         if output.resolve() in {other.resolve() for other in others}:
             raise CustosError(f"{option} '{output}': that is another file of this command")
+        check_own_verdicts(option, output)
 
 
 def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None:
@@ -71,6 +74,6 @@ def _graded_rows(source: Path, kept: KeptFile[KeptVerdict]) -> Callable[[], Iter
             line = next(lines, None)
             if line is None or line.row != number:
                 raise CustosError(f"{source}: the rows have changed while they were graded")
-            yield (row if isinstance(row, dict) else {}), line.verdict
+            yield (row if isinstance(row, dict) else {}), line
 
     return rows

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cli.shared.request_rows import read_requests
 from data_prep.tables.cells import DEFAULT_SEPARATOR
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
+from judging.errors import system_errors_at
+from judging.files.csv_rows import csv_columns, csv_rows
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
 
 PERSONS_LABEL = "label"
 """Column that stays empty, for a person to fill in."""
 FIELDS = ("id", "task", "variant", "reference_mode", "question")
+LISTS = ("choices", "references", "images")
+RESPONSES = ("response", "response_a", "response_b")
+DIFFER = "on which the judges differ"
+_NO_TEXT = b"\xef\xbb\xbf\r\n"
+"""What a file has that holds no text: a byte order mark and ends of lines."""
+NO_LABEL = "without a verdict"
+TWO_READINGS = "with two readings that differ"
+BELOW_RISK = "below the risk"
 JUDGE_COLUMNS = ("judge_label", "judge_confidence", "judge_critique", "reason")
 
 
@@ -24,39 +37,40 @@ JUDGE_COLUMNS = ("judge_label", "judge_confidence", "judge_critique", "reason")
 class ReviewRow:
     """A row of the user's table with the verdicts of one or several judges."""
 
-    request: JudgeRequest
+    fields: Mapping[str, object]
+    """Cells of our fields."""
+    metadata: Mapping[str, Any]
+    """Cells of the user's own columns."""
     verdicts: Sequence[Verdict]
 
     @property
-    def reason(self) -> str:
-        """Return why a person should look at it; empty if nobody needs to."""
+    def why(self) -> tuple[str, str]:
+        """Return the kind of row for people that it is, and the reason; empty if nobody needs to.
+
+        The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS`` and ``BELOW_RISK``.
+        """
         labels = [_label(verdict) for verdict in self.verdicts]
         if len(set(labels)) > 1:
-            return "the judges differ"
+            return DIFFER, "the judges differ"
         for verdict in self.verdicts:
             if verdict.label is None:
-                return verdict.message or f"no label: {verdict.status}"
+                return NO_LABEL, verdict.message or f"no label: {verdict.status}"
             if verdict.needs_review:
-                return verdict.message or "the two orders of the pair led to different labels"
-        return ""
+                reason = verdict.message or "the two orders of the pair led to different labels"
+                return BELOW_RISK if "confidence" in reason else TWO_READINGS, reason
+        return "", ""
 
     def cells(self) -> dict[str, object]:
         """Return the cells of the row by column."""
-        request = self.request
-        names = ("response",) if len(request.responses) == 1 else ("response_a", "response_b")
         return {
-            **{name: getattr(request, name) for name in FIELDS},
-            "choices": _joined(request.choices),
-            "references": _joined(request.references),
-            **dict(zip(names, request.responses, strict=True)),
-            "images": _joined(request.images),
+            **self.fields,
             PERSONS_LABEL: None,
             "judge_label": self._by_judge([_label(verdict) for verdict in self.verdicts]),
             "judge_confidence": self._by_judge(
                 [f"{v.confidence:.3f}" if v.confidence is not None else "-" for v in self.verdicts]
             ),
             "judge_critique": self._by_judge([v.critique or "" for v in self.verdicts]),
-            "reason": self.reason,
+            "reason": self.why[1],
         }
 
     def _by_judge(self, texts: Sequence[str]) -> str:
@@ -72,7 +86,7 @@ def read_review_rows(
 ) -> Iterator[ReviewRow]:
     """Yield the rows of a table with their verdicts in one or several files.
 
-    Rows that are no valid requests are left out: they have to be mended, not labelled.
+    A row that is no valid request has its cells as they stand, for a person to mend.
 
     Args:
         files: JSONL files of ``custos grade``.
@@ -83,9 +97,8 @@ def read_review_rows(
         CustosError: If a file holds no verdict on a row, or has one on another row.
     """
     by_file = [_read_by_row(path) for path in files]
-    for number, request in read_requests(source, mapping):
-        if isinstance(request, Verdict):
-            continue
+    cells = open_table(source).rows()
+    for (number, request), (_, row) in zip(read_requests(source, mapping), cells, strict=True):
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):
             if verdict is None or verdict.id != request.id:
@@ -93,7 +106,41 @@ def read_review_rows(
                     f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
                     "give the table that was graded, and its mapping"
                 )
-        yield ReviewRow(request, [verdict for verdict in verdicts if verdict is not None])
+        known = [verdict for verdict in verdicts if verdict is not None]
+        if isinstance(request, Verdict):
+            yield ReviewRow(*_cells_as_they_stand(row, mapping, request.id), known)
+        else:
+            yield ReviewRow(_request_cells(request), request.metadata, known)
+
+
+def count_by_kind(rows: Sequence[ReviewRow]) -> str:
+    """Return rows for people by kind as text, such as ``1 below the risk``; empty without rows."""
+    counts = Counter(row.why[0] for row in rows)
+    kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL)
+    return ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
+
+
+def check_no_labels(option: str, out: Path) -> None:
+    """Refuse to replace a file that is no review file, or one in which a person wrote a label.
+
+    Args:
+        option: Option that names the file.
+        out: CSV or TSV file that is about to be written; an empty or missing one may be.
+
+    Raises:
+        CustosError: If it holds something else or labels.
+    """
+    if not out.exists():
+        return
+    with system_errors_at(out):
+        if not out.read_bytes().strip(_NO_TEXT):  # as without rows for people
+            return
+        columns = csv_columns(out)
+        num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in csv_rows(out))
+    if not {PERSONS_LABEL, "judge_label", "reason"} <= set(columns):
+        raise CustosError(f"{option} '{out}': exists and is no review file; name a new file")
+    if num_labels:
+        raise CustosError(f"{option} '{out}': exists with {num_labels} labels; name a new file")
 
 
 def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
@@ -102,13 +149,13 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
     Columns of ours that no row fills are left out, and the user's own stand at the end.
     """
     ours = [row.cells() for row in rows]
-    always = {*FIELDS, PERSONS_LABEL, *JUDGE_COLUMNS}
+    always = {*FIELDS, "references", PERSONS_LABEL, *JUDGE_COLUMNS}
     columns = [
         name
         for name in dict.fromkeys(name for cells in ours for name in cells)
         if name in always or any(cells.get(name) for cells in ours)
     ]
-    theirs = dict.fromkeys(name for row in rows for name in row.request.metadata)
+    theirs = dict.fromkeys(name for row in rows for name in row.metadata)
     free = [name for name in theirs if name not in columns]
     write_spreadsheet(
         out,
@@ -116,7 +163,7 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
         (
             [
                 *(cells.get(name) for name in columns),
-                *(_text(row.request.metadata.get(name)) for name in free),
+                *(_text(row.metadata.get(name)) for name in free),
             ]
             for cells, row in zip(ours, rows, strict=True)
         ),
@@ -124,12 +171,35 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
 
 
 def _read_by_row(path: Path) -> dict[int, Verdict]:
+    if path.suffix != ".jsonl":
+        raise CustosError(f"{path}: custos review reads JSONL; grade with --out FILE.jsonl")
     verdicts: dict[int, Verdict] = {}
     for number, verdict in read_records(path, Verdict):
         if verdict.row is None:
             raise CustosError(f"{path} row {number}: no row number; give a file of 'custos grade'")
         verdicts[verdict.row] = verdict
     return verdicts
+
+
+def _request_cells(request: JudgeRequest) -> dict[str, object]:
+    names = RESPONSES[:1] if len(request.responses) == 1 else RESPONSES[1:]
+    responses = dict(zip(names, request.responses, strict=True))
+    lists = {name: _joined(getattr(request, name)) for name in LISTS}
+    return {name: getattr(request, name) for name in FIELDS} | lists | responses
+
+
+def _cells_as_they_stand(
+    row: Any, mapping: TableMapping, number: str
+) -> tuple[dict[str, object], dict[str, Any]]:
+    """Return the cells of our fields and of the user's own columns in a row that is no request."""
+    cells = row if isinstance(row, Mapping) else {}  # such as a line that is no JSON
+    columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
+    fields = {name: _text(cells.get(column)) for name, column in columns.items()}
+    fields["id"] = fields["id"] or number
+    others = {name: value for name, value in cells.items() if name not in columns.values()}
+    for name in fields.keys() & mapping.given.keys():
+        fields[name] = fields[name] or mapping.given[name]
+    return fields, others
 
 
 def _label(verdict: Verdict) -> str:

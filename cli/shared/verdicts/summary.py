@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,15 +38,21 @@ class Summary:
         self.statuses: Counter[str] = Counter()
         self.tallies: dict[tuple[str, str], JudgeTally] = {}
         self.first_failure: KeptVerdict | None = None
+        self.may_state_risk = False
+        """Whether no request stated a risk, and a verdict has a confidence to compare with one."""
+        states_risk = False
         for line in lines:
             verdict = line.verdict
             self.statuses[verdict.status] += 1
             if verdict.status in FAILURES:
                 self.first_failure = self.first_failure or line
                 continue
+            self.may_state_risk |= verdict.confidence is not None
+            states_risk |= line.risk is not None
             tally = self.tallies.setdefault((verdict.judge_name, verdict.rubric), JudgeTally())
             tally.labels[verdict.label or verdict.status] += 1
             tally.num_to_review += verdict.needs_review
+        self.may_state_risk &= not states_risk
 
     def judge_lines(self) -> Iterator[str]:
         """Yield one sentence for each judge and rubric."""
@@ -73,13 +80,24 @@ class Summary:
         return "; ".join([f"{source}: {failed}: {counted}", where, *advice])
 
 
-def end_with(summary: Summary, source: Path, outputs: Iterable[Path], allow_failed: bool) -> None:
+def _review_hint(source: Path, outputs: Iterable[Path]) -> str:
+    """Return how to get the rows that people should look at."""
+    verdicts = next((str(path) for path in outputs if path.suffix == ".jsonl"), None)
+    option = "" if verdicts else " and --out FILE.jsonl"
+    command = ["custos", "review", verdicts or "FILE.jsonl", "--in", str(source)]
+    review = shlex.join([*command, "--csv", "review.csv"])
+    return f"rows for people: grade with --risk .05{option}, then {review}"
+
+
+def end_with(summary: Summary, source: Path, outputs: Sequence[Path], allow_failed: bool) -> None:
     """Print the summary; exit with status 1 if rows failed, unless this is allowed."""
     counts = ", ".join(f"{count} {status}" for status, count in summary.statuses.most_common())
     files = " and ".join(map(str, outputs))
     typer.echo(f"{summary.statuses.total()} rows graded ({counts or 'none'}): {files}")
     for line in summary.judge_lines():
         typer.echo(line)
+    if summary.may_state_risk:
+        typer.echo(_review_hint(source, outputs), err=True)
     if (failure := summary.failure(source)) is None:
         return
     typer.echo(failure if allow_failed else f"error: {failure}", err=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import open_table
-from judging import Verdict
 from judging.files.atomic import atomic_path
 from judging.files.csv_rows import csv_columns, csv_delimiter
 from judging.files.spreadsheets import write_spreadsheet
@@ -21,7 +21,12 @@ VERDICT_COLUMNS = (
     *("message", "judge_name", "rubric", "judge"),
     *("stated_confidence", "label_mass", "posterior", "truncated_input"),
 )
-"""Fields of a verdict that are columns; the whole verdict is in JSONL files."""
+"""Fields of a verdict that are columns; the whole verdict is in JSONL files.
+
+The cell of ``needs_review`` is empty where no risk was stated, and true where there is no label.
+"""
+_ALWAYS = ("status", "needs_review", "judge_name", "rubric")
+"""Columns by which a table of verdicts is known."""
 _NUMBERS = ("confidence", "score", "stated_confidence", "label_mass")
 _FLAGS = ("needs_review", "truncated_input")
 _PROBABILITY = "p_"
@@ -29,7 +34,7 @@ _PREFIX = "custos_"
 _INT64 = 2**63
 ROWS_AT_ONCE = 10_000
 
-GradedRow = tuple[Mapping[str, Any], Verdict]
+GradedRow = tuple[Mapping[str, Any], KeptVerdict]
 """Cells of a row of the user's table, and the verdict on it."""
 
 
@@ -52,10 +57,10 @@ class GradedTable:
         """Read the rows once to learn their columns, types and labels."""
         kinds: dict[str, set[type]] = {name: set() for name in _known_columns(source)}
         labels: dict[str, None] = {}
-        for cells, verdict in rows():
+        for cells, line in rows():
             for name, value in cells.items():
                 kinds.setdefault(name, set()).add(_kind(value))
-            labels.update(dict.fromkeys(verdict.probabilities))
+            labels.update(dict.fromkeys(line.verdict.probabilities))
         frozen = {name: frozenset(types - {type(None)}) for name, types in kinds.items()}
         return cls(tuple(kinds), frozen, tuple(labels), rows, source)
 
@@ -71,12 +76,18 @@ class GradedTable:
 
     def cells(self) -> Iterator[list[Any]]:
         """Yield the cells of every row, in the order of ``columns``."""
-        for cells, verdict in self.rows():
+        for cells, line in self.rows():
+            fields = {**dict(line.verdict), "needs_review": line.needs_person}
             yield [
                 *(cells.get(name) for name in self.theirs),
-                *(getattr(verdict, name) for name in VERDICT_COLUMNS),
-                *(verdict.probabilities.get(label) for label in self.labels),
+                *(fields[name] for name in VERDICT_COLUMNS),
+                *(line.verdict.probabilities.get(label) for label in self.labels),
             ]
+
+
+def has_verdict_columns(columns: Collection[str]) -> bool:
+    """Return whether a table with these columns is one that ``write_table`` wrote."""
+    return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
 
 
 def write_table(out: Path, table: GradedTable) -> None:

@@ -40,6 +40,7 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     write(Path("nameless.json"), [{"response": "?"}])
     write(Path("logits.json"), [{"case": {}, "result": {}}])
     write(Path("empty.json"), [])
+    write(Path("bare.json"), [{"question_id": "7", "answer": "A", "response": "A"}])
     return tmp_path
 
 
@@ -74,6 +75,12 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         ("twice.json", "item 2: id 'a'", ("compare", "charthal", "good.json", "twice.json")),
         ("logits.json", "row 1: ", ("lal", "--results", "logits.json")),
         ("silent.json", "item '0_0': field 'response'", (*GRADE, "silent.json")),
+        ("empty.json", "no items", (*GRADE, "empty.json")),
+        (
+            "bare.json",
+            "item '7': fields 'category', 'subcategory', 'level' are missing",
+            ("grade", "truthfulvqa", "--out", "new.json", "--responses", "bare.json"),
+        ),
         (
             "unknown.json",
             "response 1: field 'id'",

@@ -130,6 +130,8 @@ def test_truthfulvqa_needs_no_judge(judge: Grader, tmp_path: Path) -> None:
     rows = [{**common, "level": level, "response": text} for level, text in said.items()]
     source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
     assert run("grade", "truthfulvqa", "--responses", source, "--out", out).exit_code == 0
+    named = run("grade", "truthfulvqa", "--responses", source, "--judge", "j", "--out", out)
+    assert "--judge j: not asked; rules decide all of 'truthfulvqa'" in named.stderr
     assert judge.loaded == []
     table = tmp_path / "table.json"
     run("table", "truthfulvqa", "--graded", out, "--json", table)

@@ -23,7 +23,12 @@ from tests.serve.made_up import FakeJudge
 ROWS = many(10)
 BATCHES = [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]]
 FAILED = ["1", "4", "7", "10"]
-OLD = b"of an earlier run\n"
+OLD = {
+    ".jsonl": b'{"row":1,"status":"judge_error"}\n',
+    ".csv": b"status,needs_review,judge_name,rubric\n",
+}
+"""Outputs of an earlier run, by their ending."""
+OLD_REVIEW = b"label,judge_label,reason\n"
 COMMAND = get_command(app)
 FAULTS = {
     errno.EIO: ".",
@@ -55,7 +60,7 @@ class Grading:
         self.outputs = [folder / "out.jsonl", folder / "out.csv"]
         write(self.source, ROWS)
         for output in self.outputs:
-            output.write_bytes(OLD)
+            output.write_bytes(OLD[output.suffix])
         self._judge = judge
         self._capsys = capsys
 
@@ -182,13 +187,14 @@ def test_whichever_call_fails_a_review_file_is_the_earlier_or_the_new_one(start:
         return status or 0, grading.error_lines()
 
     files = FailingFiles(grading.folder)
+    out.write_bytes(OLD_REVIEW)
     assert review(files) == (0, [])
     whole, names = out.read_bytes(), grading.names
     for number, call in enumerate(files.calls):
-        out.write_bytes(OLD)
+        out.write_bytes(OLD_REVIEW)
         status, [line] = review(FailingFiles(grading.folder, number, errno.ENOSPC))
-        assert (status, line.endswith(f": {os.strerror(errno.ENOSPC)}")) == (2, True), call
+        assert (status, line.endswith(f": {os.strerror(errno.ENOSPC)}")) == (2, True), (call, line)
         assert str(grading.folder) in line, call
-        assert out.read_bytes() in (OLD, whole), call
+        assert out.read_bytes() in (OLD_REVIEW, whole), call
         assert review(FailingFiles(grading.folder)) == (0, []), call
         assert (out.read_bytes(), grading.names) == (whole, names), call

@@ -51,6 +51,58 @@ def test_a_table_has_the_users_columns_and_the_verdict_beside(
     assert [cell["custos_label"] or None for cell in cells] == ["Wrong", None, "Correct"]
 
 
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_needs_review_says_nothing_where_no_risk_was_stated(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    rows = [row(), "{", row(risk=0.1)]
+    for options, expected in (((), [None, True, False]), (("--risk", ".05"), [False, True, False])):
+        run(rows, *options, "--csv", str(tmp_path / name))
+        if name.endswith("parquet"):
+            cells = pq.read_table(tmp_path / name)["needs_review"].to_pylist()
+        else:
+            with (tmp_path / name).open(encoding="utf-8-sig", newline="") as file:
+                texts = [cells["needs_review"] for cells in csv.DictReader(file)]
+            cells = [{"": None, "true": True, "false": False}[text] for text in texts]
+        assert cells == expected, options
+        flags = [verdict.get("needs_review", False) for verdict in read(tmp_path / "out.jsonl")]
+        assert flags == [False] * 3, "whole verdicts stay as they are"
+        (tmp_path / "out.jsonl.partial").unlink()
+
+
+def test_the_way_to_the_rows_for_people_is_said(run: Run, tmp_path: Path) -> None:
+    hint = "rows for people: grade with --risk .05, then custos review "
+    assert hint + str(tmp_path / "out.jsonl") in run([row()]).stderr
+    in_table = run([row()], out="out.csv").stderr
+    assert "grade with --risk .05 and --out FILE.jsonl, then custos review FILE.jsonl" in in_table
+    assert "rows for people" not in run([row(risk=0.1)], out="other.jsonl").stderr
+
+
+def test_several_references_without_a_mode_are_named_once(run: Run, tmp_path: Path) -> None:
+    several: dict[str, Any] = {"references": ["56", "fifty-six"]}
+    rows = [
+        row(**several),
+        row(**several, label="Wrong"),
+        row(),
+        row(**several, reference_mode="any"),
+    ]
+    warning = (
+        f"warning: {tmp_path / 'in.jsonl'}: 2 rows have several references and no reference_mode; "
+        "'all' was taken (together they are the answer). If each one is enough, add "
+        "--reference-mode any\n"
+    )
+    assert warning in run(rows).stderr
+    assert "warning" not in run(rows[:2], "--reference-mode", "any", out="any.jsonl").stderr
+
+
+def test_an_empty_cell_of_a_mapped_column_is_named(run: Run, tmp_path: Path) -> None:
+    rows = [{"question": "q", "gold": gold, "response": "Paris"} for gold in ("Paris", "")]
+    run(rows, "--map", "references=gold")
+    assert [v.get("message") for v in read(tmp_path / "out.jsonl")][1] == (
+        "field 'references': column 'gold' is empty; task 'hieval-qs' needs it"
+    )
+
+
 def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "sheet.csv"
     source.write_text(

@@ -98,7 +98,7 @@ def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path
         (4, "n", "invalid"),
         (5, "5", "scored"),
     ]
-    assert verdicts[1]["message"].startswith("not valid JSON: ")
+    assert verdicts[1]["message"].startswith("not valid JSON at character ")
     assert verdicts[2]["message"] == "field 'references': task 'hieval-qs' needs it"
     assert verdicts[3]["message"].startswith("field 'nonsense':")
     assert all(Verdict.model_validate(verdict) for verdict in verdicts)

@@ -92,6 +92,18 @@ def test_families_questions_and_wordings_can_be_chosen(run: Run, judge: Stopping
     assert (report["questions"], report["stability"], report["search"]) == (3, None, None)
 
 
+def test_only_an_earlier_report_is_replaced(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "out" / "rows.jsonl"
+    rows.parent.mkdir()
+    rows.write_text("mine")
+    result = run("--family", "denial")
+    assert (result.exit_code, rows.read_text(), judge.batches) == (2, "mine", [])
+    assert "files of yours that would be replaced (rows.jsonl); name a new" in result.stderr
+    rows.unlink()
+    for _ in range(2):
+        assert run("--family", "denial").exit_code == 0
+
+
 @pytest.mark.parametrize("stop_at", [0, 2, 9, 12])
 def test_a_stopped_attack_goes_on_where_it_stopped(
     judge: StoppingJudge, run: Run, tmp_path: Path, stop_at: int

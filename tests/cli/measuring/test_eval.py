@@ -146,6 +146,35 @@ def test_the_exact_command_is_recorded(
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_only_an_earlier_report_is_replaced(loaded: list[str], data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("report.md", "report.json", "notes.txt"):
+        (out / name).write_text("{}")
+    result = run(data, out)
+    assert result.exit_code == 2 and loaded == []
+    assert result.stderr == (
+        f"error: --out '{out}': the folder holds files of yours that would be replaced "
+        "(report.md, report.json); name a new folder\n"
+    )
+    for name in ("report.md", "report.json"):
+        (out / name).unlink()
+    for _ in range(2):
+        assert run(data, out, "--no-zero-shot").exit_code == 0
+    assert (out / "notes.txt").read_text() == "{}"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_several_references_without_a_mode_are_named(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    several = row(references=["Paris", "Lutetia"], label="Correct")
+    data.write_text(data.read_text() + json.dumps(several) + "\n")
+    result = run(data, tmp_path / "out", "--no-zero-shot")
+    assert f"warning: {data}: 1 row has several references and no reference_mode" in result.stderr
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_no_zero_shot(loaded: list[str], data: Path, tmp_path: Path) -> None:
     run(data, tmp_path / "out", "--no-zero-shot")
     report = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -207,8 +236,9 @@ def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loa
     result = run(data, tmp_path / "out", *limit)
     assert result.exit_code != 0
     assert result.stderr.count("\n") == 1
-    assert "right (2, the first is row 13), false (1, the first is row 14)" in result.stderr
-    assert "Correct, Partial, Wrong" in result.stderr
+    given = "'right' (2 rows, the first is row 13) and 'false' (1 row, the first is row 14)"
+    assert given in result.stderr
+    assert "the labels are Correct, Partial and Wrong; " in result.stderr
     assert "--labels right=Correct,false=Wrong" in result.stderr
     assert loaded == []
     assert not (tmp_path / "out").exists()

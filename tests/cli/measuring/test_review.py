@@ -61,7 +61,8 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     )
     out = tmp_path / "review.csv"
     result = review(table, out, files)
-    assert result.stdout == f"2 of 3 rows are for people: {out}\n"
+    counts = "1 below the risk, 1 without a verdict"
+    assert result.stdout == f"2 of 3 rows are for people: {counts}; written to {out}\n"
     rows = cells(out)
     assert [(row["id"], row["judge_label"], row["reason"], row["label"]) for row in rows] == [
         ("b", "(judge_error)", "no server", ""),
@@ -80,6 +81,9 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
         ("c", "Correct", ("Paris",), "any", None),
     ]
     assert examples[1].response == "Lyon, or Paris"
+    result = review(table, out, files)
+    assert result.exit_code == 2, "labels of people are never replaced"
+    assert f"--csv '{out}': exists with 2 labels; name a new file" in result.stderr
 
 
 def test_rows_on_which_judges_differ(table: Path, tmp_path: Path) -> None:
@@ -98,3 +102,36 @@ def test_verdicts_of_another_table_are_refused(table: Path, tmp_path: Path) -> N
     assert result.exit_code == 2
     assert "no verdict on row 2" in result.stderr and not (tmp_path / "out.csv").exists()
     assert review(table, table, files).exit_code == 2
+
+
+def test_rows_that_are_no_requests_are_for_people_too(table: Path, tmp_path: Path) -> None:
+    table.write_text(table.read_text() + ",d,,Lyon,dog\nThe capital?,e,,Nice,eel\n")
+    names = ["a", "b", "c", "d", "e"]
+    files = verdicts(tmp_path / "v.jsonl", ["Correct", "Wrong", "Wrong"])
+    lines = files.read_text().splitlines()
+    for number, name in enumerate(names[3:], 4):
+        invalid = {"id": name, "row": number, "status": "invalid", "message": f"empty {name}"}
+        lines.append(json.dumps(invalid))
+    files.write_text("\n".join(lines) + "\n")
+    out = tmp_path / "review.csv"
+    result = review(table, out, files)
+    counts = "2 without a verdict"
+    assert result.stdout == f"2 of 5 rows are for people: {counts}; written to {out}\n"
+    shown = ("id", "question", "references", "response", "reference_mode", "model", "reason")
+    assert [tuple(row[name] for name in shown) for row in cells(out)] == [
+        ("d", "", "", "Lyon", "any", "dog", "empty d"),
+        ("e", "The capital?", "", "Nice", "any", "eel", "empty e"),
+    ]
+
+
+def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
+    files, out = verdicts(tmp_path / "v.jsonl", ["Correct"] * 3), tmp_path / "out.csv"
+    for content, message in (("my,notes\n", "is no review file"), ("", "")):
+        out.write_text(content)
+        result = review(table, out, files)
+        assert message in result.stderr and result.exit_code == (2 if content else 0)
+    graded = tmp_path / "v.csv"
+    graded.write_text("status,label\nscored,Correct\n")
+    result = review(table, tmp_path / "new.csv", graded)
+    assert result.exit_code == 2
+    assert f"{graded}: custos review reads JSONL; grade with --out FILE.jsonl" in result.stderr

@@ -172,3 +172,11 @@ def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch
     done = CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", "local", *files, *table])
     assert done.exit_code == 2
     assert "choose the form of the output by the ending of --out" in done.stderr
+
+
+def test_a_file_that_holds_no_verdicts_is_left_alone(folder: Path, judge: FakeJudge) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "s1.jsonl").write_text("mine")
+    with pytest.raises(CustosError, match="s1.jsonl': exists and holds no verdicts of custos g"):
+        run(folder, judge)
+    assert graded(judge) == set()

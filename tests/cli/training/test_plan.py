@@ -129,3 +129,13 @@ def test_a_recipe_without_an_adapter_is_refused() -> None:
     result = _plan("embedded/vision_warmup")
     assert result.exit_code == 2
     assert "adapter" in result.output
+
+
+def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:
+    made_up = ("--tokens-per-row", "60", "--rows", "500", "--gpus", "0")
+    short = _plan("hieval-qs", *made_up, "--rate", "100000", "optim.epochs=1")
+    assert short.exit_code == 0, short.output
+    [time] = [line.split() for line in short.stdout.splitlines() if line.startswith("time")]
+    assert time[2:] == ["s"] and 0 < int(time[1]) < 120
+    long = _plan("hieval-qs", *made_up, "--rate", "100", "optim.epochs=1")
+    assert " min" in next(line for line in long.stdout.splitlines() if line.startswith("time"))

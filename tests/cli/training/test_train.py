@@ -87,7 +87,7 @@ def test_a_bad_label_is_named_by_its_row(folder: Path) -> None:
     write_split(folder / "bad.jsonl", rows)
     error = _fails(folder, "tiny.yaml", "--train", "bad.jsonl")
     assert error.startswith("error: bad.jsonl: 1 of 20 rows cannot be used; ")
-    assert "not Corect (1, the first is row 17); add --labels 'Corect=" in error
+    assert "'Corect' (1 row, the first is row 17) is not among them; add --labels 'C" in error
     assert not (folder / "runs").exists()
 
 
@@ -224,6 +224,19 @@ def test_rows_of_others_are_never_replaced(folder: Path) -> None:
     error = _fails(folder, "tiny.yaml", "--train", "data/train.jsonl", "--out", ".")
     assert "data: holds files of yours; choose another --out" in error
     assert path.read_bytes() == (folder / "rows.jsonl").read_bytes()
+
+
+def test_a_folder_of_other_files_is_left_alone(folder: Path) -> None:
+    (folder / "own").mkdir()
+    for name in ("README.md", ".hidden", "log.txt", "b.md", "c.md", "d.md"):
+        (folder / "own" / name).write_text("mine")
+    error = _fails(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "own")
+    assert error == (
+        "error: own: the folder holds files that are not of a run (README.md, b.md, c.md, ...); "
+        "name a new folder with --out (run.output)\n"
+    )
+    assert len(list((folder / "own").iterdir())) == 6
+    assert (folder / "own" / "README.md").read_text() == "mine"
 
 
 def test_the_next_command_grades_the_same_table(folder: Path) -> None:

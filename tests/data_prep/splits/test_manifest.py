@@ -105,11 +105,22 @@ def test_a_failed_run_leaves_whole_files_and_no_manifest(tmp_path: Path) -> None
         write(tmp_path, {**prepared(), "val": Unreadable()})
     assert (tmp_path / "val.jsonl").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".manifest.json.begun",
         "cal.jsonl",
         "test.jsonl",
         "train.jsonl",
         "val.jsonl",
     ]
+    assert write(tmp_path)["seed"] == 7, "what was begun may be replaced"
+
+
+def test_only_prepared_files_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "val.jsonl").write_text("mine")
+    with pytest.raises(CustosError, match=r"files of yours that would be replaced \(val.jsonl\)"):
+        write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["val.jsonl"]
+    (tmp_path / "val.jsonl").unlink()
+    assert write(tmp_path) == write(tmp_path)
 
 
 def test_describe_file(tmp_path: Path) -> None:

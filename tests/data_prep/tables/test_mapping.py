@@ -34,8 +34,9 @@ def test_a_file_is_read_as_texts(tmp_path: Path) -> None:
     [
         (
             "columns: {refs: gold}",
-            "'refs' is not one of our fields; take response, .*metadata.NAME",
+            "'refs' is not one of our fields; the nearest is 'references'$",
         ),
+        ("columns: {xyz: gold}", "is not one of our fields; take response, .*metadata.NAME"),
         ("columns: {reference: gold}", "'reference' is not one .*the nearest is 'references'"),
         ("columns: {response: a, response_a: b}", "map 'response', or 'response_a' and"),
         (

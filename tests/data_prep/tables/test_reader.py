@@ -162,7 +162,7 @@ def test_an_error_type_completes_the_label(tmp_path: Path) -> None:
             "model_answer, human_label, model; say which ones hold them: --map references=gold "
             "--map response=model_answer --map label=human_label",
         ),
-        ({**MAP, "references": "golden"}, "no column 'golden' for 'references'"),
+        ({**MAP, "references": "golden"}, "'golden' for 'references'; the nearest is 'gold'"),
         ({**MAP, "references": "Gold"}, "no column 'Gold' for 'references'; the nearest is 'gold'"),
     ],
 )
@@ -189,10 +189,10 @@ def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
     with pytest.raises(CustosError) as error:
         examples(path, columns=MAP)
     text = str(error.value)
-    assert "2 of 3 rows cannot be used; hieval-qs/plain/all has Correct, Partial, Wrong" in text
+    assert "2 of 3 rows cannot be used; the labels are Correct, Partial and Wrong; " in text
     assert (
-        "and not right (1, the first is row 1), partly (1, the first is row 2); "
-        "add --labels right=Correct,partly=Partial" in text
+        "; 'right' (1 row, the first is row 1) and 'partly' (1 row, the first is row 2) are not "
+        "among them; add --labels right=Correct,partly=Partial" in text
     )
     with pytest.raises(CustosError, match="'Partial' is a label with --reference-mode all only"):
         examples(path, columns=MAP, labels={"right": "Correct"}, reference_mode="any")
@@ -308,6 +308,23 @@ def test_one_response_of_a_pair_may_keep_its_own_name(tmp_path: Path) -> None:
     assert row.responses == ("x", "y")
 
 
+def test_an_empty_cell_of_a_mapped_column_is_named(tmp_path: Path) -> None:
+    table = "prompt,gold,said\n,Paris,Paris\nWhere?,,Paris\n"
+    columns = {"question": "prompt", "references": "gold", "response": "said"}
+    bad: dict[int, BadRow] = {}
+    path = save(tmp_path / "rows.csv", table)
+    rows = list(read_table(path, JudgeRequest, TableMapping(columns=columns), bad))
+    assert [number for number, _ in rows] == [2], "references are the task's to ask for"
+    assert str(bad[1].error).endswith(": field 'question': column 'prompt' is empty")
+    labelled = save(tmp_path / "labelled.csv", table.replace("\n", ",label\n", 1))
+    labelled.write_text(labelled.read_text().replace(",Paris\n", ",Paris,Correct\n"))
+    bad.clear()
+    assert not list(read_table(labelled, LabelledExample, TableMapping(columns=columns), bad))
+    assert str(bad[2].error).endswith(
+        ": field 'references': column 'gold' is empty; task 'hieval-qs' needs it"
+    )
+
+
 def test_a_missing_table_names_the_nearest_file(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text("question\n", encoding="utf-8")
     with pytest.raises(
@@ -319,5 +336,5 @@ def test_a_missing_table_names_the_nearest_file(tmp_path: Path) -> None:
 def test_a_misspelt_label_of_the_mapping_is_named(tmp_path: Path) -> None:
     path = save(tmp_path / "sheet.csv", SHEET)
     labels = {**LABELS, "partly": "Partialy"}
-    with pytest.raises(CustosError, match=r"partly mapped to 'Partialy' \(1, the first is row 2\)"):
+    with pytest.raises(CustosError, match=r"'partly' mapped to 'Partialy' \(1 row, the f.*is not"):
         read_examples(path, TableMapping(columns=MAP, labels=labels))

@@ -109,6 +109,20 @@ def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path
         assert ("zero_shot" in card["data"]["d"]["baselines"]) == (not option)
 
 
+def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Path) -> None:
+    assert judge.folder
+    page = judge.folder / "reliability.md"
+    page.write_text("mine")
+    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
+    arguments = ["card", str(judge.folder), "--data", data, "--out", str(judge.folder)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "files of yours that would be replaced (reliability.md); name a new" in result.stderr
+    page.unlink()
+    for _ in range(2):  # its own card is replaced
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
 def test_only_the_section_is_replaced() -> None:
     page = f"# a\n\n{HEADING}\n\nold\n\n## Other\n\nkept\n"
     assert with_section(page, f"{HEADING}\n\nnew\n\n") == page.replace("old", "new")

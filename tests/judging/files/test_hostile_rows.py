@@ -24,7 +24,7 @@ HOSTILE = {
     "200,000 objects": (b'{"a":' * 200_000, "nested too deeply"),
     "a number of 5,000 digits": (b'{"question": ' + b"9" * 5000 + b"}", "too many digits"),
     "bad UTF-8": (b'{"question": "\xff"}', "not UTF-8 text: byte 0xff at position 14"),
-    "half an object": (b'{"question": ', "not valid JSON: Expecting value"),
+    "half an object": (b'{"question": ', "not valid JSON at character 14: Expecting value"),
 }
 
 

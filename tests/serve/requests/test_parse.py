@@ -53,6 +53,9 @@ def test_every_item_of_a_list_may_name_its_judge(client: TestClient) -> None:
         assert named == ["other/hieval-qs", "fake/hieval-qs", "fake/hieval-qs"]
 
 
+NO_TEXT = "expected a text, got a number"
+
+
 @pytest.mark.parametrize(
     ("body", "field", "says"),
     [
@@ -62,7 +65,11 @@ def test_every_item_of_a_list_may_name_its_judge(client: TestClient) -> None:
         (b"[" * 100_000, "body", "not valid JSON"),
         (b"3", "body", "expected a request object, or a list of them"),
         ([row(), row(references=[])], "1.references", "needs it"),
-        ([row(), row(), row(), {**row(), "response": 5}], "3.response", "valid string"),
+        (
+            [row(), row(), row(), {**row(), "response": 5}],
+            "3.response",
+            NO_TEXT,
+        ),
         ([3], "0", "expected a JSON object"),
         ([[row()]], "0", "expected a JSON object"),
         ([row()] * (LIMITS.requests + 1), "body", "at most 256"),
@@ -73,7 +80,12 @@ def test_every_item_of_a_list_may_name_its_judge(client: TestClient) -> None:
         (row(variant="a/b"), "variant", "is not one of"),
         (row(responses=["a"]), "body", "give only one of"),
         (row(seed="x"), "seed", "valid integer"),
-        (row(references=["a", 3]), "references.1", "valid string"),
+        (row(references=["a", 3]), "references.1", NO_TEXT),
+        (
+            {"question": "q", "references": 3, "response": 4, "nonsense": 1},
+            "references",
+            f"[\"text\"]; and field 'response': {NO_TEXT}; and field 'nonsense': unknown field",
+        ),
         ({"requests": {}}, "requests", "expected a list"),
         ({"requests": [], "more": 1}, "more", "unknown field"),
         ({"requests": [row(), 3]}, "requests.1", "expected a JSON object"),
@@ -83,12 +95,16 @@ def test_every_item_of_a_list_may_name_its_judge(client: TestClient) -> None:
             "requests.1.judge",
             "'first' is named here and 'second' beside 'requests'",
         ),
-        ({"requests": [row(), {**row(), "response": 5}]}, "requests.1.response", "valid string"),
+        (
+            {"requests": [row(), {**row(), "response": 5}]},
+            "requests.1.response",
+            NO_TEXT,
+        ),
         ({"requests": [{"question": "q", "references": ["r"]}]}, "requests.0.response", "required"),
         (
             {"requests": [{"question": "q", "response_a": "x", "response_b": 3}]},
             "requests.0.response_b",
-            "valid string",
+            NO_TEXT,
         ),
         (
             {"requests": [row(), row(), row(), row(references=[])]},

@@ -76,12 +76,18 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
             "optim.learning_rate=1",
             r"field 'optim\.learning_rate': no such key; known are optim\.optimizer, optim\.lr, ",
         ),
-        ("optim.lrr=1", r"field 'optim\.lrr': no such key; the nearest is 'optim\.lr'"),
+        (
+            "optim.lrr=1",
+            r"^override 'optim\.lrr=1': field 'optim\.lrr': no such key; the nearest is 'optim.lr'",
+        ),
         (
             "colour=red",
             r"field 'colour': no such key; known are backbone, .*; 'custos recipe keys'",
         ),
-        ("optm.lr=1", r"field 'optm': no such key; the nearest is 'optim'; "),
+        (
+            "optm.lr=1",
+            r"^override 'optm\.lr=1': field 'optm': no such key; the nearest is 'optim'; ",
+        ),
         ("data.mapping={label: {}}", "no such key 'label' of a mapping; the nearest is 'labels'"),
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
         ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
