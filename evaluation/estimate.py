@@ -67,8 +67,9 @@ class Draws:
         The interval of a rate of 0 or 1 is Wilson's, over as many observations as there are
         clusters that hold items of the rate. An interval that does not hold its value is widened to
         hold it: chance can only add to a calibration error, so that all resamples of a
-        well-calibrated judge may lie above its value. Where all resamples have the value itself, as
-        kappa where judge and people never differ, they show no spread, and the ends are nan.
+        well-calibrated judge may lie above its value. Where all resamples have the value itself and
+        it is not 0, as kappa where judge and people never differ, they show no spread, and the ends
+        are nan.
 
         Args:
             value: The function; nan where it does not exist.
@@ -85,7 +86,7 @@ class Draws:
             interval = rate_interval(point, samples, clusters)
         else:
             interval = percentile_interval(samples)
-            if interval.low == interval.high == point:
+            if interval.low == interval.high == point != 0:
                 interval = Interval(math.nan, math.nan)
         low, high = np.minimum(interval.low, point), np.maximum(interval.high, point)
         return {"value": point, "low": float(low), "high": float(high), "n": int(n)}

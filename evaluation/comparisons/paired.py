@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +50,7 @@ def paired_accuracies(
 
     rates = {"first": share(0), "second": share(1)}
     apart = draws.estimate(difference, len(first))
-    if groups > 1 and math.isnan(apart["low"]):  # the resamples show no spread
+    if groups > 1 and not apart["low"] < apart["high"]:  # the resamples show no spread
         values = (rates["first"]["value"], rates["second"]["value"])
         interval = newcombe_interval(*values, groups)
         apart |= {"low": interval.low, "high": interval.high}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -21,6 +21,8 @@ from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
 from serve.threads import read
+
+T = TypeVar("T")
 
 BODY = {
     "required": True,
@@ -85,7 +87,9 @@ def routes(
         async with deadline.within():
             chat = await read(len(body), parse_chat, body, service.limits)
             model = models.get(chat.model)
-            fingerprint, reply = await _reply(chat, model, service, remote_images, deadline)
+            fingerprint, reply = await _reply(
+                chat, len(body), model, service, remote_images, deadline
+            )
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
         frame = ReplyFrame(model.name, fingerprint, num_top)
         if not chat.stream:
@@ -109,6 +113,7 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 
 async def _reply(
     chat: ChatRequest,
+    length: int,
     model: ChatModel,
     service: Service,
     remote_images: RemoteImages | None,
@@ -116,18 +121,43 @@ async def _reply(
 ) -> tuple[str, Reply]:
     """Return the fingerprint of the judge that replies, and its reply.
 
+    Args:
+        chat: The request.
+        length: Bytes of its body.
+        model: The model that it names.
+        service: The service.
+        remote_images: As in :func:`_read_messages`.
+        deadline: When the caller stops waiting.
+
     Raises:
         ApiError: 422 if the model does not take these messages.
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        turns = await asyncio.to_thread(read_conversation, chat, service.limits, remote_images)
+        turns = await _read_messages(length, remote_images, read_conversation, chat, service.limits)
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
-    arguments = (chat, model.contract, service, model.judge, remote_images)
-    prompt = await asyncio.to_thread(read_prompt, *arguments)
+    arguments = (chat, model.contract, service, model.judge)
+    prompt = await _read_messages(length, remote_images, read_prompt, *arguments)
     reply = verdict_reply(
         prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
     )
     return judge.fingerprint(prompt.request), reply
+
+
+async def _read_messages(
+    length: int, remote_images: RemoteImages | None, work: Callable[..., T], *args: Any
+) -> T:
+    """Read messages beside the event loop.
+
+    Args:
+        length: Bytes of the call's body.
+        remote_images: Fetches pictures from other servers, which may take long, so that such a call
+            holds up no others; ``None`` if none may be fetched.
+        work: Reads them, given ``args`` and ``remote_images``.
+        *args: Its first arguments.
+    """
+    if remote_images:
+        return await asyncio.to_thread(work, *args, remote_images)
+    return await read(length, work, *args, None)

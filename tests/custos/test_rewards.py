@@ -127,7 +127,7 @@ def test_the_service_checks_a_given_critique(judge: Judge) -> None:
             ({"given_critique": "x" * 61}, "given_critique", "longer than 60"),
             ({"given_critique": "A</critique>"}, "given_critique", "would end it"),
             ({"given_critique": "A", "mode": "score"}, "given_critique", "reads no critique"),
-            ({"given_critique": 3}, "given_critique", "string"),
+            ({"given_critique": 3}, "given_critique", "expected a text"),
         ):
             answer = post(**fields)
             assert answer.status_code == 422

@@ -165,5 +165,7 @@ def test_labels_of_a_table_that_no_mapping_translates(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(
         "question,references,response,label\n?,x,y,right\n?,x,y,Wrong\n"
     )
-    with pytest.raises(CustosError, match="1 of 2 rows.*not right.*labels right=Correct$"):
+    with pytest.raises(
+        CustosError, match="1 of 2 rows.*'right'.*not among them.*labels right=Correct$"
+    ):
         read_splits(DataSection(train=(tmp_path / "a.csv",), val=tmp_path / "a.csv"))

@@ -54,7 +54,7 @@ def test_another_run_is_not_resumed(small: str, tmp_path: Path) -> None:
     logged = recipe(tmp_path, optim__max_steps=1, run__log_every=1, run__save_every=1)
     assert trainer(logged, small, examples(16)).fit().step == 1
     other = recipe(tmp_path, optim__max_steps=1, optim__lr=1e-4, run__seed=3)
-    with pytest.raises(CustosError, match=r"another run \(of other optim.lr, run.seed\); choose"):
+    with pytest.raises(CustosError, match=r"another run \(of other optim.lr, run.seed\); name"):
         trainer(other, small, examples(16)).fit()
 
 

@@ -149,4 +149,4 @@ def test_a_second_process_is_refused(
 def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         vision_warmup.main(["pictures.train=0"])
-    assert "embedded/vision_warmup.yaml: field 'pictures.train'" in capsys.readouterr().err
+    assert "override 'pictures.train=0': field 'pictures.train'" in capsys.readouterr().err
