@@ -264,11 +264,10 @@ class Judge:
             for window in windows
         )
         if progress:
-            from rich.console import Console
-            from rich.progress import track
+            from judging.progress import progress_over
 
             total = len(requests) if isinstance(requests, Sequence) else None
-            verdicts = track(verdicts, "grading", total=total, console=Console(stderr=True))
+            verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts
 
     def _grade_window(

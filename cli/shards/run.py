@@ -13,13 +13,10 @@ from rich.progress import TextColumn
 from cli.shards.files import RECORDS, Shard, delete, list_shards
 from cli.shards.ray_pool import Load, RayPool
 from cli.shards.records import ShardRecord, ShardSettings, read_records, total
-from cli.shared.progress import progress_bar
 from cli.shared.verdicts.own_files import check_own_verdicts
 from clients.kept_work import locked
 from judging.errors import CustosError
-
-LINE_EVERY = 60.0
-"""Seconds between two lines on the progress where there is no terminal for a bar."""
+from judging.progress import ProgressBar
 
 
 class ShardRun:
@@ -176,16 +173,7 @@ def _grade(
 
 @contextmanager
 def _shown(run: ShardRun, num_shards: int) -> Iterator[Callable[[], None]]:
-    """Show a bar of the shards, or lines where there is no terminal; give a function to update."""
-    with progress_bar(TextColumn("{task.fields[rate]}")) as progress:
-        bar = progress.add_task("shards", total=num_shards, completed=len(run.records), rate="")
-        last = monotonic()
-
-        def show() -> None:
-            nonlocal last
-            progress.update(bar, completed=len(run.records), rate=run.rate())
-            if not progress.console.is_terminal and monotonic() - last > LINE_EVERY:
-                last = monotonic()
-                typer.echo(f"{len(run.records)} of {num_shards} shards: {run.effort()}", err=True)
-
-        yield show
+    """Show how many shards are done and what they took; give a function to call after each."""
+    with ProgressBar(TextColumn("{task.fields[effort]}")) as progress:
+        bar = progress.add_task("shards", total=num_shards, completed=len(run.records), effort="")
+        yield lambda: progress.update(bar, completed=len(run.records), effort=run.effort())

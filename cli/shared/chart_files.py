@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from cli.shared.command_line import command_line
@@ -16,6 +15,7 @@ from cli.shared.output_folders import in_known_folder
 from data_prep.synthetic.charts.export import write_charts
 from data_prep.synthetic.charts.generate import draw_pictures, write_captions
 from data_prep.synthetic.charts.rows import PlannedRow
+from judging.progress import progress_over
 
 Out = Annotated[
     Path,
@@ -44,11 +44,10 @@ def write_planned(
         planned: Name of each file to its rows.
         source: What the rows are made from, for the manifest; ``captions`` says to draw nothing.
     """
-    errors = Console(stderr=True)
     captions = source["captions"]
     make, activity = (write_captions, "captioning") if captions else (draw_pictures, "drawing")
     made = {
-        name: make(track(rows, f"{activity} {name}", console=errors))
+        name: make(progress_over(rows, f"{activity} {name}", len(rows)))
         for name, rows in planned.items()
     }
     manifest = write_charts(out, made, source=dict(source), command=command_line())

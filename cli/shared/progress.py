@@ -7,15 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TextColumn
+
+from judging.progress import ProgressBar
 
 if TYPE_CHECKING:
     from clients.chat import Prices
@@ -23,22 +17,10 @@ if TYPE_CHECKING:
     from clients.jobs import JobProgress, OnProgress
 
 
-def progress_bar(*columns: ProgressColumn) -> Progress:
-    """Return a bar with counts and the remaining time; further columns come before the time."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        *columns,
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
-
-
 @contextmanager
 def counting_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a bar; give a function to call with the number of things that are done."""
-    with progress_bar() as progress:
+    with ProgressBar() as progress:
         bar = progress.add_task(description, total=total)
         yield lambda num_done: progress.update(bar, completed=num_done)
 
@@ -50,7 +32,7 @@ def job_bar(prices: Prices | None = None) -> Iterator[OnProgress]:
     Gives what ``clients.jobs.run_job`` calls with its progress.
     """
     columns = (TextColumn("{task.fields[spent]}"), TextColumn("{task.fields[failed]}"))
-    with progress_bar(*columns) as progress:
+    with ProgressBar(*columns) as progress:
         bar = progress.add_task("asking", total=None, spent="", failed="")
 
         def show(now: JobProgress) -> None:

@@ -32,6 +32,7 @@ from judging.files.atomic import atomic_write
 from judging.files.records import read_records, write_json, write_records
 from judging.fingerprint import digest
 from judging.judge import Judge
+from judging.progress import progress_over
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED
 from judging.types import LabelledExample, Verdict
 
@@ -110,13 +111,11 @@ def predict_out_of_fold(
     Raises:
         CustosError: If ``out`` holds folds of other items, overrides or another seed.
     """
-    from rich.progress import track
-
     fold_of = deal(examples, FOLDS, seed)
     items = [example.model_dump(mode="json") for example in examples]
     _claim(out, digest({"items": items, "overrides": list(overrides), "seed": seed}))
     verdicts: dict[str, Verdict] = {}
-    for fold in track(range(FOLDS), "folds", console=Console(stderr=True)):
+    for fold in progress_over(range(FOLDS), "folds", FOLDS):
         folder = out / f"fold-{fold + 1}"
         held_out = [e for e, number in zip(examples, fold_of, strict=True) if number == fold]
         others = [e for e, number in zip(examples, fold_of, strict=True) if number != fold]

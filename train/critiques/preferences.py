@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from judging.files.records import write_records
+from judging.progress import progress_over
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
@@ -70,7 +69,7 @@ def draw_preferences(
     scorer, order = CritiqueScorer(policy, critiques.flip_penalty), random.Random(f"drawn/{seed}")
     number, preferences = critiques.drawn, []
     starts = range(0, len(examples), max(1, JUDGED_AT_ONCE // number))
-    for start in track(starts, "drawing critiques", console=Console(stderr=True)):
+    for start in progress_over(starts, "drawing critiques", len(starts)):
         rows = [row for row in examples[start : start + starts.step] for _ in range(number)]
         seeds = [order.getrandbits(31) for _ in rows]
         drawn = policy.draw([row.request() for row in rows], seeds, critiques.temperature)

@@ -14,12 +14,11 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
 from data_prep.synthetic.charts.generate import CaptionedPicture, draw_captioned
 from data_prep.synthetic.charts.scenes import NAME, VALUES
 from judging.models.backbones import Backbone
+from judging.progress import progress_over
 
 SHIFT_PIXELS = 6
 TOKEN_PIXELS = 28
@@ -61,14 +60,7 @@ def draw(backbone: Backbone, count: int, seed: int) -> list[Picture]:
         count: Number of pictures.
         seed: Other seeds give other pictures.
     """
-    console = Console()
-    drawings = track(
-        _captioned(count, seed),
-        "drawing",
-        total=count,
-        console=console,
-        disable=not console.is_terminal,
-    )
+    drawings = progress_over(_captioned(count, seed), "drawing", count)
     return [make_picture(backbone, drawing) for drawing in drawings]
 
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
 
 from cli.shared.command_line import command_line
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import count_table
+from judging.progress import progress_over
 
 
 def chartom(
@@ -43,7 +43,7 @@ def chartom(
     drawn = generate_chart_pairs(pairs, seed)
     manifest = write_chart_pairs(
         out,
-        track(drawn, "drawing", total=pairs, console=Console(stderr=True)),
+        progress_over(drawn, "drawing", pairs),
         published,
         source={"name": "chartom", "pairs": pairs, "seed": seed},
         command=command_line(),
