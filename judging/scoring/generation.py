@@ -17,6 +17,7 @@ from transformers import DynamicCache
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import same_pictures
 from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.token_sampling import sample_tokens
@@ -140,7 +141,7 @@ def generate_texts(
     """Generate a text after each prompt, until ``stop`` or the end token.
 
     Every row draws from a generator of its own seed, so its text depends on the other rows only
-    through rounding.
+    through rounding. A prompt that several texts follow is read once.
 
     Args:
         model: Backbone in eval mode.
@@ -162,8 +163,13 @@ def generate_texts(
     texts = [GrowingText(decode, end_id, stop, report) for report in reports]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     device, rows = model.device, len(prompts)
-    batch = lay_out(model, prompts, [NO_LABELS] * rows, pad_id).to(device)
+    read, place = _read_once(prompts)
+    batch = lay_out(model, read, [NO_LABELS] * len(read), pad_id).to(device)
     logits, cache = model.begin(batch, prefix)
+    if len(read) < rows:
+        places = torch.tensor(place, device=device)
+        logits = logits[places]
+        cache.batch_select_indices(places)
     past, width = len(batch.prefix_ids), batch.input_ids.shape[1]
     lengths = torch.tensor([p.positions.shape[1] - past for p in prompts], device=device)
     columns = torch.arange(past + width, device=device)
@@ -188,6 +194,22 @@ def generate_texts(
     fed_by_row = tuple(zip(*fed, strict=True)) if fed else ((),) * rows
     memory = TextMemory(cache, tuple(prompts), width, fed_by_row)
     return [GeneratedText(tuple(t.tokens), t.text, t.finished) for t in texts], memory
+
+
+def _read_once(prompts: Sequence[EncodedPrompt]) -> tuple[list[EncodedPrompt], list[int]]:
+    """Return the different prompts, and for each of all the place of its like among them."""
+    read: list[EncodedPrompt] = []
+    places: dict[tuple[int, ...], list[int]] = {}
+    place = []
+    for prompt in prompts:
+        alike = places.setdefault(prompt.suffix_ids, [])
+        same = [number for number in alike if same_pictures(read[number], prompt)]
+        if not same:
+            same = [len(read)]
+            alike += same
+            read.append(prompt)
+        place.append(same[0])
+    return read, place
 
 
 def _report_row(on_text: Callable[[int, str], None], row: int) -> Callable[[str], None]:

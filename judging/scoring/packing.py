@@ -130,7 +130,7 @@ def _joined(
             if (
                 joined <= token_budget
                 and vain_pairs < saved_tokens * PAIRS_PER_TOKEN
-                and _same_pictures(last, prompts[index])
+                and same_pictures(last, prompts[index])
             ):
                 rows[-1] = (joined, [*members, index])
                 trunk = shared
@@ -140,7 +140,8 @@ def _joined(
     return rows
 
 
-def _same_pictures(left: EncodedPrompt, right: EncodedPrompt) -> bool:
+def same_pictures(left: EncodedPrompt, right: EncodedPrompt) -> bool:
+    """Return whether two prompts show the same pictures, or none."""
     return left.vision.keys() == right.vision.keys() and all(
         value.equal(right.vision[name]) for name, value in left.vision.items()
     )

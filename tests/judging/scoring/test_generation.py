@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,8 +11,9 @@ import torch
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.generation import GrowingText
+from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from tests.judging.scoring.made_up import finished_texts, prompts_with_pictures
 from tests.tiny import reference_model
@@ -61,6 +63,36 @@ def test_samples_follow_their_own_seed_not_their_company(
     assert together == _generate(tiny, prompts, warm)
     assert [_generate(tiny, [prompt], warm)[0] for prompt in prompts] == together
     assert together != _generate(tiny, prompts, warm, seed=1)
+
+
+def test_a_prompt_of_several_texts_is_read_once(
+    tiny: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = prompts_with_pictures(tiny, pictures)
+    pixels = {"pixel_values": 1 - prompts[-1].vision["pixel_values"]}
+    other_picture = replace(prompts[-1], vision=prompts[-1].vision | pixels)
+    several = [prompt for prompt in [*prompts, other_picture] for _ in range(3)]
+    warm, seeds = Sampling(max_new_tokens=12, temperature=1.0), list(range(len(several)))
+    model, encoder = TreeModel(tiny.model), Encoder(tiny)
+    engine = TreeEngine(model, tiny.tokenizer.pad_token_id)
+    alone = [
+        finished_texts(engine.generate([prompt], encoder, "</never>", [seed], warm))[0]
+        for prompt, seed in zip(several, seeds, strict=True)
+    ]
+    rows_read = []
+    begin = TreeModel.begin
+
+    def counting(model: TreeModel, batch: TreeBatch, prefix: Prefix | None) -> object:
+        rows_read.append(len(batch.input_ids))
+        return begin(model, batch, prefix)
+
+    monkeypatch.setattr(TreeModel, "begin", counting)
+    together = finished_texts(engine.generate(several, encoder, "</never>", seeds, warm))
+    assert together == alone
+    if model.is_recurrent:
+        assert rows_read == [1] * len(several)
+    else:
+        assert rows_read == [len(prompts) + 1]
 
 
 def test_stop_text_ends_and_is_left_out(tiny: Backbone, pictures: list[str]) -> None:
