@@ -20,6 +20,7 @@ from train.critiques.preferences import (
     PreferenceCollator,
     as_columns,
     draw_preferences,
+    read_preferences,
     write_preferences,
 )
 from train.critiques.recipe import CritiqueRecipe
@@ -47,12 +48,21 @@ class DpoSection(Section):
     """How strongly the judge is held to the one that it started from."""
     least_margin: float = Field(default=0.1, ge=0)
     """Least difference between the rewards of two critiques; pairs without one are left out."""
+    preferences: Path | None = None
+    """``preferences.jsonl`` of an earlier run over the same rows: its critiques are trained on, and
+    none are drawn."""
 
 
 class CritiqueDpoRecipe(CritiqueRecipe):
     """Recipe of this script."""
 
     dpo: DpoSection = DpoSection()
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Return every file it reads, preferences among them."""
+        kept = self.dpo.preferences
+        return super().files | ({str(kept): kept} if kept else {})
 
 
 @command_line(PREPARE)
@@ -65,15 +75,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
 
+    kept, least_margin = recipe.dpo.preferences, recipe.dpo.least_margin
+    preferences = read_preferences(kept, splits.train) if kept else []
     policy = load_policy(recipe)
-    with PARTS.measured("drawing"):
-        preferences = draw_preferences(
-            policy, splits.train, recipe.critiques, recipe.dpo.least_margin, recipe.run.seed
-        )
+    if not kept:
+        with PARTS.measured("drawing"):
+            preferences = draw_preferences(
+                policy, splits.train, recipe.critiques, least_margin, recipe.run.seed
+            )
+    preferences = [pair for pair in preferences if pair.margin >= least_margin]
     if not preferences:
-        raise FieldError(
-            "dpo.least_margin", f"{recipe.dpo.least_margin}: no two critiques differ so much"
-        )
+        raise FieldError("dpo.least_margin", f"{least_margin}: no two critiques differ so much")
     write_preferences(recipe.run.output, preferences)
     splits = replace(splits, train=Examples.write(pair.example for pair in preferences))
     rows = index_splits(splits, CritiqueSupervision(policy.encoder))

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from judging.files.records import write_records
+from judging.errors import CustosError
+from judging.files.records import read_records, write_records
 from judging.progress import progress_over
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -35,6 +36,11 @@ class Preference:
     chosen_reward: float
     rejected_reward: float
 
+    @property
+    def margin(self) -> float:
+        """Return by how much the chosen one's reward is higher."""
+        return self.chosen_reward - self.rejected_reward
+
 
 class PreferenceLine(BaseModel):
     """A line of :data:`PREFERENCES_FILE`."""
@@ -42,7 +48,9 @@ class PreferenceLine(BaseModel):
     id: str
     label: str
     chosen: str
+    chosen_is_finished: bool
     rejected: str
+    rejected_is_finished: bool
     chosen_reward: float
     rejected_reward: float
 
@@ -60,7 +68,8 @@ def draw_preferences(
         policy: The judge that draws and scores them.
         examples: Rows to train on.
         critiques: How they are drawn and what they are worth.
-        least_margin: Least difference of two rewards; an example without one is left out.
+        least_margin: Least difference of two rewards; an example without one is left out, and so is
+            one that a rule decides.
         seed: Seed of the drawing.
 
     Raises:
@@ -80,6 +89,8 @@ def draw_preferences(
                 for index, score in enumerate(scores[first : first + number], first)
                 if score
             ]
+            if not rewards:  # a rule decides, whatever a critique says
+                continue
             (worst, rejected), (best, chosen) = min(rewards), max(rewards)
             if best - worst >= least_margin and drawn[chosen].text != drawn[rejected].text:
                 pair = drawn[chosen], drawn[rejected]
@@ -97,13 +108,46 @@ def write_preferences(folder: Path, preferences: Sequence[Preference]) -> None:
                 id=pair.example.id,
                 label=pair.example.label,
                 chosen=pair.chosen.text,
+                chosen_is_finished=pair.chosen.is_finished,
                 rejected=pair.rejected.text,
+                rejected_is_finished=pair.rejected.is_finished,
                 chosen_reward=pair.chosen_reward,
                 rejected_reward=pair.rejected_reward,
             )
             for pair in preferences
         ),
     )
+
+
+def read_preferences(path: Path, examples: Sequence[LabelledExample]) -> list[Preference]:
+    """Read what :func:`write_preferences` wrote.
+
+    Args:
+        path: File of an earlier run.
+        examples: Rows to train on; those of which the file has no preference are left out.
+
+    Raises:
+        CustosError: If the file cannot be read, or has a row that is none of these.
+    """
+    by_id = {example.id: example for example in examples}
+    preferences = []
+    for number, line in read_records(path, PreferenceLine):
+        example = by_id.get(line.id)
+        if example is None or example.label != line.label:
+            raise CustosError(
+                f"{path}:{number}: no row to train on has the id '{line.id}' and the label "
+                f"'{line.label}'; name the rows that the critiques were drawn of"
+            )
+        preferences.append(
+            Preference(
+                example,
+                DrawnCritique(line.chosen, line.chosen_is_finished, (), ()),
+                DrawnCritique(line.rejected, line.rejected_is_finished, (), ()),
+                line.chosen_reward,
+                line.rejected_reward,
+            )
+        )
+    return preferences
 
 
 def as_columns(preference: Preference) -> dict[str, Any]:

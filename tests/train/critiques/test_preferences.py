@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -18,10 +19,13 @@ from tests.tiny import brute_force, reference_model, save_picture
 from tests.train.critiques.made_up import labelled_pair
 from train.critiques.policy import DrawnCritique, Policy
 from train.critiques.preferences import (
+    PREFERENCES_FILE,
     Preference,
     PreferenceCollator,
     as_columns,
     draw_preferences,
+    read_preferences,
+    write_preferences,
 )
 from train.critiques.recipe import CritiqueSection
 
@@ -68,6 +72,33 @@ def test_the_best_and_the_worst_are_paired() -> None:
     assert preferences[0].chosen_reward == pytest.approx(torch.tensor(0.8).log().item())
     assert preferences[0].rejected_reward == pytest.approx(torch.tensor(0.1).log().item())
     assert len(set(policy.seeds)) == 9, "each critique is drawn with a seed of its own"
+
+
+class Ruled(Scripted):
+    """A policy whose verdicts a rule gives."""
+
+    def grade(self, requests: Any, /) -> Iterator[Verdict]:
+        return (Verdict(status="scored", label="B") for _ in requests)
+
+
+def test_a_row_that_a_rule_decides_has_no_preference() -> None:
+    blank = labelled_pair(0, responses=("", "brown"))
+    section = CritiqueSection(drawn=2)
+    assert draw_preferences(Ruled([1, 2]), [blank], section, least_margin=0.0, seed=0) == []
+
+
+def test_preferences_come_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = [labelled_pair(number) for number in range(3)]
+    drawn = DrawnCritique(HOSTILE, True, (), ()), DrawnCritique("cut in the mid", False, (), ())
+    preferences = [Preference(row, *drawn, -0.25, -1.0) for row in rows[1:]]
+    write_preferences(tmp_path, preferences)
+    path = tmp_path / PREFERENCES_FILE
+    assert read_preferences(path, rows) == preferences
+    with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the id '2'"):
+        read_preferences(path, rows[:2])
+    other_label = rows[2].model_copy(update={"label": "None"})
+    with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the label 'A'"):
+        read_preferences(path, [*rows[:2], other_label])
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])

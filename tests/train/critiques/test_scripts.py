@@ -138,6 +138,21 @@ def test_the_preferences_are_kept(run: Path) -> None:
         assert line["chosen"] != line["rejected"]
 
 
+def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not run.parent.name.startswith("critique_dpo"):
+        pytest.skip("GRPO has rewards, no preferences")
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    monkeypatch.setattr(critique_dpo, "draw_preferences", lambda *_: pytest.fail("drawn again"))
+    kept, again = run / "preferences.jsonl", run.parent / "again"
+    keys = [f"dpo.preferences={kept}", f"run.output={again}"]
+    critique_dpo.main(["--config", str(run.parent / "tiny.yaml"), *keys])
+    before, after = load_file(run / ADAPTER_FILE), load_file(again / ADAPTER_FILE)
+    assert all(before[name].equal(after[name]) for name in before)
+    assert (again / "preferences.jsonl").read_bytes() == kept.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("script", "keys", "words"),
     [
