@@ -43,7 +43,7 @@ class BradleyTerryLoss(nn.Module):
         Returns:
             ``[pairs]`` in at least float32.
         """
-        gap = at_least_float32(chosen - rejected)
+        gap = at_least_float32(chosen) - at_least_float32(rejected)
         margin = self.margin if margins is None else margins
         decided = functional.softplus(margin - gap)
         if ties is None:

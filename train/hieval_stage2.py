@@ -25,7 +25,7 @@ from train.rows.supervision import LabelSupervision
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.data import check_splits, read_splits
 from train.setup.overlap import check_overlaps
-from train.setup.recipe import Recipe
+from train.setup.recipe import Recipe, local_files
 from train.setup.replay import ReplaySection, with_replay
 from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
@@ -47,8 +47,7 @@ class Stage2Recipe(Recipe):
     @property
     def files(self) -> dict[str, Path]:
         """Return every file it reads, replayed ones included, by the name the recipe gives it."""
-        replayed = (*self.replay.train, self.replay.val)
-        return super().files | {str(path): path for path in replayed if path}
+        return super().files | local_files((*self.replay.train, self.replay.val))
 
 
 @command_line(WITHOUT_HUB)

@@ -105,7 +105,8 @@ def load_hieval(
             defaults = {"id": row_id, "variant": variant, "source": name}
             fields = defaults | reader.fields(row, location)
             examples.append(parse_record(LabelledExample, fields, location))
-            filled_columns |= row.keys()
+            filled_columns |= {name for name, cell in row.items() if cell not in (None, "", [])}
+            filled_columns.add(columns.response)  # an empty one is a response
         except CustosError as error:
             if bad_rows is None:
                 raise

@@ -59,7 +59,7 @@ def with_our_labels(
     """Return an example whose labels are its task's.
 
     The case of a label and spaces around it do not matter. A label without its error type gets it
-    from ``error_type``.
+    from ``error_type``, which is the first person's: a second label has to hold its own.
 
     Args:
         example: An example that its task can judge.
@@ -79,7 +79,9 @@ def with_our_labels(
         if theirs is None:
             continue
         label = _translate(theirs, labels)
-        ours = known.get(_fold(label)) or known.get(_fold(f"{label}; {error_type}"))
+        ours = known.get(_fold(label))
+        if ours is None and field == "label":
+            ours = known.get(_fold(f"{label}; {error_type}"))
         if ours is None:
             raise UnknownLabel(field, example, location, columns.get(field, field), label)
         changes[field] = ours

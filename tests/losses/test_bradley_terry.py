@@ -49,6 +49,14 @@ def test_equals_plain_python_and_ignores_a_common_shift(
     assert loss_(chosen_ + shift, rejected_ + shift, ties).item() == pytest.approx(value, abs=1e-9)
 
 
+def test_half_precision_rewards_are_subtracted_in_float32() -> None:
+    # 10 and 0.01 are 10.0 and 0.01000214 in bfloat16, where their difference rounds to 10.0.
+    chosen, rejected = torch.tensor([10.0]).bfloat16(), torch.tensor([0.01]).bfloat16()
+    expected = math.log1p(math.exp(-(10.0 - rejected.item())))
+    found = BradleyTerryLoss().per_pair(chosen, rejected)
+    assert found.item() == pytest.approx(expected, rel=1e-4)
+
+
 def test_gradcheck_and_finite_at_the_ends() -> None:
     rewards = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
     ties = torch.tensor([True, False] * 3)

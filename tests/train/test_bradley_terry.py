@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -67,6 +69,15 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
     assert rewards(logits, rows[0].tree).tolist() == pytest.approx(
         [score for pair in scores for score in pair], abs=1e-4
     )
+
+
+def test_equal_rewards_are_right_for_no_label() -> None:
+    rows: Any = SimpleNamespace(examples=[_pair(0), _pair(1), _pair(2), _pair(4)])
+    scores = np.array([[[-2.0, -0.1]] * 2, [[-2.0, -0.1]] * 2, [[-0.1, -2.0], [-2.0, -0.1]]])
+    runner: Any = SimpleNamespace(label_logprobs=lambda _: [*scores, scores[0]])
+    measured = RewardObjective(BradleyTerryLoss()).measure(runner, rows)
+    assert [row.label for row in rows.examples] == ["A", "B", "A", "None"]
+    assert measured.right == [False, False, True, None]
 
 
 def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from data_prep.tables import source
 from judging import Judge
 from tests.train.made_up import example, examples, write_recipe, write_split
 from train import hieval_stage1
@@ -88,6 +89,18 @@ def test_the_script_is_launched_as_a_module_from_any_folder(tmp_path: Path) -> N
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "usage: accelerate launch train/hieval_stage1.py" in done.stdout
+
+
+def test_rows_of_the_hub(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row.model_dump(include=row.model_fields_set) for row in examples(24)]
+    monkeypatch.setattr(source, "hub_rows", lambda *_: enumerate(rows, 1))
+    recipe = write_recipe(tmp_path, small)
+    splits = ["data.train=lab/rivers", "data.cal=null", "data.test=null"]
+    hieval_stage1.main(["--config", str(recipe), *splits, "optim.max_steps=1"])
+    run = tmp_path / "run"
+    assert "| train | lab/rivers | 24 |" in (run / "README.md").read_text(encoding="utf-8")
+    resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
+    assert [Path(path).name for path in resolved["provenance"]["sha256"]] == ["val.jsonl"]
 
 
 def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:

@@ -49,6 +49,21 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
     return path
 
 
+def test_the_files_of_a_recipe(tmp_path: Path) -> None:
+    data = {"train": "new.jsonl", "val": "lab/new:val"}
+    replay = {"train": ["old.jsonl", "lab/old"], "val": "old_val.jsonl"}
+    recipe = hieval_stage2.Stage2Recipe.model_validate(
+        {
+            "backbone": "b",
+            "data": data,
+            "replay": replay,
+            "optim": {"lr": 1},
+            "run": {"output": "o"},
+        }
+    )
+    assert list(recipe.files) == ["new.jsonl", "old.jsonl", "old_val.jsonl"]
+
+
 def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path) -> None:
     recipe = _write_recipe(tmp_path, small)
     two = tmp_path / "two"

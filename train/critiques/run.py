@@ -144,7 +144,7 @@ class CritiqueRun:
         with self.tracker.running(0, recipe_values(self.recipe)):
             self.validate()
             trl_trainer.train()
-        keep_best(self.recipe.run.output, int(self.progress.chosen["step"]))
+        keep_best(self.recipe.run.output, [int(self.progress.chosen["step"])])
         adapted = self.tree_model.backbone
         if REFERENCE_ADAPTER in adapted.peft_config:
             adapted.delete_adapter(REFERENCE_ADAPTER)

@@ -111,7 +111,7 @@ def _data(result: RunResult) -> list[str]:
     rows = [
         (
             name,
-            ", ".join(f"{path} ({result.hashes[str(path)][:12]})" for path in files[name] if path),
+            ", ".join(_file(path, result.hashes) for path in files[name] if path),
             len(examples),
             len({row.group or row.question for row in examples}),
             ", ".join(f"{label} {n}" for label, n in _label_counts(examples)),
@@ -131,6 +131,12 @@ def _data(result: RunResult) -> list[str]:
         ),
         "",
     ]
+
+
+def _file(path: Path, hashes: Mapping[str, str]) -> str:
+    """Return a file with its hash; a data set of the hub has none."""
+    sha256 = hashes.get(str(path))
+    return f"{path} ({sha256[:12]})" if sha256 else str(path)
 
 
 def _mapping(recipe: Recipe) -> list[str]:

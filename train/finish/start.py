@@ -81,7 +81,8 @@ def grade_start(
 def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]:
     """Return the indices of the rows to grade with the start, in order.
 
-    These are all rows, or as many whole questions, drawn by the seed, as fit under the limit.
+    These are all rows, or as many whole questions, drawn by the seed, as fit under the limit. If no
+    question fits, they are rows of one.
     """
     limit = MOST_CRITIQUES if any(map(_takes_critique, examples)) else MOST_SCORED
     if len(examples) <= limit:
@@ -90,10 +91,11 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
     for index, example in enumerate(examples):
         questions.setdefault(example.group or example.question, []).append(index)
     drawn: list[int] = []
-    for question in random.Random(f"start/{seed}").sample(list(questions), len(questions)):
+    order = random.Random(f"start/{seed}").sample(list(questions), len(questions))
+    for question in order:
         if len(drawn) + len(questions[question]) <= limit:
             drawn += questions[question]
-    return sorted(drawn)
+    return sorted(drawn or questions[order[0]][:limit])
 
 
 @contextmanager

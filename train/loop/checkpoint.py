@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,10 +53,17 @@ def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> 
             save_adapter(adapted, partial, weights)
 
 
-def keep_best(folder: Path, step: int) -> None:
-    """Delete the best adapters of other steps: no checkpoint to resume from knows of them."""
-    for old in set(folder.glob("best-*")) - {best_folder(folder, step)}:
+def keep_best(folder: Path, steps: Iterable[int]) -> None:
+    """Delete the best adapters of other steps than these."""
+    for old in set(folder.glob("best-*")) - {best_folder(folder, step) for step in steps}:
         shutil.rmtree(old)
+
+
+def chosen_steps(folder: Path) -> Iterator[int]:
+    """Yield the steps whose adapters a run would go on with from any of its checkpoints."""
+    for checkpoint in folder.glob("checkpoint-*"):
+        with suppress(CustosError):  # damaged: it cannot be resumed from
+            yield int(_read_state(checkpoint)["chosen"]["step"])
 
 
 def save_checkpoint(

@@ -22,6 +22,7 @@ from train.dry_run.parts import PARTS
 from train.loop.accelerator import thread_hint
 from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import (
+    chosen_steps,
     keep_best,
     save_best,
     save_checkpoint,
@@ -137,6 +138,8 @@ class Trainer:
                     self._log_loss()
                 if step % save_every == 0 or last:
                     self.save()
+            if self.accelerator.is_main_process:
+                keep_best(run.output, [int(self.progress.chosen["step"])])
             if line := early_stop_line(self.progress, run.patience):
                 self.tracker.note(line)
         return self.progress
@@ -270,13 +273,13 @@ class Trainer:
 
     @PARTS.measured("saving")
     def save(self) -> None:
-        """Write a checkpoint, then delete every kept adapter but the one that it names."""
+        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
         folder, writes = self.recipe.run.output, self.accelerator.is_main_process
         state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
         step, parts = state.pop("step"), (self.runner.unwrapped, self.optimizer.optimizer)
         save_checkpoint(folder, step, *parts, state, self.identity, writes=writes)
         if writes:
-            keep_best(folder, int(self.progress.chosen["step"]))
+            keep_best(folder, chosen_steps(folder))
         self.accelerator.wait_for_everyone()
 
     def free_memory(self) -> None:

@@ -118,13 +118,13 @@ class RewardObjective(Objective):
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the accuracy over decided pairs, and the mean pairwise loss without a margin.
 
-        A pair is right where the preferred response has the higher reward.
+        A pair is right where the preferred response has the higher reward; equal rewards are not.
         """
         labels = [example.label for example in rows.examples]
         scores = torch.tensor(np.array(runner.label_logprobs(rows)))
         first, second = (scores[..., 0] - scores[..., 1]).unbind(1)
         right = [
-            (a > b) == (label == FIRST) if label in (FIRST, SECOND) else None
+            (a > b if label == FIRST else b > a) if label in (FIRST, SECOND) else None
             for label, a, b in zip(labels, first.tolist(), second.tolist(), strict=True)
         ]
         nll = pair_losses(BradleyTerryLoss(), first, second, labels).mean().item()

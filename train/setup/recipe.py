@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -224,11 +224,16 @@ class Recipe(Section):
         Data sets of the hub are no files; their names say what they are.
         """
         splits = (*self.data.train, self.data.val, self.data.cal, self.data.test)
-        files = {str(path): path for path in splits if path and open_table(path).hub is None}
+        files = local_files(splits)
         if self.adapter.init and self.adapter.init_folder:
             name = str(self.adapter.init / ADAPTER_FILE)  # the same on every machine
             files[name] = self.adapter.init_folder / ADAPTER_FILE
         return files
+
+
+def local_files(tables: Iterable[Path | None]) -> dict[str, Path]:
+    """Return the tables that are files, by name; data sets of the hub are none."""
+    return {str(path): path for path in tables if path and open_table(path).hub is None}
 
 
 R = TypeVar("R", bound=Section)

@@ -94,7 +94,10 @@ class Writer:
 
 
 def make_charthal(rng: Random, wordings: Wordings) -> tuple[MadeQuestion, list[MadeAnswer]]:
-    """Return a question of a random rubric and four responses, two of each score."""
+    """Return a question of a random rubric and four responses, two of each score.
+
+    Where a response has to decline to be right, there is only one right response.
+    """
     writer = Writer(rng, draw_figure(rng, wordings, 3), wordings.charthal)
     variant = rng.choice(ChartHal.variants)
     question, good, bad = _VARIANTS[variant](writer)

@@ -26,8 +26,9 @@ LABEL_SHARES: dict[str, dict[str, float]] = {
     "single": {"Correct": 55, "Wrong": 45},
     "several": {"Correct": 37, "Partial": 35, "Wrong": 28},
 }
-"""Label mix by the answers of a question: alternatives, a single one, or a set of several. Over all
-rows these come to about 45 Correct, 20 Partial and 35 Wrong."""
+"""Label mix by the answers of a question: alternatives, a single one, or a set of several. These
+come to about 45 Correct, 20 Partial and 35 Wrong over the rows of mode ``all``, and to 50, 13 and
+37 over all rows."""
 ROWS_PER_WORLD = 4
 OPEN_SHARE = 0.35
 CHINESE_SHARE = 0.3

@@ -148,6 +148,18 @@ def test_a_misspelt_optional_column_is_an_error(tmp_path: Path) -> None:
         load_one(tmp_path, ROW, Columns(metadata={"answerer": "modle"}))
 
 
+@pytest.mark.parametrize("nothing", [None, "", []])
+def test_an_optional_column_that_is_always_empty_is_an_error(
+    tmp_path: Path, nothing: object
+) -> None:
+    rows = [ROW | {"image": nothing}, ROW | {"image": "a.png"}]
+    columns = Columns(images="image")
+    both = load_hieval(write(tmp_path / "some.jsonl", rows), columns)
+    assert [len(row.images) for row in both] == [0, 1]
+    with pytest.raises(CustosError, match="column 'image' is missing or empty in every row"):
+        load_hieval(write(tmp_path / "none.jsonl", rows[:1]), columns)
+
+
 def test_labels_must_be_renamed_to_ours() -> None:
     with pytest.raises(ValueError, match="'Right' is not one of Correct, Partial, Wrong"):
         Columns(labels={"1": "Right"})

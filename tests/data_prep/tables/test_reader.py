@@ -153,6 +153,16 @@ def test_an_error_type_completes_the_label(tmp_path: Path) -> None:
     assert (right.label, right.error_type) == ("Correct", None)
 
 
+def test_an_error_type_does_not_complete_the_label_of_a_second_person(tmp_path: Path) -> None:
+    text = "question,references,response,label,second_label,error_type\n?,x,y,Wrong,{},Other\n"
+    path = save(tmp_path / "a.csv", text.format("Wrong; Overthinking"))
+    [row] = examples(path, task="hieval-ea")
+    assert (row.label, row.second_label) == ("Wrong; Other", "Wrong; Overthinking")
+    path = save(tmp_path / "b.csv", text.format("Wrong"))
+    with pytest.raises(CustosError, match="the labels are Correct, .* 'Wrong' .* is not among"):
+        examples(path, task="hieval-ea")
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

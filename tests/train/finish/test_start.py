@@ -79,3 +79,5 @@ def test_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(drawn) == 9
     assert {i // 3 * 3 + k for i in drawn for k in range(3)} == set(drawn)
     assert drawn != affordable_rows(rows, 1)
+    one_question = [example(i, group="g") for i in range(11)]
+    assert affordable_rows(one_question, 0) == list(range(10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -168,3 +169,31 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     assert any(not torch.equal(at_three[name], at_six[name]) for name in at_three)
     resumed.fit()
     assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
+
+
+def test_an_earlier_checkpoint_still_finds_its_best(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest checkpoint is lost, and nothing after the earlier one is as good any more."""
+
+    def run(every: int, dies_at: int | None, accuracies: list[float]) -> Trainer:
+        settings = recipe(tmp_path, run__eval_every=every, run__save_every=2)
+        measured = (Measured({"accuracy": a, "nll": 1.0}, []) for a in accuracies)
+        monkeypatch.setattr(FocalObjective, "measure", lambda *_: next(measured))
+        learner = trainer(settings, small, examples(24))
+        take_step = learner.train_step
+
+        def step_or_die(*given: Any) -> float:
+            if learner.progress.step == dies_at:
+                raise _KilledError
+            return take_step(*given)
+
+        monkeypatch.setattr(learner, "train_step", step_or_die)
+        return learner
+
+    with pytest.raises(_KilledError):
+        run(2, 5, [0.1, 0.5, 0.9]).fit()
+    shutil.rmtree(tmp_path / "checkpoint-000004")
+    progress = run(100, None, [0.3]).fit()
+    assert (progress.step, progress.chosen["step"]) == (6, 2)
+    assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000002"]

@@ -54,6 +54,13 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     assert {row.metadata["answerer"] for row in splits.test or ()} == {"ant"}
 
 
+def test_an_answerer_that_a_table_numbers_can_be_held_out(tmp_path: Path) -> None:
+    rows = [example(i, metadata={"answerer": i % 2}) for i in range(6)]
+    path = write_split(tmp_path / "both.jsonl", rows)
+    splits = read_splits(_section(tmp_path, train=[path], val=path, exclude_answerer="1"))
+    assert [row.metadata["answerer"] for row in splits.train] == [0, 0, 0]
+
+
 def test_an_answerer_nobody_knows_is_refused(tmp_path: Path) -> None:
     rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
     path = write_split(tmp_path / "both.jsonl", rows)
