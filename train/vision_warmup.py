@@ -24,6 +24,7 @@ from rich.console import Console
 from safetensors.torch import save_file
 
 from judging.errors import CustosError
+from judging.files.atomic import atomic_path
 from judging.files.records import write_json
 from judging.models.backbones import load_backbone
 from train.dry_run.parts import PARTS
@@ -86,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     folder, measured = recipe.run.output, history[-1]
     weights = {name: p.detach().bfloat16() for name, p in model.tower.state_dict().items()}
-    save_file(weights, folder / VISION_FILE, metadata={"format": "pt"})
+    with atomic_path(folder / VISION_FILE) as partial:
+        save_file(weights, partial, metadata={"format": "pt"})
     write_json(folder / "history.json", history)
     Console().print(
         f"vision tower: {folder / VISION_FILE}: caption accuracy "
