@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.options.benchmark import Name
-from cli.shared.output_folders import in_known_folder
-from judging import CustosError
+from cli.shared.output_folders import check_is_new, in_known_folder
 
 
 def example(
@@ -35,8 +34,7 @@ def example(
 
     benchmark = get_benchmark(name)
     check_suffix(out)
-    if out.exists():
-        raise CustosError(f"--out '{out}': exists already; name a new file")
+    check_is_new("--out", out)
     write_graded(out, benchmark.example, keyed=False)
     judge = (
         "--judge rules " if benchmark.rule_tasks else "--judge JUDGE " if benchmark.tasks else ""
