@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation.attacks.rates import Rate
 from evaluation.comparisons.overlap_regression import NAME
 from evaluation.report.markdown import number
 
 WIDE_INTERVAL = 0.2
-"""Width of an accuracy's interval from which nothing should be concluded."""
+"""Width of the interval of an accuracy or a share from which nothing should be concluded."""
 SIGNIFICANT = 0.05
 """P-value below which a judge is said to beat a baseline."""
 
@@ -46,13 +47,42 @@ def _too_few(report: Mapping[str, Any]) -> str | None:
     rows = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
     if accuracy["low"] is None:
         return f"No interval can be given for {rows} on one question: nothing can be concluded."
-    if accuracy["high"] - accuracy["low"] <= WIDE_INTERVAL:
-        return None
-    return (
-        f"{rows} on {report['questions']:,} question{'s' * (report['questions'] != 1)} are too few "
-        f"to conclude: the accuracy may lie anywhere from {accuracy['low']:.3f} to "
-        f"{accuracy['high']:.3f}."
+    return _too_wide(
+        f"{rows} on {_questions(report['questions'])}",
+        "the accuracy",
+        accuracy["low"],
+        accuracy["high"],
     )
+
+
+def attack_caution(num_questions: int, shares: Mapping[str, Rate]) -> str | None:
+    """Return the caution on an attack with too few questions; ``None`` if they suffice.
+
+    Args:
+        num_questions: Questions that the attack was made from.
+        shares: Shares by name. The caution is on the one with the widest interval.
+    """
+    intervals = {
+        name: (rate.low, rate.high)
+        for name, rate in shares.items()
+        if rate.low is not None and rate.high is not None
+    }
+    if not intervals:
+        return None
+    name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
+    return _too_wide(_questions(num_questions), f"the share of '{name}'", low, high)
+
+
+def _too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
+    """Return the caution on a figure whose interval says too little; ``None`` on another one."""
+    if high - low <= WIDE_INTERVAL:
+        return None
+    bounds = f"from {low:.3f} to {high:.3f}"
+    return f"{counted} are too few to conclude: {figure} may lie anywhere {bounds}."
+
+
+def _questions(number: int) -> str:
+    return f"{number:,} question{'s' * (number != 1)}"
 
 
 def _left_out(report: Mapping[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from judging.errors import CustosError
@@ -107,4 +107,10 @@ def count_trained_on(folder: Path, requests: Iterable[JudgeRequest]) -> int | No
     return sum(question_hash(request) in hashes for request in requests)
 
 
-_picture_sha256 = cache(picture_sha256)
+def _picture_sha256(source: str) -> str:
+    """Return the hash of a picture; a file that several rows name is read once."""
+    # A data URL as a key would keep the whole picture in memory.
+    return picture_sha256(source) if source.startswith("data:") else _hash_once(source)
+
+
+_hash_once = lru_cache(maxsize=1 << 16)(picture_sha256)

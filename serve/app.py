@@ -17,6 +17,7 @@ from evaluation.measured_tasks import measured_lines
 from serve import chat, pages, requests
 from serve.errors import add_error_handling
 from serve.keys import KnownKeys
+from serve.limits import CallLimits
 from serve.middleware.access_keys import AccessKeys
 from serve.middleware.body_length import RequireOneLength
 from serve.middleware.body_limits import BodyLimits
@@ -35,6 +36,13 @@ class Health(BaseModel):
     """``ready``, or why the service is not."""
 
     status: str
+
+
+class ServedJudges(BaseModel):
+    """The judges that are served, and the limits on a call to them."""
+
+    judges: list[dict[str, Any]]
+    limits: CallLimits
 
 
 def create_app(
@@ -98,9 +106,9 @@ def create_app(
 def _add_descriptions(app: FastAPI, service: Service) -> None:
     """Add the routes that tell what is served, and how the service is."""
 
-    @app.get("/judges", response_model=dict[str, list[dict[str, Any]]])
-    async def judges() -> Response:
-        """Return the judges here, with their cards and what was measured of them."""
+    @app.get("/judges")
+    async def judges() -> ServedJudges:
+        """Return the judges here, what was measured of them, and the limits on a call."""
         cards = [
             {
                 **judge.describe(),
@@ -109,7 +117,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
             }
             for name, judge in service.judges.items()
         ]
-        return JSONResponse({"judges": cards})
+        return ServedJudges(judges=cards, limits=service.limits.of_a_call())
 
     @app.get("/tasks", response_model=dict[str, list[dict[str, Any]]])
     async def tasks() -> Response:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.charthal.example import EXAMPLE
 from benchmarks.charthal.item import CELLS, RELATIONS, TYPES, UNSCORED, ChartHalItem
 from benchmarks.charthal.published import PUBLISHED, RESULTS
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row, parse_rows
+from benchmarks.framework.files import Row, parse_row, parse_rows
 from benchmarks.framework.tables import (
     OVERALL,
     RATE,
@@ -19,7 +20,7 @@ from benchmarks.framework.tables import (
     value_columns,
 )
 from clients.messages import Decoding
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict, parse_record
 
 
@@ -38,14 +39,13 @@ class ChartHal(Benchmark):
     keyed = True
     facets = {"q_type": TYPES, "q_relation": RELATIONS}
     published = PUBLISHED
+    example = EXAMPLE
     decodings = {"published": Decoding(temperature=0.0)}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """Return one request under the cell's rubric; text only, as in the paper."""
         location = self.location(row)
-        item = parse_record(ChartHalItem, row, location)
-        if item.response is None:
-            raise FieldError("response", "Field required", location)
+        item = parse_row(ChartHalItem, row, location, needed=("response",))
         fields = {
             "id": item.id,
             "task": "charthal",

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.chartom.example import EXAMPLE
 from benchmarks.chartom.item import ChartomItem
 from benchmarks.chartom.published import MODELS, PUBLISHED
 from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row, parse_rows
+from benchmarks.framework.files import Row, parse_row, parse_rows
 from benchmarks.framework.tables import (
     OVERALL,
     Ratio,
@@ -23,7 +24,7 @@ from benchmarks.framework.tables import (
     stored_verdicts,
     values,
 )
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
 from judging.tasks.chartom_fact import CORRECT, INCORRECT
 from judging.tasks.chartom_justification import NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -60,6 +61,7 @@ class Chartom(Benchmark):
     image_field = "image"
     facets = {"kind": (), "question_type": (), "manipulation": ()}
     published = PUBLISHED
+    example = EXAMPLE
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items; compute the HMI wherever people's raw answers are given."""
@@ -87,9 +89,8 @@ class Chartom(Benchmark):
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """Return FACT where rules cannot read the answer, then the justification if needed."""
-        item = self._parse(row)
-        if item.fact_response is None and item.mind_response is None:
-            raise FieldError("fact_response", "Field required", self.location(row))
+        needed = ("fact_response",) if row.get("mind_response") is None else ()
+        item = parse_row(ChartomItem, row, self.location(row), needed)
         fields: list[dict[str, Any]] = []
         if item.fact_response is not None and item.read_fact() is None:
             fields.append(
@@ -209,7 +210,7 @@ class Chartom(Benchmark):
         return stored_verdicts(row).get("chartom-fact")
 
     def _parse(self, row: Row) -> ChartomItem:
-        return parse_record(ChartomItem, row, self.location(row))
+        return parse_row(ChartomItem, row, self.location(row))
 
 
 def _has_label(verdict: Verdict | None, label: str) -> bool | None:

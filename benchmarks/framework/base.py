@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.framework.files import Row, read_source
+from benchmarks.framework.files import Row, item_name, read_source
 from benchmarks.framework.tables import Estimate, stored_verdicts
 from clients.messages import Decoding
 from data_prep.sources.images import image_names
@@ -82,6 +82,8 @@ class Benchmark(ABC):
     full_score: ClassVar[float] = 1.0
     """Score of an item that is right throughout."""
     published: ClassVar[tuple[PublishedTable, ...]]
+    example: ClassVar[tuple[Row, ...]]
+    """A few items of our own with responses, in the shape that is graded."""
     item_id: ClassVar[str] = "id"
     """Field that names an item."""
     image_field: ClassVar[str | None] = None
@@ -137,8 +139,8 @@ class Benchmark(ABC):
         return {**(row if is_path else others), "images": list(names)}
 
     def location(self, row: Row) -> str:
-        """Return how error messages name an item: ``item 'x'``."""
-        return f"item '{row.get(self.item_id, '')}'"
+        """Return how error messages name an item: ``item 'x'``, or nothing without an id."""
+        return item_name(row.get(self.item_id))
 
     def required_text(self, row: Row, field: str) -> str:
         """Return a field of a row that must hold text.

@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import row_location
 from judging.files.records import ROW_SUFFIXES, decode_json, read_rows, write_json
-from judging.types import parse_record
+from judging.types import field_names
 
 Row = dict[str, Any]
 
@@ -121,6 +121,50 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
     return path.parent, read_file(path)
 
 
+def item_name(key: object) -> str:
+    """Return how error messages name an item by its id; empty for one without an id."""
+    return "" if key in (None, "") else f"item '{key}'"
+
+
+def missing_fields(names: Sequence[str], location: str) -> FieldError:
+    """Return the error of a row that lacks fields, which names all of them."""
+    if len(names) == 1:
+        return FieldError(names[0], "is missing", location)
+    listed = ", ".join(f"'{name}'" for name in names)
+    return FieldError("", f"fields {listed} are missing", location)
+
+
+def parse_row(model: type[M], row: Row, location: str, needed: Sequence[str] = ()) -> M:
+    """Validate an item with what it holds beside it.
+
+    Args:
+        model: Type of the benchmark's items.
+        row: Item as its file has it.
+        location: How to name the row in an error.
+        needed: Fields that the row must have beside those that every item must have.
+
+    Raises:
+        FieldError: Naming all fields that are missing, or else the first that is wrong.
+    """
+    missing = [name for name in needed if row.get(name) is None]
+    try:
+        item = model.model_validate(row)
+    except ValidationError as error:
+        missing = [*_missing_in(error, model, row), *missing]
+        if not missing:
+            raise FieldError.from_validation(error, location, field_names(model)) from None
+    if missing:
+        raise missing_fields(list(dict.fromkeys(missing)), location)
+    return item
+
+
+def _missing_in(error: ValidationError, model: type[BaseModel], row: Row) -> list[str]:
+    """Return the fields that a model needs and a row does not have, or has as null."""
+    names = [str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]]
+    required = {name for name, field in model.model_fields.items() if field.is_required()}
+    return [name for name in names if name in required and row.get(name) is None]
+
+
 def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
     """Validate rows.
 
@@ -128,7 +172,7 @@ def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
         FieldError: On the first row that does not fit, which is named by its id or its number.
     """
     return [
-        parse_record(model, row, f"row '{row.get('id', number)}'")
+        parse_row(model, row, f"row '{row.get('id', number)}'")
         for number, row in enumerate(rows, 1)
     ]
 
@@ -149,12 +193,17 @@ def is_cut_off(row: Mapping[str, Any], field: str) -> bool:
     return field in (row.get(CUT_OFF) or ())
 
 
-def check_output(out: Path, source: Path) -> None:
-    """Raise ``CustosError`` unless a path suits ``write_graded`` and is not that of the source."""
+def check_suffix(out: Path) -> None:
+    """Raise ``CustosError`` unless ``write_graded`` can write a file of this name."""
     if out.suffix not in GRADED_SUFFIXES:
         raise CustosError(
             f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
         )
+
+
+def check_output(out: Path, source: Path) -> None:
+    """Raise ``CustosError`` unless a path suits ``write_graded`` and is not that of the source."""
+    check_suffix(out)
     if out.resolve() == source.resolve():
         raise CustosError(f"--out '{out}': that is the input file")
 

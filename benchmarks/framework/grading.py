@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.files import Row, check_ids, error_location, read_file
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:
@@ -113,7 +113,16 @@ def read_responses(
         rows = [benchmark.with_images(row, path.parent, pictures) for row in rows]
         if benchmark.keyed:
             check_ids(rows)
-        return ResponsesToGrade(benchmark, rows, [benchmark.requests(row) for row in rows])
+        requests = [_requests(benchmark, number, row) for number, row in enumerate(rows, 1)]
+        return ResponsesToGrade(benchmark, rows, requests)
+
+
+def _requests(benchmark: Benchmark, number: int, row: Row) -> tuple[JudgeRequest, ...]:
+    """Return the requests of a row; errors name its number, as it may lack an id."""
+    try:
+        return benchmark.requests(row)
+    except FieldError as error:
+        raise error.at(f"row {number}: {error.location}".removesuffix(": ")) from None
 
 
 def time_and_cost(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row
+from benchmarks.framework.files import Row, item_name, parse_row
 from benchmarks.framework.tables import (
     OVERALL,
     RATE,
@@ -18,6 +18,7 @@ from benchmarks.framework.tables import (
     value_columns,
     values,
 )
+from benchmarks.hieval.example import EXAMPLE
 from benchmarks.hieval.published import (
     BY_ERROR_TYPE,
     ERROR_ANALYSIS,
@@ -33,7 +34,7 @@ from evaluation.measure import error_types, measure, measure_error_types
 from evaluation.outcomes import full_label, gather
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES
-from judging.types import JudgeRequest, LabelledExample, Verdict, parse_record
+from judging.types import JudgeRequest, LabelledExample, Verdict
 
 RULES = {"Acc": exact_match, "Relaxed-Acc": relaxed_accuracy}
 """The paper's two baselines that need no model."""
@@ -51,6 +52,7 @@ class HiEval(Benchmark):
     image_field = "images"
     facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}
     published = PUBLISHED
+    example = EXAMPLE
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """Return the labelled example without its label, which must be a declared one.
@@ -136,7 +138,7 @@ class HiEval(Benchmark):
 
 def _example(row: Row) -> LabelledExample:
     fields = {name: value for name, value in row.items() if name != "verdicts"}
-    return parse_record(LabelledExample, fields, f"item '{row.get('id', '')}'")
+    return parse_row(LabelledExample, fields, item_name(row.get("id")))
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[LabelledExample, Verdict]]:

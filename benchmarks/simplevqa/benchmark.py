@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import WITHOUT_IMAGE, Row, parse_rows
+from benchmarks.framework.files import WITHOUT_IMAGE, Row, item_name, missing_fields, parse_rows
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import (
     Ratio,
@@ -28,6 +28,7 @@ from benchmarks.simplevqa.complex_facts import (
     ORIGIN,
     measure_complex_facts,
 )
+from benchmarks.simplevqa.example import EXAMPLE
 from benchmarks.simplevqa.item import (
     LANGUAGES,
     RESPONSE_FIELDS,
@@ -50,7 +51,7 @@ from benchmarks.simplevqa.published import (
 )
 from benchmarks.simplevqa.rules import conclusion_by_rule
 from clients.messages import Decoding
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
 from judging.types import JudgeRequest, Verdict, parse_record
 
@@ -102,6 +103,7 @@ class SimpleVQA(Benchmark):
     styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")
     facets = {"vqa_category.task_category": TASKS, "language": ()}
     published = PUBLISHED
+    example = EXAMPLE
     decodings = {"published": Decoding()}
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
@@ -140,8 +142,9 @@ class SimpleVQA(Benchmark):
                 for request in self.requests(row_of_model(row, model, models))
             )
         item = parse_item(row)
-        if not item.responses:
-            raise FieldError("response", "Field required", f"item '{item.id}'")
+        # A blank answer, which files of tables leave out, makes the row alone invalid.
+        if set(item.missing) - {"answer"}:
+            raise missing_fields(item.missing, item_name(item.id))
         return tuple(_request(item, form, response) for form, response in item.responses.items())
 
     def rule_label(self, request: JudgeRequest) -> str:

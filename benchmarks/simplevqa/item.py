@@ -11,12 +11,11 @@ from typing import Any
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
 
 from benchmarks.framework.answer_options import extract_confidence, without_confidence
-from benchmarks.framework.files import Row
+from benchmarks.framework.files import Row, item_name, parse_row
 from benchmarks.simplevqa.complex_facts import ATOMIC, ATOMIC_GIVEN, ORIGIN
 from judging.errors import FieldError
 from judging.questions import normalise_question
 from judging.tasks.simplevqa import parse_conclusion
-from judging.types import parse_record
 
 LANGUAGES = {
     "en": "english",
@@ -109,6 +108,13 @@ class SimpleVQAItem(BaseModel):
         }
 
     @property
+    def missing(self) -> list[str]:
+        """Return the fields that grading needs and the item lacks."""
+        given = {"question": self.question, "answer": self.answer, "language": self.language}
+        missing = [name for name, text in given.items() if not text]
+        return missing if self.responses else [*missing, "response"]
+
+    @property
     def stated_confidence(self) -> float | None:
         """Return the confidence in [0, 1] that the model states, or ``None``."""
         if self.confidence is not None:
@@ -179,12 +185,13 @@ def _score_field(model: str) -> str:
 
 
 def parse_item(row: Row) -> SimpleVQAItem:
-    """Validate an item.
+    """Validate an item; a field that is null is not there.
 
     Raises:
         FieldError: If it does not fit.
     """
-    return parse_record(SimpleVQAItem, decode_row(row), _location(row))
+    given = {name: value for name, value in decode_row(row).items() if value is not None}
+    return parse_row(SimpleVQAItem, given, _location(row))
 
 
 def decode_row(row: Row) -> Row:
@@ -260,4 +267,4 @@ def _as_share(score: Any) -> float | None:
 
 
 def _location(row: Row) -> str:
-    return f"item '{row.get('data_id', row.get('id', ''))}'"
+    return item_name(row.get("data_id", row.get("id")))

@@ -11,6 +11,7 @@ from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, is_cut_off
 from benchmarks.framework.tables import coverage, percent
+from benchmarks.truthfulvqa.example import EXAMPLE
 from benchmarks.truthfulvqa.levels import check_fields, measure_levels
 from benchmarks.truthfulvqa.published import (
     BY_CATEGORY,
@@ -54,6 +55,7 @@ class TruthfulVQA(Benchmark):
     styles = (*_CLOSING, OPEN_STYLE)
     facets = {"category": (), "level": ()}
     published = PUBLISHED
+    example = EXAMPLE
     decodings = DECODINGS
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:

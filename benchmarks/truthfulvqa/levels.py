@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.answer_options import extract_confidence, extract_option
-from benchmarks.framework.files import is_cut_off
+from benchmarks.framework.files import is_cut_off, missing_fields
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
 from evaluation.estimate import Draws, Mask
@@ -142,11 +142,8 @@ def check_fields(item: Item, location: str) -> None:
     missing = [name for name in FIELDS if item.get(name) is None]
     if item.get("response") is None and item.get("extracted_answer") is None:
         missing.append("response")
-    if len(missing) == 1:
-        raise FieldError(missing[0], "is missing", location)
     if missing:
-        names = ", ".join(f"'{name}'" for name in missing)
-        raise FieldError("", f"fields {names} are missing", location)
+        raise missing_fields(missing, location)
 
 
 def _read_truth(item: Item, location: str) -> str:

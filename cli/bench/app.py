@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from cli.bench.compare import compare
+from cli.bench.example import example
 from cli.bench.grade import grade
 from cli.bench.hmi import hmi
 from cli.bench.lal import lal
@@ -16,5 +17,5 @@ from cli.bench.tournament import tournament
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 app.command("list")(list_benchmarks)
-for verb in (respond, grade, table, compare, plan, tournament, lal, hmi):
+for verb in (example, respond, grade, table, compare, plan, tournament, lal, hmi):
     app.command()(verb)

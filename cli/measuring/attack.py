@@ -161,11 +161,14 @@ def _grade(
 
 
 def _show(report: AttackReport, out: Path) -> None:
-    """Print one table, and where the files are."""
+    """Print one table, a caution if the questions are too few, and where the files are."""
     from rich.table import Table
 
+    from evaluation.cautions import attack_caution
+
     table = Table("", "share", "95 % interval", "at most", "rows")
-    for title, rates in report.rates_by_part().items():
+    parts = report.rates_by_part()
+    for title, rates in parts.items():
         table.add_section()
         table.add_row(title)
         for name, rate in rates.items():
@@ -177,4 +180,7 @@ def _show(report: AttackReport, out: Path) -> None:
                 str(rate.n),
             )
     wide_console(markup=False).print(table)
+    shares = {name: rate for rates in parts.values() for name, rate in rates.items()}
+    if caution := attack_caution(report.questions, shares):
+        typer.echo(f"caution: {caution}")
     typer.echo(f"\npage: {out / 'attacks.html'}\ntext: {out / 'attacks.md'}")

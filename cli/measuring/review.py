@@ -23,7 +23,10 @@ from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
 @with_groups
 def review(
     verdicts: Annotated[
-        list[Path], typer.Argument(help="JSONL files of custos grade, one for each judge.")
+        list[Path],
+        typer.Argument(
+            help="Files of custos grade (JSONL, CSV, TSV or Parquet), one for each judge."
+        ),
     ],
     source: Annotated[Path, typer.Option("--in", help=f"The {TABLE_FORMATS}, that was graded.")],
     out: Annotated[

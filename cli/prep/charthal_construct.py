@@ -20,7 +20,7 @@ from cli.shared.options.server import (
     Temperature,
     Writer,
 )
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_is_new, in_known_folder
 from cli.shared.progress import job_bar
 from cli.shared.tables import count_table
 
@@ -115,8 +115,8 @@ def sheet(
         Path,
         typer.Option(
             callback=in_known_folder,
-            help="Write the annotator's sheet to this file: .html for a page, .csv or .tsv for a "
-            "spreadsheet.",
+            help="Write the annotator's sheet to this new file: .html for a page, .csv or .tsv for "
+            "a spreadsheet.",
         ),
     ],
     seed: Annotated[int, typer.Option(help="Another seed gives another order.")] = 0,
@@ -130,6 +130,7 @@ def sheet(
     from data_prep.construction.sheets.rows import mix_in_gold
     from data_prep.construction.sheets.write import write_sheet
 
+    check_is_new("--out", out)  # it may be filled in
     rows = mix_in_gold(rows_to_check(folder), (), 0, seed)
     write_sheet(out, FORMS.get(FORM), rows)
     typer.echo(f"{len(rows)} questions: {out}")

@@ -109,8 +109,8 @@ class RayPool:
         """Connect to the cluster for a block; give the number of workers.
 
         Raises:
-            CustosError: If Ray is not installed, or does not start in time.
-            OSError: If there is no cluster at the address.
+            CustosError: If Ray is not installed or does not start in time, or if there is no
+                cluster at the address.
         """
         try:
             import ray
@@ -129,13 +129,8 @@ class RayPool:
             }
         try:
             ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False, **options)
-        except Exception as error:
-            if TIMED_OUT not in str(error):  # Ray has no class of its own for this
-                raise
-            raise CustosError(
-                f"--ray {self.address}: Ray did not start within 30 s; the machine is too busy: "
-                "give the same command again"
-            ) from None
+        except Exception as error:  # noqa: BLE001  Ray has no class of its own for this
+            raise CustosError(f"--ray {self.address}: {self._fault(str(error))}") from None
         try:
             context = DataContext.get_current()
             context.enable_progress_bars = False
@@ -144,6 +139,25 @@ class RayPool:
             yield self._size(ray.cluster_resources())
         finally:
             ray.shutdown()
+
+    def _fault(self, error: str) -> str:
+        """Return why there is no cluster to work on, and what to do.
+
+        Args:
+            error: Text of Ray's own error, of one or many lines.
+        """
+        if TIMED_OUT in error:
+            return (
+                "Ray did not start within 30 s; the machine is too busy: give the same command "
+                "again"
+            )
+        reason = error.strip().partition("\n")[0]
+        if self.address == LOCAL:
+            return f"Ray does not start: {reason}"
+        return (
+            "no Ray cluster answers there; start one with 'ray start --head', or correct the "
+            f"address: {reason}"
+        )
 
     def _size(self, resources: Mapping[str, float]) -> int:
         if self.num_workers is not None:

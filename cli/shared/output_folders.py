@@ -37,6 +37,39 @@ def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | N
     return path
 
 
+def check_is_new(option: str, out: Path) -> None:
+    """Refuse to replace a file.
+
+    Raises:
+        CustosError: If the file exists.
+    """
+    if out.exists():
+        raise CustosError(f"{option} '{out}': exists already; name a new file")
+
+
+def check_own_rows(option: str, out: Path, keys: Collection[str]) -> None:
+    """Refuse to replace a JSONL file that holds no earlier output of the same command.
+
+    Args:
+        option: Option that names the file.
+        out: File that is about to be written; an empty or missing one may be.
+        keys: Keys of every row that the command writes.
+
+    Raises:
+        CustosError: If something else lies there.
+    """
+    if not out.exists():
+        return
+    try:
+        with out.open("rb") as file:
+            line = file.readline()
+        row = json.loads(line) if line else dict.fromkeys(keys)
+    except (OSError, ValueError):
+        row = None
+    if not isinstance(row, dict) or not row.keys() >= set(keys):
+        raise CustosError(f"{option} '{out}': exists and holds other rows; name a new file")
+
+
 def check_own_files(out: Path, names: Collection[str], report: str, keys: Collection[str]) -> None:
     """Refuse to replace files in a folder that holds no earlier output of the same command.
 

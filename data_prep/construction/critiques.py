@@ -18,6 +18,7 @@ from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import to_conversation
 from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement
+from data_prep.splits.manifest import check_replaceable
 from data_prep.truthfulness_tags import MEANINGS
 from judging.messages import Message
 from judging.tasks import get_task
@@ -79,8 +80,9 @@ def write_critiques(examples: Sequence[LabelledExample], writer: ModelWriter) ->
         The manifest.
 
     Raises:
-        CustosError: As ``run_job``.
+        CustosError: As ``run_job``, or if such files lie there that did not come with a manifest.
     """
+    check_replaceable(writer.out, [ROWS, CONVERSATIONS])
     outcome = writer.ask(
         [Request(critique_item(example), partial(_read_critique, example)) for example in examples]
     )

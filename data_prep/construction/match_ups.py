@@ -20,6 +20,8 @@ ANSWERERS = "answerers"
 """Metadata of such a row: who wrote A, who wrote B and so on. People do not see it."""
 MOST_TOGETHER = 4
 """Responses that are scored on one screen."""
+KEYS = ("id", "question", "responses", "metadata")
+"""Keys of every row here."""
 
 
 @dataclass

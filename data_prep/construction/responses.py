@@ -16,7 +16,7 @@ from clients.messages import ChatItem
 from data_prep.construction.model_writer import ModelWriter, Request, write_lines
 from data_prep.construction.run_step import ROWS
 from data_prep.construction.steps.base import Row, StepRow, Text
-from data_prep.splits.manifest import write_with_manifest
+from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError
 from judging.messages import Message
 from judging.types import ReferenceMode
@@ -93,9 +93,12 @@ def write_responses(
         The manifest.
 
     Raises:
-        CustosError: As ``run_job``, or if two models share a folder.
+        CustosError: As ``run_job``, if two models share a folder, or if ``rows.jsonl`` lies in one
+            and did not come with a manifest.
     """
     _check_folders(writers)
+    for folder in (out, *(writer.out for writer in writers)):
+        check_replaceable(folder, [ROWS])
     by_model: dict[str, dict[str, str]] = {}
     manifests: dict[str, Any] = {}
     for writer in writers:

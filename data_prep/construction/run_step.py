@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.construction.steps.base import Step, StepRow
+from data_prep.splits.manifest import check_replaceable
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_records
 
@@ -50,8 +51,9 @@ def run_step(step: Step[Any, Any], rows: Sequence[StepRow], writer: ModelWriter)
         The manifest.
 
     Raises:
-        CustosError: As ``run_job``.
+        CustosError: As ``run_job``, or if ``rows.jsonl`` lies there without a manifest.
     """
+    check_replaceable(writer.out, [ROWS])
     requests = [Request(step.item(row), partial(step.read, row)) for row in rows]
     outcome = writer.ask(requests, mend=True)
     lines = [json.dumps(row, ensure_ascii=False) for written in outcome.records for row in written]

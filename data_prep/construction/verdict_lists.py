@@ -14,7 +14,7 @@ from clients.chat_judge import judge_messages
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.errors import UnusableText
-from data_prep.splits.manifest import write_with_manifest
+from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError
 from judging.files.records import read_records, write_json
 from judging.tasks import get_task
@@ -56,8 +56,10 @@ def write_verdicts(
         The manifest.
 
     Raises:
-        CustosError: As :func:`ask_judge`, or if a graded file lacks a row.
+        CustosError: As :func:`ask_judge`, if a graded file lacks a row, or if ``verdicts.json``
+            lies there without a manifest.
     """
+    check_replaceable(out, [VERDICTS])
     labels_by_judge = {judge.server.model: ask_judge(requests, judge) for judge in judges}
     labels_by_judge |= {str(path): _graded_labels(path, requests) for path in graded}
     if len(labels_by_judge) < len(judges) + len(graded):
@@ -87,8 +89,10 @@ def ask_judge(requests: Sequence[JudgeRequest], judge: ModelWriter) -> dict[str,
         Request id to label; ``None`` where the model gave none.
 
     Raises:
-        CustosError: If a request does not fit its task or is a pair, or as ``run_job``.
+        CustosError: If a request does not fit its task or is a pair, if ``labels.jsonl`` lies there
+            without a manifest, or as ``run_job``.
     """
+    check_replaceable(judge.out, [LABELS])
     labels: dict[str, str | None] = {}
     to_ask: list[Request[GivenLabel]] = []
     for request in requests:

@@ -20,6 +20,24 @@ _BEGUN = ".manifest.json.begun"
 """Stands for the manifest while files are being replaced: these are ours and may be again."""
 
 
+def check_replaceable(out: Path, names: Iterable[str]) -> None:
+    """Refuse to replace files that did not come with a manifest: they are the user's own.
+
+    Args:
+        out: Folder that is about to be written to; need not exist.
+        names: Files that will be written there.
+
+    Raises:
+        CustosError: Naming such files.
+    """
+    existing = [name for name in names if (out / name).exists()]
+    if existing and not any((out / name).exists() for name in (MANIFEST_NAME, _BEGUN)):
+        raise CustosError(
+            f"--out '{out}': the folder holds files of yours that would be replaced "
+            f"({', '.join(existing)}); name a new folder"
+        )
+
+
 @contextmanager
 def write_with_manifest(
     out: Path, *, source: Mapping[str, Any], command: str
@@ -78,12 +96,7 @@ def write_prepared(
     Raises:
         CustosError: If files of these names lie there that did not come with a manifest.
     """
-    existing = [f"{split}.jsonl" for split in SPLITS if (out / f"{split}.jsonl").exists()]
-    if existing and not any((out / name).exists() for name in (MANIFEST_NAME, _BEGUN)):
-        raise CustosError(
-            f"--out '{out}': the folder holds files of yours that would be replaced "
-            f"({', '.join(existing)}); name a new folder"
-        )
+    check_replaceable(out, [f"{split}.jsonl" for split in SPLITS])
     with write_with_manifest(out, source=source, command=command) as manifest:
         outputs = {}
         for split in SPLITS:

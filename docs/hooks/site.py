@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,16 @@ GENERATED: dict[str, Callable[[], str]] = {
     "changelog.md": changelog_page,
 }
 """Page of the site to the function that writes its Markdown."""
+SOURCES = {
+    "reference/recipes.md": "train/setup/recipe.py",
+    "reference/fields.md": "judging/types.py",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+}
+"""Generated page to the file of the repository that holds the same.
+
+Pages in ``docs/`` link to that file, so that the link also works where no site is built.
+"""
 
 FROM_OUTSIDE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?https?:[^>]*>")
 
@@ -31,6 +42,26 @@ def on_files(files: Files, config: Any) -> Files:
     for page, write in GENERATED.items():
         files.append(File.generated(config, page, content=write()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Lead links to the source of a generated page to that page."""
+    return to_generated(markdown, page.file.src_uri)
+
+
+def to_generated(markdown: str, page: str) -> str:
+    """Return the Markdown of a page with links to generated pages in place of their sources.
+
+    Args:
+        markdown: The Markdown as it lies in the repository.
+        page: Path of the page in ``docs/``.
+    """
+    folder = posixpath.dirname(page) or "."
+    for generated, source in SOURCES.items():
+        linked = posixpath.relpath(source, posixpath.join("docs", folder))
+        on_site = posixpath.relpath(generated, folder)
+        markdown = re.sub(rf"\]\({re.escape(linked)}(?=[)#])", f"]({on_site}", markdown)
+    return markdown
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

@@ -74,13 +74,6 @@ def anchors(page: Path) -> frozenset[str]:
     return _anchors(GENERATED[page.relative_to(DOCS).as_posix()]())
 
 
-def is_page(path: Path) -> bool:
-    """Return whether a path is a file, or a page that is made when the site is built."""
-    return path.exists() or (
-        path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in GENERATED
-    )
-
-
 def _anchors(text: str) -> frozenset[str]:
     reader = Markdown(extensions=["toc", "attr_list"])
     reader.convert(FENCE.sub("", text))  # its own rule for fences does not know titles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,17 @@ def test_spelling_does_not_matter_and_what_is_shown_does(tmp_path: Path) -> None
         question_hash(ask("Who wrote the Aeneid?", images=(picture,))),
     }
     assert len(others | same) == 4
+
+
+def test_pictures_in_requests_are_not_kept() -> None:
+    megabyte = "A" * 2**20
+    question_hash(ask("Which?"))  # what a first call loads is no picture
+    tracemalloc.start()
+    for number in range(20):
+        question_hash(ask("Which?", images=(f"data:image/png;base64,{number:04d}{megabyte}",)))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 5 * 2**20
 
 
 def test_a_judge_knows_its_questions_and_those_of_its_start(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from data_prep.construction.forms.base import Form, Value
     from data_prep.construction.sheets.collect import Collected
 
-DISAGREEMENTS = "disagreements.jsonl"
+DISAGREEMENTS, AGREEMENT = "disagreements.jsonl", "agreement.json"
 
 
 def collect(
@@ -71,10 +71,15 @@ def collect(
     from data_prep.construction.sheets.collect import collect as bring_together
     from data_prep.construction.sheets.rows import read_gold_rows, read_sheet_rows
     from data_prep.construction.sheets.table import read_table
-    from data_prep.splits.manifest import describe_file, write_with_manifest
+    from data_prep.splits.manifest import (
+        check_replaceable,
+        describe_file,
+        write_with_manifest,
+    )
     from judging.files.records import write_json
 
     form = FORMS.get(name)
+    check_replaceable(out, (ROWS, DISAGREEMENTS, REJECTS, AGREEMENT))
     collected = bring_together(
         form,
         read_sheet_rows(rows),
@@ -90,7 +95,7 @@ def collect(
         for file, lines in ((ROWS, collected.rows), (DISAGREEMENTS, collected.disagreements)):
             write_lines(out / file, (json.dumps(row, ensure_ascii=False) for row in lines))
         write_lines(out / REJECTS, collected.discarded)
-        write_json(out / "agreement.json", agreement)
+        write_json(out / AGREEMENT, agreement)
         manifest.update(form=form.name, counts=collected.counts)
     _show(agreement)
     for annotator, (right, num) in collected.gold.items():

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.bad_rows import show_problems
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_own_rows, in_known_folder
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
 
@@ -48,9 +48,12 @@ def pair(
 
     Example: custos prep construct pair --in data/answers/rows.jsonl --out pairs.jsonl
     """
-    from data_prep.construction.match_ups import group_responses, pair_responses
+    from data_prep.construction.match_ups import KEYS, group_responses, pair_responses
     from data_prep.construction.model_writer import write_lines
 
+    for option, path in (("--out", out), ("--scores", scores)):
+        if path is not None:
+            check_own_rows(option, path, KEYS)
     answered: list[JudgeRequest] = []
     for path in responses:
         problems: dict[int, str] = {}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.prep.construct.asking import Rows
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_own_rows, in_known_folder
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
 
@@ -45,10 +45,12 @@ def screen(
     """
     from data_prep.construction.model_writer import write_lines
     from data_prep.construction.run_step import load_rows
+    from data_prep.construction.screening import RIGHT_ANSWERS
     from data_prep.construction.screening import screen as screen_rows
     from data_prep.construction.steps.base import StepRow
     from data_prep.splits.filters import read_verdicts
 
+    check_own_rows("--out", out, [RIGHT_ANSWERS])
     items = load_rows(rows, StepRow)
     answered = [
         request

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.prep.construct.asking import Rows
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_is_new, in_known_folder
 from judging import CustosError
 
 FormName = Annotated[
@@ -23,7 +23,8 @@ def sheet(
         Path,
         typer.Option(
             callback=in_known_folder,
-            help="Write the sheet to this file: .html for a page, .csv or .tsv for a spreadsheet.",
+            help="Write the sheet to this new file: .html for a page, .csv or .tsv for a "
+            "spreadsheet.",
         ),
     ],
     gold: Annotated[
@@ -49,6 +50,7 @@ def sheet(
     from data_prep.construction.sheets.rows import mix_in_gold, read_gold_rows, read_sheet_rows
     from data_prep.construction.sheets.write import write_sheet
 
+    check_is_new("--out", out)  # it may be filled in
     form = FORMS.get(name)
     loaded = read_sheet_rows(rows)
     gold_rows = read_gold_rows(gold, form) if gold else []

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from pathlib import Path
 
-from cli.shared.verdicts.tables import has_verdict_columns
+from cli.shared.verdicts.tables import has_verdict_columns, table_columns
 from judging.errors import CustosError, system_errors_at
-from judging.files.csv_rows import csv_columns
 
 _KEYS = {"row", "status"}
 """Keys of every line that ``custos grade`` writes."""
@@ -39,15 +37,6 @@ def _holds_verdicts(path: Path) -> bool:
             with system_errors_at(path), path.open("rb") as file:
                 line = json.loads(file.readline())
             return isinstance(line, dict) and line.keys() >= _KEYS
-        return has_verdict_columns(_columns(path))
+        return has_verdict_columns(table_columns(path))
     except (CustosError, ValueError):  # neither JSON, nor a table, nor Parquet
         return False
-
-
-def _columns(path: Path) -> Collection[str]:
-    if path.suffix != ".parquet":
-        return csv_columns(path)
-    import pyarrow.parquet as pq
-
-    names: list[str] = pq.read_schema(path).names
-    return names

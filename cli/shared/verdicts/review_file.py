@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cli.shared.request_rows import read_requests
-from data_prep.tables.cells import DEFAULT_SEPARATOR
+from cli.shared.verdicts.tables import TABLE_SUFFIXES, read_verdict_table
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_text
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
@@ -89,19 +90,19 @@ def read_review_rows(
     A row that is no valid request has its cells as they stand, for a person to mend.
 
     Args:
-        files: JSONL files of ``custos grade``.
+        files: Files of ``custos grade``: whole verdicts as JSONL, or tables.
         source: The table that was graded.
         mapping: What its columns are called.
 
     Raises:
         CustosError: If a file holds no verdict on a row, or has one on another row.
     """
-    by_file = [_read_by_row(path) for path in files]
+    by_file = [_read_by_row(path, source, mapping) for path in files]
     cells = open_table(source).rows()
     for (number, request), (_, row) in zip(read_requests(source, mapping), cells, strict=True):
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):
-            if verdict is None or verdict.id != request.id:
+            if verdict is None or verdict.id.removeprefix("'") != request.id.removeprefix("'"):
                 raise CustosError(
                     f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
                     "give the table that was graded, and its mapping"
@@ -170,14 +171,29 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
     )
 
 
-def _read_by_row(path: Path) -> dict[int, Verdict]:
+def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
+    """Return the verdicts of a file by the number of the row of the source that they are on."""
+    if path.suffix in TABLE_SUFFIXES:
+        return _read_table_by_row(path, source, mapping.columns.get("id", "id"))
     if path.suffix != ".jsonl":
-        raise CustosError(f"{path}: custos review reads JSONL; grade with --out FILE.jsonl")
+        kinds = ", ".join((".jsonl", *TABLE_SUFFIXES))
+        raise CustosError(f"{path}: expected a file of custos grade, ending in {kinds}")
     verdicts: dict[int, Verdict] = {}
     for number, verdict in read_records(path, Verdict):
         if verdict.row is None:
             raise CustosError(f"{path} row {number}: no row number; give a file of 'custos grade'")
         verdicts[verdict.row] = verdict
+    return verdicts
+
+
+def _read_table_by_row(path: Path, source: Path, id_column: str) -> dict[int, Verdict]:
+    """Return the same of a table, which has a row for each of the source's, in the same order."""
+    verdicts: dict[int, Verdict] = {}
+    numbers = (number for number, _ in open_table(source).rows())
+    for number, (cells, verdict) in zip(numbers, read_verdict_table(path), strict=False):
+        # A text that could be a formula has an apostrophe before it in CSV files.
+        text = str(as_text(cells.get(id_column, ""))).removeprefix("'")
+        verdicts[number] = verdict.model_copy(update={"id": text or str(number), "row": number})
     return verdicts
 
 

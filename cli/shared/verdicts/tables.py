@@ -11,9 +11,12 @@ from typing import Any
 
 from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import open_table
+from judging import CustosError, Verdict
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import csv_columns, csv_delimiter
+from judging.files.csv_rows import csv_columns, csv_delimiter, row_location
+from judging.files.records import read_rows
 from judging.files.spreadsheets import write_spreadsheet
+from judging.types import parse_record
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 VERDICT_COLUMNS = (
@@ -90,6 +93,43 @@ def has_verdict_columns(columns: Collection[str]) -> bool:
     return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
 
 
+def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]]:
+    """Yield the cells of every row of a table that ``write_table`` wrote, with its verdict.
+
+    A verdict has the fields that are columns. It has no ``id`` and no ``row``.
+
+    Raises:
+        CustosError: If the file cannot be read, or holds no verdicts.
+    """
+    rows = read_rows(path)
+    first = next(rows, None)  # says what is wrong with a file that cannot be read
+    column_by_field = _find_verdict_columns(table_columns(path))
+    if column_by_field is None:
+        raise CustosError(f"{path}: has not the columns that custos grade writes")
+    for number, row in itertools.chain([] if first is None else [first], rows):
+        if isinstance(row, CustosError):
+            raise row
+        fields = {name: row[column] for name, column in column_by_field.items() if column in row}
+        yield row, parse_record(Verdict, fields, row_location(path, number))
+
+
+def _find_verdict_columns(columns: Sequence[str]) -> dict[str, str] | None:
+    """Return the column of every field of a verdict; ``None`` in a table that is not ours.
+
+    They stand together, behind the user's columns, of which some may be called alike.
+    """
+    num = len(VERDICT_COLUMNS)
+    for start in reversed(range(len(columns) - num + 1)):
+        column_by_field = dict(zip(VERDICT_COLUMNS, columns[start : start + num], strict=True))
+        if all(_is_column_of(name, column) for name, column in column_by_field.items()):
+            return column_by_field
+    return None
+
+
+def _is_column_of(name: str, column: str) -> bool:
+    return column.endswith(name) and not column.removesuffix(name).replace(_PREFIX, "")
+
+
 def write_table(out: Path, table: GradedTable) -> None:
     """Write a table as CSV, TSV or Parquet; the file appears only when it is complete.
 
@@ -106,16 +146,24 @@ def write_table(out: Path, table: GradedTable) -> None:
         write_spreadsheet(out, table.columns, rows, delimiter)
 
 
-def _known_columns(source: Path) -> Sequence[str]:
-    table = open_table(source)
-    if table.is_csv:
-        return csv_columns(source)
-    if table.hub is None and source.suffix == ".parquet":
-        import pyarrow.parquet as pq
+def table_columns(path: Path) -> Sequence[str]:
+    """Return the names of the columns of a CSV, TSV or Parquet file.
 
-        names: list[str] = pq.read_schema(source).names
-        return names
-    return ()
+    Raises:
+        CustosError: If a header cannot be read.
+        ValueError: If a Parquet file is none.
+    """
+    if path.suffix != ".parquet":
+        return csv_columns(path)
+    import pyarrow.parquet as pq
+
+    names: list[str] = pq.read_schema(path).names
+    return names
+
+
+def _known_columns(source: Path) -> Sequence[str]:
+    is_file = open_table(source).hub is None
+    return table_columns(source) if is_file and source.suffix in TABLE_SUFFIXES else ()
 
 
 def _kind(value: Any) -> type:

@@ -17,6 +17,7 @@ from data_prep.construction.charthal.recipes import CELLS, QRelation, QType
 from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.construction.steps.base import Row
 from data_prep.construction.steps.charthal import ChartCell, WriteQuestion
+from data_prep.splits.manifest import check_replaceable
 from judging.errors import FieldError
 from judging.files.records import read_records
 
@@ -52,8 +53,10 @@ def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str
         The manifest.
 
     Raises:
-        CustosError: If a picture cannot be copied, or as ``run_job``.
+        CustosError: If a picture cannot be copied, as ``run_job``, or if ``questions.jsonl`` lies
+            there and did not come with a manifest.
     """
+    check_replaceable(writer.out, [QUESTIONS])
     (writer.out / IMAGE_FOLDER).mkdir(parents=True, exist_ok=True)
     for chart in charts:
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from data_prep.splits.manifest import write_with_manifest
+from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from data_prep.synthetic.charts.generate import ChartRow
 from data_prep.synthetic.pictures import save_picture
 from judging.files.records import write_records
@@ -49,7 +49,11 @@ def write_charts(
 
     Returns:
         The manifest.
+
+    Raises:
+        CustosError: If files of these names lie there that did not come with a manifest.
     """
+    check_replaceable(out, files)
     tally = _Tally()
     with write_with_manifest(out, source=source, command=command) as manifest:
         outputs, counts = {}, {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from data_prep.splits.manifest import write_with_manifest
+from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from data_prep.synthetic.misleading_charts.drawing import render
 from data_prep.synthetic.misleading_charts.generate import ChartPair
 from data_prep.synthetic.pictures import IMAGE_FOLDER
@@ -44,7 +44,11 @@ def write_chart_pairs(
 
     Returns:
         The manifest.
+
+    Raises:
+        CustosError: If ``items.jsonl`` lies there and did not come with a manifest.
     """
+    check_replaceable(out, [ITEMS])
     kinds: Counter[str] = Counter()
     manipulations: Counter[str] = Counter()
     question_types: Counter[str] = Counter()

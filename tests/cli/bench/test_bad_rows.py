@@ -74,11 +74,11 @@ def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         ("type.json", BAD_TYPE, ("compare", "charthal", "good.json", "type.json")),
         ("twice.json", "item 2: id 'a'", ("compare", "charthal", "good.json", "twice.json")),
         ("logits.json", "row 1: ", ("lal", "--results", "logits.json")),
-        ("silent.json", "item '0_0': field 'response'", (*GRADE, "silent.json")),
+        ("silent.json", "row 1: item '0_0': field 'response'", (*GRADE, "silent.json")),
         ("empty.json", "no items", (*GRADE, "empty.json")),
         (
             "bare.json",
-            "item '7': fields 'category', 'subcategory', 'level' are missing",
+            "row 1: item '7': fields 'category', 'subcategory', 'level' are missing",
             ("grade", "truthfulvqa", "--out", "new.json", "--responses", "bare.json"),
         ),
         (

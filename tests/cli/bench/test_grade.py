@@ -170,7 +170,7 @@ def test_chartom_asks_the_judge_only_for_what_rules_leave(judge: Grader, tmp_pat
         (["grade", "vqa", "--judge", "j"], "benchmark 'vqa' is not one of"),
         (["grade", "charthal"], "--judge: 'charthal' needs one, for charthal"),
         (["grade", "charthal", "--judge", "j", "--out", "x.csv"], "--out 'x.csv'"),
-        (["grade", "simplevqa", "--judge", "j"], "item '0_0': field 'language'"),
+        (["grade", "simplevqa", "--judge", "j"], "item '0_0': fields 'answer', 'language' are"),
     ],
 )
 def test_mistakes_are_one_line(

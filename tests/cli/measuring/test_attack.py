@@ -92,6 +92,18 @@ def test_families_questions_and_wordings_can_be_chosen(run: Run, judge: Stopping
     assert (report["questions"], report["stability"], report["search"]) == (3, None, None)
 
 
+def test_too_few_questions_get_a_caution(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
+    result = run("--family", "denial", "--no-stability")
+    rate = report_of(tmp_path / "out")["all_attacks"]
+    questions = report_of(tmp_path / "out")["questions"]
+    assert rate["high"] - rate["low"] > 0.2
+    cautions = [line for line in result.stdout.splitlines() if line.startswith("caution: ")]
+    assert cautions == [
+        f"caution: {questions} questions are too few to conclude: the share of 'denial' may lie "
+        f"anywhere from {rate['low']:.3f} to {rate['high']:.3f}."
+    ]
+
+
 def test_only_an_earlier_report_is_replaced(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
     rows = tmp_path / "out" / "rows.jsonl"
     rows.parent.mkdir()

@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
+from judging import Judge
 from judging.types import LabelledExample
+from tests.serve.made_up import FakeJudge
 
 ROWS = [
     {"id": "a", "gold": "Paris; Lutetia", "answer": "It is Paris", "model": "ant"},
@@ -134,4 +136,37 @@ def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
     graded.write_text("status,label\nscored,Correct\n")
     result = review(table, tmp_path / "new.csv", graded)
     assert result.exit_code == 2
-    assert f"{graded}: custos review reads JSONL; grade with --out FILE.jsonl" in result.stderr
+    assert f"{graded}: has not the columns that custos grade writes" in result.stderr
+    result = review(table, tmp_path / "new.csv", tmp_path / "v.json")
+    assert "v.json: expected a file of custos grade, ending in .jsonl, .csv" in result.stderr
+    result = review(table, tmp_path / "new.csv", tmp_path / "gone.csv")
+    assert f"error: {tmp_path / 'gone.csv'}: no such file" in result.stderr
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("ids", [("id", "a", "=b", "7"), None], ids=["ids", "no ids"])
+def test_every_kind_of_file_that_grade_writes_is_read(
+    suffix: str, ids: tuple[str, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table has columns called as those of verdicts, and a row without text in its middle."""
+    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
+    source, graded = tmp_path / "answers.csv", tmp_path / f"graded{suffix}"
+    rows = ["question,gold,answer,label,status", "Q?,Paris,Paris,old,x", "Q?,,Rome,old,x"]
+    rows += ["Q?,,Lyon,old,x"]
+    if ids is not None:
+        rows = [f"{name},{row}" for name, row in zip(ids, rows, strict=True)]
+    blank = "," * rows[0].count(",")
+    source.write_text("\n".join([*rows[:2], blank, *rows[2:]]) + "\n")
+    mapping = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
+    command = ["--judge", "j", "--in", str(source), "--out", str(graded), *mapping]
+    CliRunner().invoke(app, ["grade", *command, "--allow-failed"], catch_exceptions=False)
+    result = review(source, tmp_path / "review.csv", graded)
+    assert "2 of 3 rows are for people: 2 without a verdict" in result.stdout, result.stderr
+    names = list(ids[2:]) if ids is not None else ["3", "4"]
+    shown = cells(tmp_path / "review.csv")
+    assert [row["id"].removeprefix("'") for row in shown] == names
+    assert [row["judge_label"] for row in shown] == ["(invalid)"] * 2
+    assert "column 'gold' is empty" in shown[1]["reason"]
+    source.write_text(source.read_text().replace("7,Q?", "8,Q?"))
+    result = review(source, tmp_path / "again.csv", graded)
+    assert ("no verdict on row 4" in result.stderr) == (ids is not None)

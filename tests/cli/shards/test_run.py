@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import typer
@@ -147,22 +148,59 @@ def test_machines_with_different_judges_are_refused(folder: Path) -> None:
         grade_shards(*files, TwoMachines("local"), FakeJudge, SETTINGS, 0, False, False)
 
 
-def test_a_machine_that_is_too_busy_for_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray, which stands in here, gives up with an exception of no class of its own."""
+@pytest.mark.parametrize(
+    ("address", "raised", "message"),
+    [
+        (
+            "local",
+            Exception("The current node timed out during startup. This could happen ..."),
+            "--ray local: Ray did not start within 30 s; the machine is too busy: give the same "
+            "command again",
+        ),
+        ("local", ValueError("no room\nmore"), "--ray local: Ray does not start: no room"),
+        (
+            "10.0.0.1:6379",
+            RuntimeError("Failed to connect to GCS.\nCheck the firewall."),
+            "--ray 10.0.0.1:6379: no Ray cluster answers there; start one with 'ray start --head', "
+            "or correct the address: Failed to connect to GCS.",
+        ),
+        (
+            "auto",
+            ConnectionError("Could not find any running Ray instance."),
+            "--ray auto: no Ray cluster answers there; start one with 'ray start --head', "
+            "or correct the address: Could not find any running Ray instance.",
+        ),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, address: str, raised: Exception, message: str
+) -> None:
+    """Ray, which stands in here, raises what it raises in such a case."""
 
     def init(*_: object, **__: object) -> None:
-        raise Exception("The current node timed out during startup. This could happen ...")
+        raise raised
 
     stand_in, data = ModuleType("ray"), ModuleType("ray.data")
     vars(stand_in).update(init=init, data=data)
     vars(data).update(DataContext=object)
     monkeypatch.setitem(sys.modules, "ray", stand_in)
     monkeypatch.setitem(sys.modules, "ray.data", data)
-    with (
-        pytest.raises(CustosError, match="^--ray local: Ray did not start within 30 s; .* again$"),
-        RayPool("local").connected(),
-    ):
-        pass
+    done = on_ray(folder, address)
+    assert (done.exit_code, done.stderr) == (2, f"error: {message}\n")
+
+
+def test_ray_that_is_not_installed_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = on_ray(folder, "auto")
+    assert done.exit_code == 2
+    assert done.stderr == "error: --ray: Ray is not installed; pip install 'ray[data]'\n"
+
+
+def on_ray(folder: Path, address: str) -> Any:
+    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
+    return CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", address, *files])
 
 
 def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

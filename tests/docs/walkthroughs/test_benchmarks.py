@@ -15,9 +15,9 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("name", "count"), [("simplevqa", 1), ("truthfulvqa", 1), ("chartom", 2)])
+@pytest.mark.parametrize(("name", "count"), [("simplevqa", 2), ("truthfulvqa", 2), ("chartom", 4)])
 def test_a_file_of_responses_makes_a_table(tmp_path: Path, name: str, count: int) -> None:
-    """An item of CHARTOM has a response about the fact and one about other readers."""
+    """Two items of CHARTOM have a response each about the fact and one about other readers."""
     (tmp_path / f"{name}.json").write_text(FILES[f"{name}.json"], encoding="utf-8")
     judge = "" if name == "truthfulvqa" else "--judge rules"
     run(f"custos bench grade {name} --responses {name}.json {judge} --out g.jsonl", tmp_path)
@@ -31,4 +31,4 @@ def test_a_file_of_charthal_is_graded_by_a_judge(tmp_path: Path) -> None:
         "custos bench grade charthal --responses charthal.json --judge embedded --out g.jsonl",
         tmp_path,
     )
-    assert "1 items graded" in said
+    assert "2 items graded, 0 without a label" in said

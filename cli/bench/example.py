@@ -1,0 +1,46 @@
+"""``custos bench example``: a small file of responses, to see its shape."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.shared.options.benchmark import Name
+from cli.shared.output_folders import check_is_new, in_known_folder
+
+
+def example(
+    name: Name,
+    out: Annotated[
+        Path,
+        typer.Option(
+            callback=in_known_folder,
+            help="Write the items to this JSON or JSONL file, which must not exist.",
+        ),
+    ],
+) -> None:
+    """Write a small valid file of responses to a benchmark, to see the shape of such files.
+
+    We made the items and their responses; they are not from the benchmark. Put your own in their
+    place. custos bench grade takes the file as it is.
+
+    Example: custos bench example simplevqa --out responses.json
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import check_suffix, write_graded
+
+    benchmark = get_benchmark(name)
+    check_suffix(out)
+    check_is_new("--out", out)
+    write_graded(out, benchmark.example, keyed=False)
+    judge = (
+        "--judge rules " if benchmark.rule_tasks else "--judge JUDGE " if benchmark.tasks else ""
+    )
+    typer.echo(f"{len(benchmark.example)} items with responses: {out}")
+    typer.echo(
+        f"grade them: custos bench grade {name} --responses {shlex.quote(str(out))} "
+        f"{judge}--out graded.json"
+    )

@@ -1,0 +1,105 @@
+"""Files of the user's own that bear the names of outputs are left alone, before a model is asked.
+
+The address of the model's server is one where nobody listens.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judging.errors import CustosError
+from tests.cli.prep.made_up import run, write_rows
+
+SERVER = ("--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+CONSTRUCT = "construct"
+ROWS = [
+    {
+        **{"id": f"q/{n}", "question": "How many?", "references": ["4"], "response": str(n)},
+        **{"answer": "4", "metadata": {"item": "q", "answerer": f"m{n}"}},
+    }
+    for n in range(4)
+]
+PAIR = {"task": "truthful-pair", "question": "Q?", "response_a": "2", "response_b": "3"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with rows to work on."""
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("items.jsonl"), [{name: row[name] for name in PLAIN} for row in ROWS])
+    write_rows(
+        Path("rows.jsonl"), [{k: v for k, v in row.items() if k != "answer"} for row in ROWS]
+    )
+    write_rows(Path("pairs.jsonl"), [{**PAIR, "label": "A"}])
+    write_rows(Path("graded.jsonl"), [{"id": row["id"], "status": "scored"} for row in ROWS])
+    Path("sheet.csv").write_text("id,score\n")
+    return tmp_path
+
+
+PLAIN = ("id", "question", "answer")
+GRADED = ("--graded", "graded.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("test.jsonl", ("charts", "--rows", 8)),
+        ("twins.jsonl", ("twins", "--rows", 4)),
+        ("items.jsonl", ("chartom", "--pairs", 1)),
+        ("rows.jsonl", ("critiques", "--source", "pairs.jsonl", *SERVER)),
+        ("rows.jsonl", (CONSTRUCT, "respond", "--in", "items.jsonl", *SERVER)),
+        ("rows.jsonl", (CONSTRUCT, "step", "simplevqa-check", "--in", "items.jsonl", *SERVER)),
+        ("verdicts.json", (CONSTRUCT, "verdicts", "--in", "rows.jsonl", *GRADED)),
+        (
+            "agreement.json",
+            (CONSTRUCT, "collect", "hieval-qs", "--in", "rows.jsonl", "--sheet", "sheet.csv"),
+        ),
+    ],
+)
+def test_files_in_a_folder(folder: Path, name: str, command: tuple[object, ...]) -> None:
+    out = folder / "out"
+    out.mkdir()
+    (out / name).write_text("mine")
+    with pytest.raises(CustosError) as refused:
+        run(*command, "--out", out)
+    assert str(refused.value) == (
+        f"--out '{out}': the folder holds files of yours that would be replaced ({name}); "
+        "name a new folder"
+    )
+    assert [path.name for path in out.iterdir()] == [name]
+    assert (out / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [("charts", "--rows", 8, "--captions"), ("chartom",)])
+def test_the_folder_of_an_earlier_run_is_written_again(
+    folder: Path, command: tuple[object, ...]
+) -> None:
+    command = (*command, "--pairs", 1) if command == ("chartom",) else command
+    for _ in range(2):
+        assert run(*command, "--out", folder / "out").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "command"),
+    [
+        ("--out", ("sheet", "hieval-qs", "--in", "rows.jsonl")),
+        ("--out", ("pair", "--in", "rows.jsonl")),
+        ("--scores", ("pair", "--in", "rows.jsonl", "--out", "new.jsonl")),
+        (
+            "--out",
+            (
+                *("screen", "--in", "items.jsonl", "--responses", "rows.jsonl"),
+                *("--verdicts", "verdicts.json"),
+            ),
+        ),
+    ],
+)
+def test_a_single_file(folder: Path, option: str, command: tuple[object, ...]) -> None:
+    out = folder / "mine.csv"
+    out.write_text("id,label\n1,Correct\n")
+    with pytest.raises(CustosError, match=f"^{option} '.*mine.csv': exists .*; name a new file$"):
+        run(CONSTRUCT, *command, option, out)
+    assert out.read_text() == "id,label\n1,Correct\n"
+    assert not Path("new.jsonl").exists()
