@@ -118,6 +118,8 @@ class SimpleVQA(Benchmark):
         In style ``cfq``, items that ask for no more than their subject are asked as they are.
         """
         item = parse_item(row)
+        if not item.question.strip():
+            raise missing_fields(["question"], item_name(item.id))
         if style in _FORMS:
             return {"response": f"{item.question}\n{_FORMS[style][item.variant]}"}
         if style == "standard" or not item.is_complex:

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row, is_cut_off
+from benchmarks.framework.files import Row, is_cut_off, missing_fields
 from benchmarks.framework.tables import coverage, percent
 from benchmarks.truthfulvqa.example import EXAMPLE
 from benchmarks.truthfulvqa.levels import check_fields, measure_levels
@@ -63,12 +63,14 @@ class TruthfulVQA(Benchmark):
 
         In style ``open`` it is the question alone.
         """
-        question = self.required_text(row, "question")
+        question, options = row.get("question"), row.get("options")
+        missing = [] if isinstance(question, str) and question.strip() else ["question"]
+        if style != OPEN_STYLE and not (isinstance(options, list) and options):
+            missing.append("options")
+        if missing:
+            raise missing_fields(missing, self.location(row))
         if style == OPEN_STYLE:
             return {"response": question}
-        options = row.get("options")
-        if not isinstance(options, list) or not options:
-            raise FieldError("options", "is missing", self.location(row))
         lettered = [f"({ascii_uppercase[i]}) {option}" for i, option in enumerate(options)]
         return {"response": "\n".join([question, *lettered, _CLOSING[style]])}
 

@@ -215,6 +215,8 @@ def test_questions_that_cannot_be_asked() -> None:
         build_questions(benchmark, [truthful()], "loud")
     with pytest.raises(CustosError, match="item 'q1': field 'options': is missing"):
         build_questions(benchmark, [{**truthful(), "options": None}], "cot")
+    with pytest.raises(CustosError, match="item 'q1': fields 'question', 'options' are missing"):
+        build_questions(benchmark, [{"question_id": "q1", "question": " "}], "cot")
     with pytest.raises(CustosError, match="item 2: field 'question_id': is missing"):
         build_questions(benchmark, [truthful(), {"question": "?"}], "open")
     with pytest.raises(CustosError, match="item 'q1': field 'question': is missing"):

@@ -252,6 +252,9 @@ def test_the_prompts_of_every_style() -> None:
     atomic = {**COMPLEX, "question": " Who is the person  in the picture?"}
     assert SIMPLEVQA.prompts(item(**atomic), "cfq").keys() == {"response"}
     assert "把握" in SIMPLEVQA.prompts(item(language="CN"), "confidence")["response"]
+    for style in SIMPLEVQA.styles:
+        with pytest.raises(CustosError, match="item '0': field 'question': is missing"):
+            SIMPLEVQA.prompts(item(0, question=" "), style)
 
 
 def test_the_official_form_of_answers_is_asked_for_in_the_items_language() -> None:
