@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import io
+import signal
 import struct
 import sys
 
@@ -48,6 +49,9 @@ def decode(url: bytes, size: tuple[int, int] | None) -> bytes:
 
 def main() -> None:
     """Answer until the standard input ends."""
+    # A terminal and systemd signal all processes of a service, which still answers what it has.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     _limit_memory()
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()

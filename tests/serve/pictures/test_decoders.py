@@ -7,6 +7,8 @@ import base64
 import io
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +99,30 @@ def test_memory_is_limited() -> None:
     bomb = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
     with pytest.raises(FieldError, match="not a readable picture"):
         decode_all([bomb], [None])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_to_all_processes_lets_pictures_of_accepted_calls_be_decoded(name: str) -> None:
+    """Ctrl-C goes to all processes of the terminal, systemd's SIGTERM to all of the service."""
+    program = f"""
+import asyncio, os, signal, time
+from serve.pictures.decoders import Decoders
+
+async def main():
+    decoders = Decoders(30, num_processes=1)
+    await decoders.decode({picture()!r}, None)
+    os.killpg(0, signal.{name})
+    time.sleep(0.5)
+    await decoders.decode({picture()!r}, None)
+    await decoders.close()
+
+signal.signal(signal.{name}, lambda *_: None)
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, start_new_session=True, check=False
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of a process")
