@@ -61,8 +61,9 @@ def run(
     *,
     retry_failed: bool = False,
     allow_failed: bool = False,
+    ending: str = "jsonl",
 ) -> None:
-    files = f"{folder}/in/*.jsonl", f"{folder}/out/*.jsonl"
+    files = f"{folder}/in/*.jsonl", f"{folder}/out/*.{ending}"
     pool = PoolHere("local")
     grade_shards(*files, pool, lambda: judge, settings, 0, retry_failed, allow_failed)
 
@@ -180,3 +181,12 @@ def test_a_file_that_holds_no_verdicts_is_left_alone(folder: Path, judge: FakeJu
     with pytest.raises(CustosError, match="s1.jsonl': exists and holds no verdicts of custos g"):
         run(folder, judge)
     assert graded(judge) == set()
+
+
+def test_the_records_of_one_output_are_not_those_of_another(folder: Path, judge: FakeJudge) -> None:
+    """Files of verdicts by an earlier judge are not taken for those of a later one."""
+    run(folder, FakeJudge("earlier"))
+    run(folder, judge, ending="csv")
+    add_shard(folder)
+    with pytest.raises(CustosError, match="is not that of the shards that are done"):
+        run(folder, judge)
