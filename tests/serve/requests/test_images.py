@@ -53,7 +53,9 @@ def test_bombs_are_refused_by_their_header(client: TestClient, size: tuple[int, 
 
 def test_scans_are_counted_also_in_a_jpeg_that_names_further_pictures(client: TestClient) -> None:
     file = io.BytesIO()
-    Image.new("RGB", (8, 8)).save(file, "MPO", save_all=True, append_images=[Image.new("L", (8, 8))])
+    Image.new("RGB", (8, 8)).save(
+        file, "MPO", save_all=True, append_images=[Image.new("L", (8, 8))]
+    )
     content = file.getvalue()
     start = content.index(b"MPF\0") - 4
     index = content[start : start + 2 + int.from_bytes(content[start + 2 : start + 4], "big")]
