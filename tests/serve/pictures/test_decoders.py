@@ -77,6 +77,18 @@ def test_the_model_sees_what_it_saw_without_other_processes(tiny: Backbone) -> N
         )
 
 
+@pytest.mark.parametrize("mode", ["I;16", "RGBA", "LA", "CMYK"])
+def test_pictures_are_decoded_as_elsewhere(mode: str) -> None:
+    """At the size of the largest that the service takes."""
+    file = io.BytesIO()
+    kind = "jpeg" if mode == "CMYK" else "png"
+    color = {"I;16": 30_000, "LA": (9, 90)}.get(mode, (9, 99, 0, 90))
+    Image.new(mode, (4000, 4000), color).save(file, kind)
+    source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+    [decoded] = decode_all([source], [None])
+    assert read_image(decoded).getpixel((0, 0)) == read_image(source).getpixel((0, 0))
+
+
 def test_what_cannot_be_decoded_stops_nothing() -> None:
     async def main() -> None:
         decoders = Decoders(30, num_processes=1)

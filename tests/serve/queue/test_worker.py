@@ -190,7 +190,7 @@ def test_a_text_that_scores_have_interrupted_is_watched_on() -> None:
         worker.submit([text])
         while not log:
             await asyncio.sleep(0.001)
-        score = ModelJob("score", "score", 100, *requests(1))
+        score = ModelJob("score", "score", 100, requests(1)[0])
         worker.submit([score])
         await asyncio.wait([text.future, score.future], timeout=20)
         while not worker.is_idle:
