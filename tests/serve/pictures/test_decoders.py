@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_pictures_are_decoded_as_elsewhere(mode: str) -> None:
     """At the size of the largest that the service takes."""
     file = io.BytesIO()
     kind = "jpeg" if mode == "CMYK" else "png"
-    color = {"I;16": 30_000, "LA": (9, 90)}.get(mode, (9, 99, 0, 90))
+    color: Any = {"I;16": 30_000, "LA": (9, 90)}.get(mode, (9, 99, 0, 90))
     Image.new(mode, (4000, 4000), color).save(file, kind)
     source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
     [decoded] = decode_all([source], [None])
