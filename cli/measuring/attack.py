@@ -176,5 +176,5 @@ def _show(report: AttackReport, out: Path) -> None:
                 number(rate.rule_of_three),
                 str(rate.n),
             )
-    wide_console(markup=False).print(table)
+    wide_console().print(table)
     typer.echo(f"\npage: {out / 'attacks.html'}\ntext: {out / 'attacks.md'}")
