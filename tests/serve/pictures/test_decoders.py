@@ -7,6 +7,7 @@ import base64
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,23 @@ def test_what_cannot_be_decoded_stops_nothing() -> None:
                 await decoders.decode(bad, None)
         large = await decoders.decode(picture((30, 20), color="red"), None)
         assert read_image(large).getpixel((29, 19)) == (255, 0, 0)
+        await decoders.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes there")
+def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture() -> None:
+    """The system ends processes when memory is short."""
+
+    async def main() -> None:
+        decoders = Decoders(30, num_processes=1)
+        await decoders.decode(picture(), None)
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdecimal() and _is_decoder(folder, os.getpid()):
+                os.kill(int(folder.name), signal.SIGKILL)
+        await asyncio.sleep(0.5)
+        await decoders.decode(picture(), None)
         await decoders.close()
 
     asyncio.run(main())
