@@ -24,6 +24,8 @@ from judging.errors import CustosError
 
 FOLDER = Path("runs/demo")
 JUDGE = FOLDER / "judge"
+LOG = FOLDER / "demo.log"
+"""By this file the folder of an earlier demo is known."""
 READY_SECONDS = 180
 
 MIDDLEMARCH = {
@@ -108,19 +110,24 @@ def demo(
 ) -> None:
     """Show what custos does: grade, train, test and serve, in minutes, on a CPU.
 
-    It writes to runs/demo, which is replaced.
+    It writes to runs/demo, and replaces what an earlier demo wrote there.
 
     Example: custos demo
     """
     if data and not data.is_file():
         raise CustosError(f"--data '{data}': no such file")
+    if FOLDER.exists() and not LOG.exists():
+        raise CustosError(
+            f"{FOLDER}: the folder holds files of yours that would be deleted; rename it, or start "
+            "the demo in another folder"
+        )
     plan = plan_for_this_cpu()
     typer.echo(
         "Three answers are graded, then a judge is trained, tested and served: "
         f"about {plan.minutes} minutes on two CPU cores."
     )
     shutil.rmtree(FOLDER, ignore_errors=True)
-    screen = Screen(FOLDER / "demo.log", num_steps=7 if data else 6)
+    screen = Screen(LOG, num_steps=7 if data else 6)
     typer.echo(f"Everything is written to {FOLDER}; warnings and details to {screen.log}.")
     grade_three_answers(screen)
     make_data(screen, plan)

@@ -21,6 +21,7 @@ from serve.limits import CallLimits
 from serve.middleware.access_keys import AccessKeys
 from serve.middleware.body_length import RequireOneLength
 from serve.middleware.body_limits import BodyLimits
+from serve.middleware.contents import LogContents
 from serve.middleware.envelope import Envelope
 from serve.middleware.json_bodies import RequireJson
 from serve.middleware.other_sites import RefuseOtherSites
@@ -82,6 +83,8 @@ def create_app(
     )
     add_error_handling(app)
     # The last one added is the first to see a call.
+    if log_contents:
+        app.add_middleware(LogContents)
     app.add_middleware(BodyLimits, limits=service.limits)
     app.add_middleware(RequireJson)
     app.add_middleware(RequireJudges, service=service)
@@ -94,9 +97,7 @@ def create_app(
     app.add_middleware(RequireOneLength)
     app.add_middleware(Envelope, metrics=service.metrics)
 
-    app.include_router(
-        requests.routes(service, remote_images=remote_images, log_contents=log_contents)
-    )
+    app.include_router(requests.routes(service, remote_images))
     app.include_router(chat.routes(service, aliases, remote_images))
     app.include_router(pages.routes(service, has_keys=keys is not None))
     _add_descriptions(app, service)

@@ -49,21 +49,30 @@ class CallBytes:
     def __init__(self, total: HeldBytes) -> None:
         self.total = total
         self.num_bytes = 0
+        self._is_over = False
+        self._lock = threading.Lock()
 
     def take(self, num_bytes: int) -> None:
-        """Hold more bytes.
+        """Hold more bytes; threads may do so too.
 
         Raises:
-            ApiError: 429 if the service then holds too many for all calls together.
+            ApiError: 429 if the service then holds too many for all calls together; 503 if the call
+                is over, as when a thread still fetches its pictures after the deadline.
         """
-        self.num_bytes += num_bytes
-        if not self.total.add(num_bytes):
+        with self._lock:
+            if self._is_over:
+                raise ApiError(503, "the call is over")
+            self.num_bytes += num_bytes
+            is_within = self.total.add(num_bytes)
+        if not is_within:
             raise ApiError(429, "too many request bodies are in memory; try again", retry_after=1)
 
     def release(self) -> None:
-        """Hold nothing any more."""
-        self.total.add(-self.num_bytes)
-        self.num_bytes = 0
+        """End the call: hold nothing any more, and take nothing more."""
+        with self._lock:
+            self._is_over = True
+            self.total.add(-self.num_bytes)
+            self.num_bytes = 0
 
 
 call_bytes: ContextVar[CallBytes | None] = ContextVar("call_bytes", default=None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from string import punctuation
+from urllib.parse import quote
 
 from evaluation.measured_tasks import unmeasured_tasks
 from judging import Judge, JudgeRequest
@@ -18,6 +20,8 @@ def not_measured_headers(
 ) -> dict[str, str]:
     """Return the header that names judges and tasks without figures; empty if all have some.
 
+    Characters that no header may hold are percent-encoded, as in an address.
+
     Args:
         judges: Judges by name.
         requests: Requests of a call.
@@ -29,7 +33,7 @@ def not_measured_headers(
     texts = [
         f"{name} on {task}" for name, task in pairs if not _is_measured(judges[name].folder, task)
     ]
-    return {HEADER: ", ".join(texts)} if texts else {}
+    return {HEADER: quote(", ".join(texts), safe=f"{punctuation} ")} if texts else {}
 
 
 @lru_cache(maxsize=1024)

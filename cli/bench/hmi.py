@@ -40,6 +40,6 @@ def hmi(
     table = Table(*HEADINGS)
     for row in pair_rows(charts):
         table.add_row(*row)
-    console = wide_console(markup=False)
+    console = wide_console()
     console.print(table)
     console.print(f"{len(charts)} charts: {out / 'hmi.md'}")

@@ -143,7 +143,7 @@ def _one_model(
     console = wide_console()
     console.print(interval_table(benchmark.name, result["intervals"]))
     for line in summary_lines(result):
-        console.print(line, markup=False)
+        console.print(line)
     _show_published(paper_tables(benchmark, {model_name(result): result}))
     return (
         result,
@@ -166,7 +166,7 @@ def _several_models(
 
     result = build_leaderboard(benchmark, models, random_sample)
     _show_published(result["tables"])
-    console = wide_console(markup=False)
+    console = wide_console()
     if rows := difference_rows(result, benchmark.full_score):
         columns = ("difference", "95 % interval", "n", "McNemar p", "p, Holm")
         title = f"Paired differences of {result['metric']} in points of 100"
@@ -189,7 +189,7 @@ def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
     """Print published tables; where they have a main column, only that has room for intervals."""
     from benchmarks.framework.report.report import figure_parts, figure_text
 
-    console = wide_console(markup=False)
+    console = wide_console()
     for paper in papers:
         published = Table(title=paper["title"])
         longest = max((len(row["name"]) for row in paper["rows"]), default=0)

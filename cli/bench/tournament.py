@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from cli.shared.bad_rows import fail_without_verdict, show_problems
@@ -18,6 +17,7 @@ from cli.shared.options.benchmark import Items, JsonOut
 from cli.shared.options.groups import with_groups
 from cli.shared.options.server import ChatModel, RequestOptions
 from cli.shared.output_folders import in_known_folder
+from cli.shared.tables import wide_console
 from clients.kept_verdicts import partial_file
 from clients.kept_work import locked
 from judging import CustosError, Verdict
@@ -163,14 +163,12 @@ def _write_verdicts(out: Path, verdicts: Sequence[Verdict]) -> None:
 def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
     from benchmarks.framework.report.report import interval_cells
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = wide_console()
     console.print(_ranking_table(result["models"]))
     console.print(_win_table(list(result["models"]), result["win_rate"]))
     statuses = ", ".join(f"{count} {status}" for status, count in result["statuses"].items())
-    console.print(
-        f"{num_matches} matches on {result['questions']} questions: {statuses}", markup=False
-    )
-    console.print(f"judges: {', '.join(result['judges'])}", markup=False)
+    console.print(f"{num_matches} matches on {result['questions']} questions: {statuses}")
+    console.print(f"judges: {', '.join(result['judges'])}")
     if "agreement" in result:
         tau, interval, models = interval_cells(result["agreement"])
         console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")

@@ -179,7 +179,7 @@ def _show(report: AttackReport, out: Path) -> None:
                 number(rate.rule_of_three),
                 str(rate.n),
             )
-    wide_console(markup=False).print(table)
+    wide_console().print(table)
     shares = {name: rate for rates in parts.values() for name, rate in rates.items()}
     if caution := attack_caution(report.questions, shares):
         typer.echo(f"caution: {caution}")

@@ -87,7 +87,7 @@ def doctor(
         names = model or model_names(served)
         _check_names(names, served)
         checks = [check_model(http, name, served) for name in names]
-    wide_console(markup=False).print(_table(checks))
+    wide_console().print(_table(checks))
     outcomes = {check.reply.outcome for check in checks}
     allowed = {"ok", "not served"} if model is None else {"ok"}
     if not outcomes <= allowed or "ok" not in outcomes:

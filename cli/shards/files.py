@@ -58,8 +58,9 @@ def list_shards(source: str, out: str) -> list[Shard]:
         shard = PurePosixPath(url)
         if shard.suffix not in ROW_SUFFIXES:
             raise CustosError(f"{url}: expected one of {', '.join(ROW_SUFFIXES)}")
-        verdicts = _url(system, folder / name.replace("*", shard.stem))
-        record = _url(system, folder / RECORDS / f"{shard.stem}.json")
+        out_name = name.replace("*", shard.stem)
+        verdicts = _url(system, folder / out_name)
+        record = _url(system, folder / RECORDS / f"{out_name}.json")
         shards.append(Shard(source=url, version=version, out=verdicts, record=record))
     if not shards:
         raise CustosError(f"--in '{source}': no file has such a name")

@@ -139,6 +139,8 @@ def grade_shards(
                 check_own_verdicts("--out", Path(shard.out))
         if left:
             _grade(run, left, len(shards), pool, load)
+        else:
+            typer.echo(f"all {len(shards)} shards were done before: no judge was asked", err=True)
     run.finish(shards, allow_failed)
 
 

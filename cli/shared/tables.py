@@ -12,9 +12,9 @@ WIDTH_IN_FILES = 160
 """Columns of a table that is piped or written to a file, where rich would wrap it at 80."""
 
 
-def wide_console(*, markup: bool = True) -> Console:
-    """Return a console that does not break long lines."""
-    console = Console(highlight=False, soft_wrap=True, markup=markup)
+def wide_console() -> Console:
+    """Return a console that does not break long lines, and prints brackets as they are."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     if not console.is_terminal:
         console.width = WIDTH_IN_FILES
     return console

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,20 +33,21 @@ def replace(partial: Path, final: Path) -> None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a file to write into; it becomes ``path`` if the block ends without an error.
 
+    Who may read it, the user's umask decides, as of every file that a program makes.
+
     Raises:
         OSError: If it cannot be written; it names ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{path.name}."
+    partial = path.with_name(f"{prefix}{secrets.token_hex(4)}")
     with system_errors_at(path, prefix):
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+        partial.touch(exist_ok=False)
         try:
-            os.close(descriptor)
-            yield Path(name)
-            os.chmod(name, 0o644)
-            replace(Path(name), path)
+            yield partial
+            replace(partial, path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
 
 

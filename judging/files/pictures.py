@@ -76,15 +76,17 @@ def megapixels(pixels: int) -> str:
 
 
 def read_image(source: str) -> Image:
-    """Open a file path or a base64 data URL as an RGB picture.
+    """Open a file path or a base64 data URL as an RGB picture (:func:`judging.files.rgb.as_rgb`).
 
     Raises:
         FieldError: If it cannot be read as a picture; the message never shows the content.
     """
     from PIL import Image
 
+    from judging.files.rgb import as_rgb
+
     with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
-        return picture.convert("RGB")
+        return as_rgb(picture)
 
 
 def picture_size(source: str) -> PictureSize:

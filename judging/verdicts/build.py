@@ -23,6 +23,11 @@ def merge_passes(task: JudgeTask, passes: Sequence[Pass]) -> dict[str, float]:
     return mean
 
 
+def pass_labels(task: JudgeTask, passes: Sequence[Pass]) -> list[str]:
+    """Return the label that each pass leads to, for the order given."""
+    return [best_label(merge_passes(task, [record])) for record in passes]
+
+
 def make_verdict(
     request: JudgeRequest,
     task: JudgeTask,
@@ -51,7 +56,7 @@ def make_verdict(
     label = best_label(probabilities)
     stated = [record.stated_confidence for record in passes]
     confidences = [confidence for confidence in stated if confidence is not None]
-    labels = [best_label(merge_passes(task, [record])) for record in passes]
+    labels = pass_labels(task, passes)
     is_cut = any(record.finish_reason == "length" for record in passes)
     notes = ["the critique hit its budget"] if is_cut else []
     notes += [note] if note else []

@@ -47,6 +47,7 @@ class Decoders:
             FieldError: If it cannot be read, or not in time.
         """
         async with self._slots:
+            self._idle = [process for process in self._idle if process.returncode is None]
             is_new = not self._idle
             process = await self._start() if is_new else self._idle.pop()
             try:

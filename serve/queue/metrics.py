@@ -11,6 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from judging import Verdict
+from judging.tasks import get_task
+from judging.verdicts.build import pass_labels
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 WINDOW_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -113,7 +115,8 @@ class Metrics:
         self._verdicts.labels(judge, verdict.status, verdict.label or "").inc()
         if verdict.confidence is not None:
             self._confidence.labels(judge).observe(verdict.confidence)
-        if len(verdict.passes) == 2 and verdict.needs_review:
+        task = verdict.rubric.partition("/")[0]
+        if verdict.passes and len(set(pass_labels(get_task(task), verdict.passes))) > 1:
             self._order_flips.labels(judge).inc()
 
     def _counter(self, name: str, help_text: str, labels: list[str]) -> Counter:

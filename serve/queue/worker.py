@@ -207,9 +207,11 @@ class Worker:
         try:
             self._settle_all(window)
         finally:
-            self.watchdog.rest()
             with self._changed:
                 self._running = [job for job in self._running if job not in window]
+                is_idle = not self._running
+            if is_idle:  # otherwise scores have interrupted a text, which goes on
+                self.watchdog.rest()
         ended = [job for job in window if job.ended_at]
         if not ended:
             return

@@ -41,7 +41,7 @@ def num_pixels(source: str, field: str, limits: Limits) -> int:
         # Reads no more than the header.
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             pixels = picture.width * picture.height
-            is_jpeg = picture.format == "JPEG"
+            is_jpeg = picture.format in ("JPEG", "MPO")  # MPO: a JPEG that names further pictures
     except (OSError, ValueError, SyntaxError):
         raise ApiError(422, "not a readable JPEG, PNG or WebP picture", field) from None
     except Image.DecompressionBombError:

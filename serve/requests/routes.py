@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
 from fastapi import APIRouter, Request, Response
@@ -13,7 +12,6 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 
 from judging import Verdict
-from serve.call_context import request_id
 from serve.errors import ApiError
 from serve.measured import not_measured_headers
 from serve.queue.service import Service, Timing
@@ -21,8 +19,6 @@ from serve.requests.parse import parse_call, parse_single
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
 from serve.threads import read
-
-logger = logging.getLogger("custos.serve")
 
 EVENT = {
     "type": "object",
@@ -41,15 +37,12 @@ class Verdicts(BaseModel):
     verdicts: tuple[Verdict, ...]
 
 
-def routes(
-    service: Service, *, remote_images: RemoteImages | None = None, log_contents: bool = False
-) -> APIRouter:
+def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRouter:
     """Return the routes that grade requests.
 
     Args:
         service: What all routes share.
         remote_images: Fetches pictures; without, only data URLs are taken.
-        log_contents: Write questions and answers to the log.
     """
     router = APIRouter()
 
@@ -75,8 +68,6 @@ def routes(
         )
         answer = Verdicts(verdicts=verdicts) if call.is_list else verdicts[0]
         text = answer.model_dump_json()
-        if log_contents:
-            _log_contents(body, text)
         measured = not_measured_headers(service.judges, call.requests, call.judges)
         headers = {**timing_headers(timing), **measured}
         return Response(text, media_type="application/json", headers=headers)
@@ -97,7 +88,7 @@ def routes(
             )
         parts = with_heartbeat(service.stream(judge_request, judge_name, deadline=deadline))
         first = await unless_gone(request, anext(parts))  # an early refusal still has its status
-        return EventSourceResponse(_events(first, parts, body if log_contents else None))
+        return EventSourceResponse(_events(first, parts))
 
     return router
 
@@ -111,9 +102,7 @@ def timing_headers(timing: Timing) -> dict[str, str]:
 
 
 async def _events(
-    first: str | Verdict | None,
-    others: AsyncGenerator[str | Verdict | None],
-    body_to_log: bytes | None,
+    first: str | Verdict | None, others: AsyncGenerator[str | Verdict | None]
 ) -> AsyncIterator[bytes]:
     """Yield events ``critique`` and ``verdict``, or ``error`` with the body of an error.
 
@@ -123,8 +112,6 @@ async def _events(
         yield _event(first)
         async for part in others:
             yield _event(part)
-            if body_to_log and isinstance(part, Verdict):
-                _log_contents(body_to_log, part.model_dump_json())
     except ApiError as error:
         yield format_sse_event(event="error", data_str=error.body().model_dump_json())
     finally:
@@ -137,12 +124,3 @@ def _event(part: str | Verdict | None) -> bytes:
     if isinstance(part, Verdict):
         return format_sse_event(event="verdict", data_str=part.model_dump_json())
     return format_sse_event(event="critique", data_str=json.dumps({"text": part}))
-
-
-def _log_contents(question: bytes, answer: str) -> None:
-    logger.info(
-        "request %s asked %s answered %s",
-        request_id.get(),
-        question.decode(errors="replace"),
-        answer,
-    )

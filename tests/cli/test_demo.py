@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from cli import demo
 from cli.demo import FULL, NEXT, SHORT, Plan
 from cli.main import app
+from judging.errors import CustosError
 from train.hieval_stage1 import Stage1Recipe
 from train.setup.recipe import parse_recipe
 from train.setup.recipe_files import find_recipe
@@ -37,6 +38,28 @@ def test_a_cpu_without_bfloat16_gets_the_short_plan(
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known)
     assert demo.plan_for_this_cpu() == plan
+
+
+def test_only_the_folder_of_an_earlier_demo_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recipe of the demo writes there too, when users train with it."""
+
+    def stop(_: object) -> None:
+        raise CustosError("the demo has begun")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "grade_three_answers", stop)
+    judge = demo.JUDGE / "judge.json"
+    judge.parent.mkdir(parents=True)
+    judge.touch()
+    refused = CliRunner().invoke(app, ["demo"])
+    assert refused.exit_code == 2
+    assert "runs/demo: the folder holds files of yours" in refused.stderr
+    assert judge.exists()
+    (demo.FOLDER / "demo.log").touch()
+    assert "the demo has begun" in CliRunner().invoke(app, ["demo"]).stderr
+    assert not judge.exists()
 
 
 @pytest.mark.parametrize("plan", [FULL, SHORT])

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fastapi.testclient import TestClient
+
 from judging.types import JudgeRequest
+from serve.app import create_app
 from serve.measured import not_measured_headers
-from tests.serve.made_up import FakeJudge
+from serve.queue.service import Service
+from tests.serve.made_up import FakeJudge, row
 
 SHIPPED = Path(__file__).parents[2] / "judges" / "embedded-qs"
 
@@ -29,3 +33,10 @@ def test_judges_and_tasks_without_figures_are_named_once() -> None:
     )
     assert headers == {"X-Not-Measured": "measured on charthal, other on hieval-qs"}
     assert not_measured_headers(judges, [request("hieval-qs")], ["measured"]) == {}
+
+
+def test_a_judge_whose_name_no_header_holds_answers() -> None:
+    with TestClient(create_app(Service({"judge №1": FakeJudge()}))) as client:
+        answer = client.post("/judge", json=row())
+    assert answer.json()["judge_name"] == "judge №1"
+    assert answer.headers["X-Not-Measured"] == "judge %E2%84%961 on hieval-qs"

@@ -156,4 +156,4 @@ def _show(agreement: dict[str, Any]) -> None:
                 *_cells(kappa),
             )
     if agreement["entries"]:
-        wide_console(markup=False).print(table)
+        wide_console().print(table)

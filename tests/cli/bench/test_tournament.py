@@ -48,6 +48,16 @@ def test_a_tournament_asks_again_only_for_what_failed(
     assert not partial.exists()
 
 
+def test_names_in_brackets_are_printed_as_they_are(
+    fake: FakeServer, play: list[str | Path]
+) -> None:
+    fail_on("nothing", fake)
+    named = [str(text).replace("x=", "x[low]=").replace("y=", "y[/high]=") for text in play]
+    done = run(*named)
+    assert done.exit_code == 0
+    assert done.stdout.count("x[low]") == done.stdout.count("y[/high]") == 3
+
+
 def test_a_tournament_without_a_single_verdict_fails(
     fake: FakeServer, play: list[str | Path], tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ def test_every_shard_has_an_output_of_its_name(tmp_path: Path) -> None:
     shards = list_shards(f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/graded-*.parquet")
     assert [shard.source for shard in shards] == [f"{tmp_path}/in/s{n}.jsonl" for n in range(3)]
     assert shards[1].out == f"{tmp_path}/out/graded-s1.parquet"
-    assert shards[1].record == f"{tmp_path}/out/_graded/s1.json"
+    assert shards[1].record == f"{tmp_path}/out/_graded/graded-s1.parquet.json"
 
 
 def test_paths_are_absolute_and_the_content_makes_the_version(

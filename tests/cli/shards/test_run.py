@@ -62,8 +62,9 @@ def run(
     *,
     retry_failed: bool = False,
     allow_failed: bool = False,
+    ending: str = "jsonl",
 ) -> None:
-    files = f"{folder}/in/*.jsonl", f"{folder}/out/*.jsonl"
+    files = f"{folder}/in/*.jsonl", f"{folder}/out/*.{ending}"
     pool = PoolHere("local")
     grade_shards(*files, pool, lambda: judge, settings, 0, retry_failed, allow_failed)
 
@@ -92,6 +93,17 @@ def test_only_new_and_changed_shards_are_graded(folder: Path, judge: FakeJudge) 
     assert contents(folder / "out").items() >= first.items()
     run(folder, judge)
     assert graded(judge) == set()
+
+
+def test_a_run_with_nothing_left_says_that_its_judge_was_not_asked(
+    folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(folder, judge)
+    assert "no judge was asked" not in capsys.readouterr().err
+    run(folder, FakeJudge("other"))
+    told = capsys.readouterr()
+    assert "all 3 shards were done before: no judge was asked" in told.err
+    assert "fake graded 15 under" in told.out
 
 
 def test_failed_rows(folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,3 +230,12 @@ def test_a_file_that_holds_no_verdicts_is_left_alone(folder: Path, judge: FakeJu
     with pytest.raises(CustosError, match="s1.jsonl': exists and holds no verdicts of custos g"):
         run(folder, judge)
     assert graded(judge) == set()
+
+
+def test_the_records_of_one_output_are_not_those_of_another(folder: Path, judge: FakeJudge) -> None:
+    """Files of verdicts by an earlier judge are not taken for those of a later one."""
+    run(folder, FakeJudge("earlier"))
+    run(folder, judge, ending="csv")
+    add_shard(folder)
+    with pytest.raises(CustosError, match="is not that of the shards that are done"):
+        run(folder, judge)

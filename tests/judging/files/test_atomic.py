@@ -47,7 +47,17 @@ def test_a_file_and_its_name_are_on_the_disk(tmp_path: Path, events: Events) -> 
         partial.write_bytes(b"all")
     assert events == [*appears("text"), *appears("bytes")]
     assert (tmp_path / "text").read_bytes() == (tmp_path / "bytes").read_bytes() == b"all"
-    assert (tmp_path / "bytes").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_says_who_may_read_a_file(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        with atomic_write(tmp_path / "verdicts") as file:
+            file.write("what was asked and answered")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "verdicts").stat().st_mode & 0o777 == mode
 
 
 def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None:

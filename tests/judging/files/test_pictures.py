@@ -6,9 +6,11 @@ import base64
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from clients.messages import picture_url
 from judging.errors import FieldError
@@ -86,3 +88,28 @@ def test_devices_and_pipes_end_at_once(tmp_path: Path) -> None:
             with pytest.raises(FieldError, match="is not a readable picture"):
                 read(source)
         assert picture_sha256(source) == "unreadable"
+
+
+def test_grey_of_16_bits_keeps_its_shades(tmp_path: Path) -> None:
+    shades = np.linspace(0, 2**16 - 1, 256).astype(np.uint16).reshape(16, 16)
+    Image.fromarray(shades).save(tmp_path / "grey.png")
+    seen = np.asarray(read_image(str(tmp_path / "grey.png")))
+    assert (seen[..., 0].flatten() == range(256)).all()
+    assert (seen[..., 0] == seen[..., 2]).all()
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_transparent_parts_are_white_whatever_they_hide(tmp_path: Path, mode: str) -> None:
+    """A text that only the judge would read is hidden from it, and black ink stays legible."""
+    picture = Image.new("LA", (8, 8), (0, 0))
+    picture.putpixel((1, 1), (90, 0))
+    picture.putpixel((2, 2), (0, 255))
+    converted = picture.convert("RGBA")
+    if mode == "P":
+        converted = converted.quantize(8)
+    (picture if mode == "LA" else converted).save(tmp_path / "drawn.png")
+    seen = np.asarray(read_image(str(tmp_path / "drawn.png")))
+    assert seen[2, 2].tolist() == [0, 0, 0]
+    seen = seen.copy()
+    seen[2, 2] = 255
+    assert (seen == 255).all()

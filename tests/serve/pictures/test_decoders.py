@@ -7,7 +7,11 @@ import base64
 import io
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,6 +79,18 @@ def test_the_model_sees_what_it_saw_without_other_processes(tiny: Backbone) -> N
         )
 
 
+@pytest.mark.parametrize("mode", ["I;16", "RGBA", "LA", "CMYK"])
+def test_pictures_are_decoded_as_elsewhere(mode: str) -> None:
+    """At the size of the largest that the service takes."""
+    file = io.BytesIO()
+    kind = "jpeg" if mode == "CMYK" else "png"
+    color: Any = {"I;16": 30_000, "LA": (9, 90)}.get(mode, (9, 99, 0, 90))
+    Image.new(mode, (4000, 4000), color).save(file, kind)
+    source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
+    [decoded] = decode_all([source], [None])
+    assert read_image(decoded).getpixel((0, 0)) == read_image(source).getpixel((0, 0))
+
+
 def test_what_cannot_be_decoded_stops_nothing() -> None:
     async def main() -> None:
         decoders = Decoders(30, num_processes=1)
@@ -90,6 +106,23 @@ def test_what_cannot_be_decoded_stops_nothing() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes there")
+def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture() -> None:
+    """The system ends processes when memory is short."""
+
+    async def main() -> None:
+        decoders = Decoders(30, num_processes=1)
+        await decoders.decode(picture(), None)
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdecimal() and _is_decoder(folder, os.getpid()):
+                os.kill(int(folder.name), signal.SIGKILL)
+        await asyncio.sleep(0.5)
+        await decoders.decode(picture(), None)
+        await decoders.close()
+
+    asyncio.run(main())
+
+
 def test_memory_is_limited() -> None:
     """A picture of 8 GB, which the service refuses by its header, is no picture here."""
     file = io.BytesIO()
@@ -97,6 +130,30 @@ def test_memory_is_limited() -> None:
     bomb = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
     with pytest.raises(FieldError, match="not a readable picture"):
         decode_all([bomb], [None])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_to_all_processes_lets_pictures_of_accepted_calls_be_decoded(name: str) -> None:
+    """Ctrl-C goes to all processes of the terminal, systemd's SIGTERM to all of the service."""
+    program = f"""
+import asyncio, os, signal, time
+from serve.pictures.decoders import Decoders
+
+async def main():
+    decoders = Decoders(30, num_processes=1)
+    await decoders.decode({picture()!r}, None)
+    os.killpg(0, signal.{name})
+    time.sleep(0.5)
+    await decoders.decode({picture()!r}, None)
+    await decoders.close()
+
+signal.signal(signal.{name}, lambda *_: None)
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, start_new_session=True, check=False
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the environment of a process")

@@ -8,8 +8,11 @@ from importlib.metadata import version
 import httpx
 import yaml
 from fastapi.testclient import TestClient
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from judging import Verdict
+from judging.types import Pass
 from serve.queue.service import Service
 from tests.build_context import ROOT
 from tests.serve.made_up import FakeJudge, row
@@ -41,6 +44,20 @@ def test_the_oldest_request_and_the_build_are_told(closed: FakeJudge) -> None:
         assert [call.result().status_code for call in calls] == [200, 200]
         assert value(client, "judge_oldest_request_waiting_seconds") == 0
         assert f'judge_build_info{{custos="{version("custos")}"' in client.get("/metrics").text
+
+
+def test_only_pairs_whose_order_decided_are_counted_as_flips() -> None:
+    """A pair may need review also because its confidence does not suffice for a stated risk."""
+    metrics = Service({"a": FakeJudge()}).metrics
+    for_a, for_b = {"A": 0.9, "B": 0.1}, {"A": 0.1, "B": 0.9}
+    for given, swapped in ((for_a, for_b), (for_a, for_a)):
+        passes = (Pass(posterior=given), Pass(order="swapped", posterior=swapped))
+        verdict = Verdict(
+            status="scored", passes=passes, needs_review=True, rubric="truthful-pair/plain"
+        )
+        metrics.count_verdict("a", verdict)
+    flips = generate_latest(metrics.registry).decode()
+    assert 'judge_order_flip_total{judge="a"} 1.0' in flips
 
 
 def value(client: httpx.Client, metric: str) -> float:

@@ -152,6 +152,57 @@ def test_scores_go_between_the_tokens_of_a_text_and_the_text_goes_on() -> None:
     assert log.count("score 1") == 3
 
 
+class NotingWatchdog(Watchdog):
+    """Notes whether it waits for progress, and ends nothing."""
+
+    is_waiting = False
+
+    def beat(self) -> None:
+        self.is_waiting = True
+
+    def rest(self) -> None:
+        self.is_waiting = False
+
+
+def test_a_text_that_scores_have_interrupted_is_watched_on() -> None:
+    log: list[str] = []
+    watchdog = NotingWatchdog(0)
+    waiting_after_scores: list[bool] = []
+
+    class Watched(Writer):
+        def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+            on_text = options.pop("on_text")
+
+            def noting(*piece: Any) -> None:
+                on_text(*piece)
+                if "score 1" in log and not waiting_after_scores:
+                    waiting_after_scores.append(watchdog.is_waiting)
+                    self.may_end.set()
+
+            return super().grade(requests, on_text=noting, **options)
+
+    async def main() -> None:
+        writer, scorer = Watched(log, tokens=2, token_s=0.005), Recorder("score", log)
+        writer.may_end.clear()
+        lanes = Lanes[ModelJob](["writer", "score"], max_jobs=9, max_tokens=9999, window_tokens=999)
+        worker = Worker({"writer": writer, "score": scorer}, lanes, lambda *window: None, watchdog)
+        text = ModelJob("writer", "text", 100, PAIR)
+        worker.submit([text])
+        while not log:
+            await asyncio.sleep(0.001)
+        score = ModelJob("score", "score", 100, requests(1)[0])
+        worker.submit([score])
+        await asyncio.wait([text.future, score.future], timeout=20)
+        while not worker.is_idle:
+            await asyncio.sleep(0.001)
+        worker.stop()
+        await asyncio.to_thread(worker.close)
+
+    asyncio.run(main())
+    assert waiting_after_scores == [True]
+    assert not watchdog.is_waiting
+
+
 def test_scores_take_half_of_the_time_of_a_text_at_most() -> None:
     log: list[str] = []
     writer = Writer(log, tokens=50, token_s=0.01)

@@ -1,9 +1,13 @@
 """Pictures come as data URLs, and are measured before they are decoded."""
 
+import base64
+import io
+
 import pytest
 from fastapi.testclient import TestClient
+from PIL import Image
 
-from tests.serve.made_up import picture, refused, row
+from tests.serve.made_up import picture, progressive, refused, row
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
@@ -44,4 +48,20 @@ def test_broken_pictures_say_nothing_of_their_content(client: TestClient, image:
 def test_bombs_are_refused_by_their_header(client: TestClient, size: tuple[int, int]) -> None:
     assert (
         "more than 16,000,000 pixels" in refused(client, row(images=[picture(size, mode="1")]))[1]
+    )
+
+
+def test_scans_are_counted_also_in_a_jpeg_that_names_further_pictures(client: TestClient) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(
+        file, "MPO", save_all=True, append_images=[Image.new("L", (8, 8))]
+    )
+    content = file.getvalue()
+    start = content.index(b"MPF\0") - 4
+    index = content[start : start + 2 + int.from_bytes(content[start + 2 : start + 4], "big")]
+    jpeg = base64.b64decode(progressive(8, 101).partition(",")[2])
+    image = base64.b64encode(jpeg[:2] + index + jpeg[2:]).decode()
+    assert refused(client, row(images=[f"data:image/jpeg;base64,{image}"])) == (
+        "images",
+        "the picture has more than 100 scans",
     )

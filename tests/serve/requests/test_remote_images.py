@@ -43,8 +43,11 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", "http://169.254.169.254/latest/meta-data")
             self.end_headers()
             return
+        if self.path == "/late":
+            time.sleep(0.5)
         kind = "text/html" if self.path == "/page" else "image/png"
-        content = {"/huge": b"x" * 300_000, "/large": png(noisy=True)}.get(self.path, png())
+        large = png(noisy=True)
+        content = {"/huge": b"x" * 300_000, "/large": large, "/late": large}.get(self.path, png())
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Type", kind)
         if self.path == "/packed":
@@ -52,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
+        self.server.num_sent += 1  # type: ignore[attr-defined]
         self.wfile.write(content)
 
     def send_slowly(self) -> None:
@@ -90,6 +94,7 @@ def web(authority: trustme.CA) -> Iterator[HTTPServer]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.calls = []  # type: ignore[attr-defined]
         server.encodings = []  # type: ignore[attr-defined]
+        server.num_sent = 0  # type: ignore[attr-defined]
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -296,6 +301,20 @@ def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: 
         judge.gate.set()
         assert held.result().status_code == 200
         assert client.post("/judge", json=body).status_code == 200
+
+
+def test_pictures_that_come_after_the_deadline_are_not_held(
+    web: HTTPServer, authority: trustme.CA
+) -> None:
+    limits = Limits(held_bytes=150_000)
+    body = row(images=[f"https://{HOST}:{web.server_port}/late"])
+    images = fetcher(web, authority)
+    with serving(Service({"a": FakeJudge()}, limits), remote_images=images) as client:
+        for _ in range(3):
+            assert client.post("/judge", json=body, headers={"X-Deadline-Ms": "100"}).is_error
+        wait_until(lambda: web.num_sent == 3)  # type: ignore[attr-defined]
+        time.sleep(0.3)  # for the service to read the last one
+        assert client.post("/judge", json=row()).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/slow-header", "/slow-body"])

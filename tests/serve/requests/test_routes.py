@@ -110,17 +110,6 @@ def refused_stream(client: TestClient, body: Any) -> str:
     return field
 
 
-def test_contents_are_logged_only_when_asked(
-    judge: FakeJudge, caplog: pytest.LogCaptureFixture
-) -> None:
-    for log_contents in (False, True):
-        caplog.clear()
-        caplog.set_level("INFO")
-        with TestClient(create_app(Service({"a": judge}), log_contents=log_contents)) as client:
-            client.post("/judge", json=row("the answer is Paris"))
-        assert ("the answer is Paris" in caplog.text) == log_contents
-
-
 def test_a_risk_without_held_out_verdicts_is_refused(client: TestClient) -> None:
     rows = [row(), row(risk=0.05)]
     assert refused(client, {"requests": rows}) == (
