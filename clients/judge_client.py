@@ -248,6 +248,8 @@ class JudgeClient:
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
     """Return a digest of the cards of those judges that take a request's task.
 
+    What was measured of a judge is left out: it does not change a verdict.
+
     Args:
         cards: Cards of judges, as a service lists them.
         request: Request to grade.
@@ -259,4 +261,5 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
     taking = [card for card in cards if request.task in card["tasks"]]
     if not taking:
         raise FieldError("task", f"no judge at {address} takes '{request.task}'")
-    return digest({"judges": taking})
+    judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
+    return digest({"judges": judges})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clients.connection import ServerRefusal
-from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
+from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
 from judging import CustosError, JudgeRequest, Verdict
 from serve.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
@@ -147,3 +147,13 @@ def test_fingerprints_tell_judges_apart() -> None:
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
     with pytest.raises(ServerRefusal, match="no list of judges"):
         JudgeClient.connect("http://127.0.0.1:9")
+
+
+def test_a_new_reliability_card_makes_no_other_judge() -> None:
+    card = {"name": "qs", "tasks": ["hieval-qs"], "adapter": "abc", "measured": ["accuracy .8"]}
+    measured_again = card | {"measured": ["accuracy .9", "attacks .1"]}
+    digests = {
+        digest_of_judges([each], request(1), "here")
+        for each in (card, measured_again, card | {"adapter": "def"})
+    }
+    assert len(digests) == 2
