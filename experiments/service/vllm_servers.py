@@ -114,6 +114,7 @@ def measure(
                 seconds = round(time.perf_counter() - started, 1)
                 case = {"slow": is_slow, "killed": is_killed, "seconds": seconds}
                 cases.append(case | differences(here, there))
+                Console(stderr=True, soft_wrap=True).print(cases[-1])
     return cases
 
 
@@ -170,7 +171,7 @@ def start(
 ) -> list[VllmServer]:
     """Start servers of the model in ``folder/model``; they are killed when the stack is closed."""
     servers, logs = [], []
-    for index in range(number):
+    for _ in range(number):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -179,9 +180,9 @@ def start(
             *(str(python), "-P", "-m", "vllm.entrypoints.openai.api_server"),
             *("--model", str(folder / "model"), "--served-model-name", MODEL),
             *("--host", "127.0.0.1", "--port", str(port), "--dtype", dtype, "--enforce-eager"),
-            *("--max-model-len", "2048", "--gpu-memory-utilization", str(0.5 / number)),
+            *("--max-model-len", "2048", "--gpu-memory-utilization", "0.1"),
         ]
-        logs.append(folder / f"{index}.log")
+        logs.append(folder / f"{port}.log")
         log = stack.enter_context(logs[-1].open("wb"))
         environment = os.environ | ENVIRONMENT
         process = subprocess.Popen(
