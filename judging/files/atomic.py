@@ -43,8 +43,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
     partial = path.with_name(f"{prefix}{secrets.token_hex(4)}")
     with system_errors_at(path, prefix):
         partial.touch(exist_ok=False)
+        rights = partial.stat().st_mode
         try:
             yield partial
+            partial.chmod(rights)  # safetensors puts another file there, which only its owner reads
             replace(partial, path)
         except BaseException:
             partial.unlink(missing_ok=True)

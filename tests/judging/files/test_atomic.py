@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from cli.shared.verdicts.files import write_verdicts
 from clients.kept_verdicts import KeptVerdict, partial_file
@@ -55,9 +57,12 @@ def test_the_umask_says_who_may_read_a_file(tmp_path: Path, umask: int, mode: in
     try:
         with atomic_write(tmp_path / "verdicts") as file:
             file.write("what was asked and answered")
+        with atomic_path(tmp_path / "weights") as partial:
+            save_file({"a": torch.zeros(2)}, partial)
     finally:
         os.umask(before)
-    assert (tmp_path / "verdicts").stat().st_mode & 0o777 == mode
+    for name in ("verdicts", "weights"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == mode, name
 
 
 def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None:
