@@ -31,14 +31,10 @@ class ProgressBar(Progress):
     """
 
     def __init__(self, *columns: ProgressColumn) -> None:
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            *columns,
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
+        description = TextColumn("{task.description}")
+        others = (MofNCompleteColumn(), *columns, TimeRemainingColumn())
+        super().__init__(description, BarColumn(), *others, console=Console(stderr=True))
+        self._in_lines = (description, *others)
         self._last_line = monotonic()
 
     def update(self, task_id: TaskID, **changes: Any) -> None:
@@ -51,8 +47,7 @@ class ProgressBar(Progress):
     def line(self, task_id: TaskID) -> str:
         """Return what the bar says of a task, without the bar."""
         [task] = [task for task in self.tasks if task.id == task_id]
-        shown = [str(column(task)) for column in self.columns if not isinstance(column, BarColumn)]
-        *said, left = (text.strip() for text in shown)
+        *said, left = (str(column(task)).strip() for column in self._in_lines)
         return "  ".join([*filter(None, said), f"{left} left" if left.strip("-:") else ""]).rstrip()
 
 

@@ -63,7 +63,8 @@ class TruthfulVQA(Benchmark):
 
         In style ``open`` it is the question alone.
         """
-        question, options = row.get("question"), row.get("options")
+        question: Any = row.get("question")
+        options: Any = row.get("options")
         missing = [] if isinstance(question, str) and question.strip() else ["question"]
         if style != OPEN_STYLE and not (isinstance(options, list) and options):
             missing.append("options")
