@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 
 class ProgressBar(Progress):
-    """A bar on standard error with counts and the remaining time; lines where it is no terminal.
+    """A bar on standard error with counts and the remaining time; in a log, a line a minute.
 
     Args:
         columns: Shown before the remaining time.
@@ -34,7 +34,7 @@ class ProgressBar(Progress):
         description = TextColumn("{task.description}")
         others = (MofNCompleteColumn(), *columns, TimeRemainingColumn())
         super().__init__(description, BarColumn(), *others, console=Console(stderr=True))
-        self._in_lines = (description, *others)
+        self._line_columns = (description, *others)
         self._last_line = monotonic()
 
     def update(self, task_id: TaskID, **changes: Any) -> None:
@@ -47,8 +47,10 @@ class ProgressBar(Progress):
     def line(self, task_id: TaskID) -> str:
         """Return what the bar says of a task, without the bar."""
         [task] = [task for task in self.tasks if task.id == task_id]
-        *said, left = (str(column(task)).strip() for column in self._in_lines)
-        return "  ".join([*filter(None, said), f"{left} left" if left.strip("-:") else ""]).rstrip()
+        *texts, time_left = (str(column(task)).strip() for column in self._line_columns)
+        if time_left.strip("-:"):  # known
+            texts.append(f"{time_left} left")
+        return "  ".join(filter(None, texts))
 
 
 def progress_over(items: Iterable[Item], description: str, total: int | None) -> Iterator[Item]:

@@ -61,8 +61,8 @@ class CritiqueDpoRecipe(CritiqueRecipe):
     @property
     def files(self) -> dict[str, Path]:
         """Return every file it reads, preferences among them."""
-        kept = self.dpo.preferences
-        return super().files | ({str(kept): kept} if kept else {})
+        path = self.dpo.preferences
+        return super().files | ({str(path): path} if path else {})
 
 
 @command_line(PREPARE)
@@ -75,15 +75,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
 
-    kept, least_margin = recipe.dpo.preferences, recipe.dpo.least_margin
-    preferences = read_preferences(kept, splits.train) if kept else []
+    path, least_margin = recipe.dpo.preferences, recipe.dpo.least_margin
+    preferences = read_preferences(path, splits.train, least_margin) if path else []
     policy = load_policy(recipe)
-    if not kept:
+    if not path:
         with PARTS.measured("drawing"):
             preferences = draw_preferences(
                 policy, splits.train, recipe.critiques, least_margin, recipe.run.seed
             )
-    preferences = [pair for pair in preferences if pair.margin >= least_margin]
     if not preferences:
         raise FieldError("dpo.least_margin", f"{least_margin}: no two critiques differ so much")
     write_preferences(recipe.run.output, preferences)

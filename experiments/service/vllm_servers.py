@@ -125,9 +125,12 @@ def differences(here: Sequence[Verdict], there: Sequence[Verdict]) -> dict[str, 
         "without verdict": len(there) - len(judged),
         "other labels": sum(one.label != other.label for one, other in judged),
         "largest difference of a probability": max(
-            round(abs(one.probabilities[label] - other.probabilities[label]), 4)
-            for one, other in judged
-            for label in one.probabilities
+            (
+                round(abs(one.probabilities[label] - other.probabilities[label]), 4)
+                for one, other in judged
+                for label in one.probabilities
+            ),
+            default=None,
         ),
     }
 

@@ -33,7 +33,7 @@ def replace(partial: Path, final: Path) -> None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a file to write into; it becomes ``path`` if the block ends without an error.
 
-    Who may read it, the user's umask decides, as of every file that a program makes.
+    The user's umask decides who may read it, as for every new file.
 
     Raises:
         OSError: If it cannot be written; it names ``path``.
@@ -43,10 +43,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
     partial = path.with_name(f"{prefix}{secrets.token_hex(4)}")
     with system_errors_at(path, prefix):
         partial.touch(exist_ok=False)
-        rights = partial.stat().st_mode
+        mode = partial.stat().st_mode
         try:
             yield partial
-            partial.chmod(rights)  # safetensors puts another file there, which only its owner reads
+            partial.chmod(mode)  # safetensors replaces it by a file that only its owner may read
             replace(partial, path)
         except BaseException:
             partial.unlink(missing_ok=True)

@@ -163,13 +163,13 @@ def generate_texts(
     texts = [GrowingText(decode, end_id, stop, report) for report in reports]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     device, rows = model.device, len(prompts)
-    read, place = _read_once(prompts)
-    batch = lay_out(model, read, [NO_LABELS] * len(read), pad_id).to(device)
+    distinct, index_by_row = _distinct_prompts(prompts)
+    batch = lay_out(model, distinct, [NO_LABELS] * len(distinct), pad_id).to(device)
     logits, cache = model.begin(batch, prefix)
-    if len(read) < rows:
-        places = torch.tensor(place, device=device)
-        logits = logits[places]
-        cache.batch_select_indices(places)
+    if len(distinct) < rows:
+        indices = torch.tensor(index_by_row, device=device)
+        logits = logits[indices]
+        cache.batch_select_indices(indices)
     past, width = len(batch.prefix_ids), batch.input_ids.shape[1]
     lengths = torch.tensor([p.positions.shape[1] - past for p in prompts], device=device)
     columns = torch.arange(past + width, device=device)
@@ -196,20 +196,21 @@ def generate_texts(
     return [GeneratedText(tuple(t.tokens), t.text, t.finished) for t in texts], memory
 
 
-def _read_once(prompts: Sequence[EncodedPrompt]) -> tuple[list[EncodedPrompt], list[int]]:
-    """Return the different prompts, and for each of all the place of its like among them."""
-    read: list[EncodedPrompt] = []
-    places: dict[tuple[int, ...], list[int]] = {}
-    place = []
+def _distinct_prompts(prompts: Sequence[EncodedPrompt]) -> tuple[list[EncodedPrompt], list[int]]:
+    """Return the distinct prompts, and for every prompt the index of its equal among them."""
+    distinct: list[EncodedPrompt] = []
+    indices = []
     for prompt in prompts:
-        alike = places.setdefault(prompt.suffix_ids, [])
-        same = [number for number in alike if same_pictures(read[number], prompt)]
-        if not same:
-            same = [len(read)]
-            alike += same
-            read.append(prompt)
-        place.append(same[0])
-    return read, place
+        equals = (
+            index
+            for index, other in enumerate(distinct)
+            if other.suffix_ids == prompt.suffix_ids and same_pictures(other, prompt)
+        )
+        index = next(equals, len(distinct))
+        if index == len(distinct):
+            distinct.append(prompt)
+        indices.append(index)
+    return distinct, indices
 
 
 def _report_row(on_text: Callable[[int, str], None], row: int) -> Callable[[str], None]:

@@ -43,7 +43,7 @@ def test_a_cpu_without_bfloat16_gets_the_short_plan(
 def test_only_the_folder_of_an_earlier_demo_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recipe of the demo writes there too, when users train with it."""
+    """Refuse a folder in which a user trained with the demo's recipe."""
 
     def stop(_: object) -> None:
         raise CustosError("the demo has begun")

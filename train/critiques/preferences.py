@@ -36,11 +36,6 @@ class Preference:
     chosen_reward: float
     rejected_reward: float
 
-    @property
-    def margin(self) -> float:
-        """Return by how much the chosen one's reward is higher."""
-        return self.chosen_reward - self.rejected_reward
-
 
 class PreferenceLine(BaseModel):
     """A line of :data:`PREFERENCES_FILE`."""
@@ -119,15 +114,18 @@ def write_preferences(folder: Path, preferences: Sequence[Preference]) -> None:
     )
 
 
-def read_preferences(path: Path, examples: Sequence[LabelledExample]) -> list[Preference]:
+def read_preferences(
+    path: Path, examples: Sequence[LabelledExample], least_margin: float
+) -> list[Preference]:
     """Read what :func:`write_preferences` wrote.
 
     Args:
         path: File of an earlier run.
         examples: Rows to train on; those of which the file has no preference are left out.
+        least_margin: As in :func:`draw_preferences`.
 
     Raises:
-        CustosError: If the file cannot be read, or has a row that is none of these.
+        CustosError: If the file cannot be read, or has a preference on another row.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -138,6 +136,8 @@ def read_preferences(path: Path, examples: Sequence[LabelledExample]) -> list[Pr
                 f"{path}:{number}: no row to train on has the id '{line.id}' and the label "
                 f"'{line.label}'; name the rows that the critiques were drawn of"
             )
+        if line.chosen_reward - line.rejected_reward < least_margin:
+            continue
         preferences.append(
             Preference(
                 example,

@@ -94,9 +94,9 @@ class Writer:
 
 
 def make_charthal(rng: Random, wordings: Wordings) -> tuple[MadeQuestion, list[MadeAnswer]]:
-    """Return a question of a random rubric and four responses, two of each score.
+    """Return a question of a random rubric and its responses: two right ones and two wrong ones.
 
-    Where a response has to decline to be right, there is only one right response.
+    Where only a response that declines is right, there is one right response.
     """
     writer = Writer(rng, draw_figure(rng, wordings, 3), wordings.charthal)
     variant = rng.choice(ChartHal.variants)

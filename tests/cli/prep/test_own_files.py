@@ -26,7 +26,7 @@ PAIR = {"task": "truthful-pair", "question": "Q?", "response_a": "2", "response_
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with rows to work on."""
+    """Make a folder with rows to work on, and go there."""
     monkeypatch.chdir(tmp_path)
     write_rows(Path("items.jsonl"), [{name: row[name] for name in PLAIN} for row in ROWS])
     write_rows(

@@ -108,7 +108,7 @@ def test_what_cannot_be_decoded_stops_nothing() -> None:
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes there")
 def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture() -> None:
-    """The system ends processes when memory is short."""
+    """End an idle decoder, as the system does when memory is short."""
 
     async def main() -> None:
         decoders = Decoders(30, num_processes=1)

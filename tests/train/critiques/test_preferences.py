@@ -93,12 +93,13 @@ def test_preferences_come_back_as_they_were_written(tmp_path: Path) -> None:
     preferences = [Preference(row, *drawn, -0.25, -1.0) for row in rows[1:]]
     write_preferences(tmp_path, preferences)
     path = tmp_path / PREFERENCES_FILE
-    assert read_preferences(path, rows) == preferences
+    assert read_preferences(path, rows, 0.75) == preferences
+    assert read_preferences(path, rows, 0.76) == []
     with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the id '2'"):
-        read_preferences(path, rows[:2])
+        read_preferences(path, rows[:2], 0.0)
     other_label = rows[2].model_copy(update={"label": "None"})
     with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the label 'A'"):
-        read_preferences(path, [*rows[:2], other_label])
+        read_preferences(path, [*rows[:2], other_label], 0.0)
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])

@@ -174,7 +174,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
 def test_an_earlier_checkpoint_still_finds_its_best(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest checkpoint is lost, and nothing after the earlier one is as good any more."""
+    """Lose the newest checkpoint, and let no later step be as good as the earlier one's best."""
 
     def run(every: int, dies_at: int | None, accuracies: list[float]) -> Trainer:
         settings = recipe(tmp_path, run__eval_every=every, run__save_every=2)
