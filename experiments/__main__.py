@@ -8,9 +8,11 @@ from pkgutil import iter_modules
 
 import experiments.cost
 import experiments.findings
+import experiments.scale
 import experiments.service
 from judging.errors import CustosError
 
+ROOMS = (experiments.cost, experiments.findings, experiments.scale, experiments.service)
 HELPERS = {
     "kill_works",
     "load_generator",
@@ -30,7 +32,7 @@ def programs() -> dict[str, str]:
     """Return the full module name of every program by its short name, in alphabetical order."""
     modules = {
         module.name: f"{room.__name__}.{module.name}"
-        for room in (experiments.cost, experiments.findings, experiments.service)
+        for room in ROOMS
         for module in iter_modules(room.__path__)
         if module.name not in HELPERS
     }

@@ -146,6 +146,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             num_generations=critiques.drawn,
             max_completion_length=critiques.max_tokens,
             temperature=critiques.temperature,
+            # Rewards of most pairs hardly differ. Scaled within each pair, they would count as much
+            # as those of a pair whose critiques lead to different labels.
+            scale_rewards="batch",
         ),
         train_dataset=Dataset.from_list(
             [

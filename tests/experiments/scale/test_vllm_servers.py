@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.service.vllm_servers import VllmServer, differences, slowed
+from experiments.scale.vllm_servers import VllmServer, differences, slowed
 from judging.types import Verdict
 
 COUNTING = """

@@ -1,0 +1,1 @@
+"""What grading with many workers and servers costs, and what their faults do."""
