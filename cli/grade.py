@@ -26,8 +26,8 @@ from cli.shared.request_rows import (
 from cli.shared.verdicts.files import check_verdict_files, write_verdicts
 from cli.shared.verdicts.summary import Summary, end_with
 from clients.kept_verdicts import Grader, NumberedRequest, partial_file
-from clients.kept_work import locked
 from judging import CustosError, JudgeRequest
+from judging.files.kept_work import locked
 
 
 @with_groups

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from clients.chat import ChatClient, Prices, Reply
 from clients.completions import Usage
 from clients.connection import ModelServer
-from clients.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
+from judging.files.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
 
 REQUEST_FAILED = "request failed"
 

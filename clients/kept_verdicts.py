@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from clients.kept_work import KeptFile, KeptLine, Origin
 from judging import CustosError, JudgeRequest, Verdict
+from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.fingerprint import picture_sha256
 from judging.tasks import get_task
 

@@ -9,19 +9,23 @@ the best and the worst are a preference. Rows need labels and no critiques. It r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from judging.errors import FieldError
+from judging.files.kept_work import KeptFile
 from train.critiques.preferences import (
+    PREFERENCES_FILE,
+    Drawing,
+    DrawnPair,
+    Preference,
     PreferenceCollator,
     as_columns,
-    draw_preferences,
     read_preferences,
-    write_preferences,
 )
 from train.critiques.recipe import CritiqueRecipe
 from train.critiques.run import CritiqueRun, CritiqueSupervision
@@ -29,11 +33,12 @@ from train.critiques.start import load_policy, read_rows
 from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
+from train.loop.checkpoint import check_run_folder
 from train.rows.examples import Examples
 from train.rows.rows import index_splits
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.recipe import Section
-from train.setup.run_identity import hash_files
+from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_shape_of_init
 
 SCRIPT = Path(__file__)
@@ -74,44 +79,57 @@ def main(argv: Sequence[str] | None = None) -> None:
     splits = checked.splits
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
+    check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
-    path, least_margin = recipe.dpo.preferences, recipe.dpo.least_margin
-    preferences = read_preferences(path, splits.train, least_margin) if path else []
     policy = load_policy(recipe)
-    if not path:
+    identity = run_identity(recipe, policy.backbone.version, hashes)
+    path = recipe.dpo.preferences
+    if path is None:
+        path = recipe.run.output / PREFERENCES_FILE
+        drawing = Drawing(policy, recipe.critiques, recipe.run.seed, drawn_by(recipe, identity))
         with PARTS.measured("drawing"):
-            preferences = draw_preferences(
-                policy, splits.train, recipe.critiques, least_margin, recipe.run.seed
-            )
+            drawing.fill(KeptFile(path, DrawnPair), splits.train)
+    least_margin = recipe.dpo.least_margin
+    preferences = read_preferences(path, splits.train, least_margin)
     if not preferences:
         raise FieldError("dpo.least_margin", f"{least_margin}: no two critiques differ so much")
-    write_preferences(recipe.run.output, preferences)
     splits = replace(splits, train=Examples.write(pair.example for pair in preferences))
     rows = index_splits(splits, CritiqueSupervision(policy.encoder))
 
+    run = CritiqueRun(recipe, policy, rows, len(preferences), identity)
+    run.tracker.note(f"{len(preferences)} rows with critiques that differ enough")
+    if run.items_left:
+        train(run, preferences)
+    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
+
+
+def drawn_by(recipe: CritiqueDpoRecipe, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a run's identity that the critiques depend on, beside their row."""
+    names = ("backbone", "adapter.", "critiques.", "run.", f"sha256.{recipe.adapter.init}")
+    return {name: value for name, value in identity.items() if name.startswith(names)}
+
+
+def train(run: CritiqueRun, preferences: Sequence[Preference]) -> None:
+    """Train on the preferences of the steps that are left."""
     from datasets import Dataset
     from trl import DPOConfig, DPOTrainer
 
-    batch_size = recipe.optim.batch_size
-    epoch = -(-len(preferences) // batch_size)
-    run = CritiqueRun(recipe, policy, rows, epoch)
-    run.tracker.note(f"{len(preferences)} rows with critiques that differ enough")
+    recipe, policy = run.recipe, run.policy
+    assert isinstance(recipe, CritiqueDpoRecipe)
     trainer = DPOTrainer(
         model=policy.backbone.model,
         args=DPOConfig(
-            **run.settings(batch_size),
+            **run.settings(recipe.optim.batch_size),
             beta=recipe.dpo.beta,
             max_length=None,
             remove_unused_columns=False,
         ),
         data_collator=PreferenceCollator(policy.encoder),
-        train_dataset=Dataset.from_list([as_columns(pair) for pair in preferences]),
+        train_dataset=Dataset.from_list([as_columns(preferences[i]) for i in run.items_left]),
         processing_class=policy.backbone.processor,
         optimizers=run.optimizers(),
     )
     run.fit(trainer)
-    del trainer
-    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 if __name__ == "__main__":

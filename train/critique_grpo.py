@@ -18,20 +18,19 @@ from typing import Any
 
 from pydantic import Field
 
-from judging.errors import FieldError
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from judging.verdicts.critique_reward import CritiqueScorer, critique_in
-from train.critiques.policy import Policy
-from train.critiques.recipe import CritiqueRecipe, CritiqueSection
+from train.critiques.recipe import CritiqueRecipe
 from train.critiques.run import CritiqueRun, CritiqueSupervision
 from train.critiques.start import load_policy, read_rows
 from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
+from train.loop.checkpoint import check_run_folder
 from train.rows.rows import index_splits
 from train.setup.command_line import command_line, launch_command, load_recipe
 from train.setup.recipe import Section
-from train.setup.run_identity import hash_files
+from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_shape_of_init
 
 SCRIPT = Path(__file__)
@@ -58,14 +57,11 @@ class Rollouts:
     """Draws the critiques of a step, with the prompts and the stop of a judge.
 
     Args:
-        policy: The judge that is trained.
-        critiques: How critiques are drawn.
-        seed: Seed of the run.
+        run: The run; seed and step decide what is drawn.
     """
 
-    def __init__(self, policy: Policy, critiques: CritiqueSection, seed: int) -> None:
-        self.policy, self.critiques = policy, critiques
-        self._order = random.Random(f"rollouts/{seed}")
+    def __init__(self, run: CritiqueRun) -> None:
+        self.run = run
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
         """Return the tokens of prompts and critiques, as TRL's ``rollout_func`` does.
@@ -75,8 +71,10 @@ class Rollouts:
             trainer: TRL's trainer (unused).
         """
         requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
-        seeds = [self._order.getrandbits(31) for _ in requests]
-        drawn = self.policy.draw(requests, seeds, self.critiques.temperature)
+        recipe = self.run.recipe
+        order = random.Random(f"rollouts/{recipe.run.seed}/{self.run.progress.step}")
+        seeds = [order.getrandbits(31) for _ in requests]
+        drawn = self.run.policy.draw(requests, seeds, recipe.critiques.temperature)
         return {
             "prompt_ids": [list(critique.prompt_ids) for critique in drawn],
             "completion_ids": [list(critique.token_ids) for critique in drawn],
@@ -122,26 +120,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     checked = read_rows(recipe, pictures=False)
     splits = checked.splits
     recipe = with_shape_of_init(recipe)
-    epoch = len(splits.train) // recipe.optim.batch_size
-    if not epoch:
-        raise FieldError(
-            "optim.batch_size", f"{recipe.optim.batch_size}: {len(splits.train)} rows are fewer"
-        )
     hashes = hash_files(recipe.files)
+    check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
-    policy, critiques = load_policy(recipe), recipe.critiques
+    policy = load_policy(recipe)
     rows = index_splits(splits, CritiqueSupervision(policy.encoder))
+    identity = run_identity(recipe, policy.backbone.version, hashes)
+    run = CritiqueRun(recipe, policy, rows, len(splits.train), identity)
+    if run.items_left:
+        train(run, splits.train)
+    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
+
+def train(run: CritiqueRun, examples: Sequence[LabelledExample]) -> None:
+    """Train on the examples of the steps that are left."""
     os.environ.setdefault(QUIET, "1")
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    run = CritiqueRun(recipe, policy, rows, epoch)
+    recipe, policy, critiques = run.recipe, run.policy, run.recipe.critiques
+    assert isinstance(recipe, CritiqueGrpoRecipe)
     trainer = GRPOTrainer(
         model=policy.backbone.model,
         reward_funcs=RightLabel(CritiqueScorer(policy, critiques.flip_penalty)),
         args=GRPOConfig(
             **run.settings(recipe.optim.batch_size * critiques.drawn),
+            shuffle_dataset=False,
             beta=recipe.grpo.beta,
             num_generations=critiques.drawn,
             max_completion_length=critiques.max_tokens,
@@ -153,16 +157,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         train_dataset=Dataset.from_list(
             [
                 {"prompt": row.request().model_dump_json(), "example": row.model_dump_json()}
-                for row in splits.train
+                for row in (examples[i] for i in run.items_left)
             ]
         ),
         processing_class=policy.backbone.tokenizer,
-        rollout_func=Rollouts(policy, critiques, recipe.run.seed),
+        rollout_func=Rollouts(run),
         optimizers=run.optimizers(),
     )
     run.fit(trainer)
-    del trainer
-    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from cli.shared.options.groups import with_groups
 from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
 from cli.shared.output_folders import in_known_folder
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
-from clients.kept_work import KeptFile, locked
 from judging import CustosError, Judge
+from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
 
 if TYPE_CHECKING:

@@ -154,7 +154,7 @@ def respond(
     from benchmarks.framework.files import check_output, write_graded
     from benchmarks.framework.responses import build_questions, join_answers
     from benchmarks.framework.wording import read_wording
-    from clients.kept_work import locked
+    from judging.files.kept_work import locked
 
     if option_logits and backbone is None:
         raise CustosError("--option-logits: needs a local model: --backbone")

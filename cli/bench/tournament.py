@@ -19,8 +19,8 @@ from cli.shared.options.server import ChatModel, RequestOptions
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import partial_file
-from clients.kept_work import locked
 from judging import CustosError, Verdict
+from judging.files.kept_work import locked
 from judging.files.records import read_records, write_json, write_records
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from cli.shared.options.output import AllowFailed
 from cli.shared.output_folders import check_own_files, in_known_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
-from clients.kept_work import KeptFile, locked
 from evaluation.report.markdown import number
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
+from judging.files.kept_work import KeptFile, locked
 
 if TYPE_CHECKING:
     from evaluation.attacks.report import AttackReport

@@ -14,8 +14,8 @@ from cli.shards.files import RECORDS, Shard, delete, list_shards
 from cli.shards.ray_pool import Load, RayPool
 from cli.shards.records import ShardRecord, ShardSettings, read_records, total
 from cli.shared.verdicts.own_files import check_own_verdicts
-from clients.kept_work import locked
 from judging.errors import CustosError
+from judging.files.kept_work import locked
 from judging.progress import ProgressBar
 
 

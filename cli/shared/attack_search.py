@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cli.shared.progress import counting_bar
 from clients.kept_verdicts import Grader, request_key
-from clients.kept_work import KeptFile, KeptLine, Origin
 from evaluation.attacks.search import SearchResult, SuffixSearch
+from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.types import LabelledExample
 
 

@@ -9,8 +9,8 @@ import typer
 
 from cli.shared.progress import counting_bar
 from clients.kept_verdicts import Grader, KeptVerdict, NumberedRequest, fill_verdicts
-from clients.kept_work import KeptFile
 from judging import CustosError
+from judging.files.kept_work import KeptFile
 
 RetryFailed = Annotated[
     bool,

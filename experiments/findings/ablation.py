@@ -26,7 +26,6 @@ import numpy as np
 from rich.console import Console
 from scipy import stats
 
-from clients.kept_work import KeptResult, locked
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.evaluate import grade_examples
@@ -36,6 +35,7 @@ from evaluation.report.markdown import number, table
 from judging import Judge, LabelledExample
 from judging.errors import CustosError
 from judging.files.atomic import atomic_write
+from judging.files.kept_work import KeptResult, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256
 from train.hieval_stage1 import Stage1Recipe

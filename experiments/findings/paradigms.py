@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
-from clients.kept_work import KeptFile, KeptLine, KeptResult, Origin, locked
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation, save_evaluation
 from evaluation.pairs.agreement import measure_pairs, self_consistency
@@ -30,6 +29,7 @@ from evaluation.pairs.order_effects import order_effects
 from experiments.findings.paradigm_tables import render_paradigms
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.files.atomic import atomic_write
+from judging.files.kept_work import KeptFile, KeptLine, KeptResult, Origin, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, picture_sha256
 from judging.types import LabelledExample

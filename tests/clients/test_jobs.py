@@ -16,9 +16,9 @@ import pytest
 from clients.chat import ChatClient, Prices
 from clients.connection import ModelServer, ServerRefusal
 from clients.jobs import JobProgress, JobResult, OnProgress, run_job
-from clients.kept_work import locked
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
+from judging.files.kept_work import locked
 from judging.messages import Message
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 

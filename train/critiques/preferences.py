@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,14 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from judging.errors import CustosError
-from judging.files.records import read_records, write_records
-from judging.progress import progress_over
+from judging.files.kept_work import KeptFile, KeptLine, Origin
+from judging.files.records import read_records
+from judging.progress import ProgressBar
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from judging.verdicts.critique_reward import CritiqueScorer
-from train.critiques.policy import JUDGED_AT_ONCE, DrawnCritique, Policy
+from train.critiques.policy import JUDGED_AT_ONCE, Policy
 from train.critiques.recipe import CritiqueSection
 
 PREFERENCES_FILE = "preferences.jsonl"
@@ -28,125 +31,140 @@ PREFERENCES_FILE = "preferences.jsonl"
 
 @dataclass(frozen=True)
 class Preference:
-    """Two critiques of a request, with their rewards."""
+    """Two critiques of a request, of which one leads to the right label more surely."""
 
     example: LabelledExample
-    chosen: DrawnCritique
-    rejected: DrawnCritique
-    chosen_reward: float
-    rejected_reward: float
+    chosen: ScoredCritique
+    rejected: ScoredCritique
 
 
-class PreferenceLine(BaseModel):
-    """A line of :data:`PREFERENCES_FILE`."""
+class ScoredCritique(BaseModel):
+    """A critique with its reward."""
+
+    text: str
+    is_finished: bool
+    """The judge ended it; otherwise it was cut."""
+    reward: float
+
+
+class DrawnPair(KeptLine):
+    """A line of :data:`PREFERENCES_FILE`: the best and the worst critique of an example."""
 
     id: str
     label: str
-    chosen: str
-    chosen_is_finished: bool
-    rejected: str
-    rejected_is_finished: bool
-    chosen_reward: float
-    rejected_reward: float
+    chosen: ScoredCritique | None = None
+    """The best one; ``None`` if a rule decides the example, whatever a critique says."""
+    rejected: ScoredCritique | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Return the example's id, and the key."""
+        return self.id, self.key
 
 
-def draw_preferences(
-    policy: Policy,
-    examples: Sequence[LabelledExample],
-    critiques: CritiqueSection,
-    least_margin: float,
-    seed: int,
-) -> list[Preference]:
-    """Draw critiques of every example, and pair the best one with the worst.
+class Drawing:
+    """Draws critiques of every example, and keeps the best one and the worst.
 
     Args:
         policy: The judge that draws and scores them.
-        examples: Rows to train on.
         critiques: How they are drawn and what they are worth.
-        least_margin: Least difference of two rewards; an example without one is left out, and so is
-            one that a rule decides.
         seed: Seed of the drawing.
-
-    Raises:
-        CustosError: If an example cannot be judged.
+        identity: What the critiques depend on, beside the example.
     """
-    scorer, order = CritiqueScorer(policy, critiques.flip_penalty), random.Random(f"drawn/{seed}")
-    number, preferences = critiques.drawn, []
-    starts = range(0, len(examples), max(1, JUDGED_AT_ONCE // number))
-    for start in progress_over(starts, "drawing critiques", len(starts)):
-        rows = [row for row in examples[start : start + starts.step] for _ in range(number)]
-        seeds = [order.getrandbits(31) for _ in rows]
-        drawn = policy.draw([row.request() for row in rows], seeds, critiques.temperature)
-        scores = scorer.score(rows, [critique.text for critique in drawn])
-        for first in range(0, len(rows), number):
-            rewards = [
-                (score.reward, index)
-                for index, score in enumerate(scores[first : first + number], first)
+
+    def __init__(
+        self, policy: Policy, critiques: CritiqueSection, seed: int, identity: Mapping[str, Any]
+    ) -> None:
+        self.policy, self.critiques, self.seed, self.identity = policy, critiques, seed, identity
+        self._scorer = CritiqueScorer(policy, critiques.flip_penalty)
+
+    def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
+        """Bring a file up to one line per example; what an earlier run drew is kept.
+
+        Raises:
+            CustosError: If an example cannot be judged, or the file is of another run.
+        """
+        order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
+        seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
+        indices = range(len(examples))
+        with ProgressBar() as bar:
+            task = bar.add_task("drawing critiques", total=len(examples))
+            for count in file.fill(
+                lambda: indices,
+                lambda index: (examples[index].id, self._key(examples[index])),
+                lambda batch: self._draw([examples[i] for i in batch], [seeds[i] for i in batch]),
+                batch=max(1, JUDGED_AT_ONCE // number),
+            ):
+                bar.update(task, completed=count)
+
+    def _draw(
+        self, examples: Sequence[LabelledExample], seeds: Sequence[Sequence[int]]
+    ) -> Iterator[DrawnPair]:
+        """Yield a line per example.
+
+        Args:
+            examples: Examples.
+            seeds: Of each, one per critique.
+        """
+        number = self.critiques.drawn
+        rows = [row for row in examples for _ in range(number)]
+        flat = [seed for of_row in seeds for seed in of_row]
+        drawn = self.policy.draw([row.request() for row in rows], flat, self.critiques.temperature)
+        scores = self._scorer.score(rows, [critique.text for critique in drawn])
+        for first, example in zip(range(0, len(rows), number), examples, strict=True):
+            scored = [
+                ScoredCritique(
+                    text=critique.text, is_finished=critique.is_finished, reward=score.reward
+                )
+                for critique, score in zip(
+                    drawn[first : first + number], scores[first : first + number], strict=True
+                )
                 if score
             ]
-            if not rewards:  # a rule decides, whatever a critique says
-                continue
-            (worst, rejected), (best, chosen) = min(rewards), max(rewards)
-            if best - worst >= least_margin and drawn[chosen].text != drawn[rejected].text:
-                pair = drawn[chosen], drawn[rejected]
-                preferences.append(Preference(rows[first], *pair, best, worst))
-    return preferences
-
-
-def write_preferences(folder: Path, preferences: Sequence[Preference]) -> None:
-    """Write the critiques with their rewards to :data:`PREFERENCES_FILE` in a run folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_records(
-        folder / PREFERENCES_FILE,
-        (
-            PreferenceLine(
-                id=pair.example.id,
-                label=pair.example.label,
-                chosen=pair.chosen.text,
-                chosen_is_finished=pair.chosen.is_finished,
-                rejected=pair.rejected.text,
-                rejected_is_finished=pair.rejected.is_finished,
-                chosen_reward=pair.chosen_reward,
-                rejected_reward=pair.rejected_reward,
+            yield DrawnPair(
+                key=self._key(example),
+                id=example.id,
+                label=example.label,
+                chosen=max(scored, key=_reward, default=None),
+                rejected=min(scored, key=_reward, default=None),
             )
-            for pair in preferences
-        ),
-    )
+
+    def _key(self, example: LabelledExample) -> str:
+        text = json.dumps([self.identity, example.model_dump(mode="json")], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _reward(critique: ScoredCritique) -> float:
+    return critique.reward
 
 
 def read_preferences(
     path: Path, examples: Sequence[LabelledExample], least_margin: float
 ) -> list[Preference]:
-    """Read what :func:`write_preferences` wrote.
+    """Read the preferences in a file that :class:`Drawing` filled.
 
     Args:
-        path: File of an earlier run.
+        path: The file.
         examples: Rows to train on; those of which the file has no preference are left out.
-        least_margin: As in :func:`draw_preferences`.
+        least_margin: Least difference of two rewards.
 
     Raises:
-        CustosError: If the file cannot be read, or has a preference on another row.
+        CustosError: If the file cannot be read, or has critiques of another row.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
-    for number, line in read_records(path, PreferenceLine):
+    for number, line in read_records(path, DrawnPair):
         example = by_id.get(line.id)
         if example is None or example.label != line.label:
             raise CustosError(
                 f"{path}:{number}: no row to train on has the id '{line.id}' and the label "
                 f"'{line.label}'; name the rows that the critiques were drawn of"
             )
-        if line.chosen_reward - line.rejected_reward < least_margin:
+        chosen, rejected = line.chosen, line.rejected
+        if chosen is None or rejected is None or chosen.text == rejected.text:
             continue
-        preferences.append(
-            Preference(
-                example,
-                DrawnCritique(line.chosen, line.chosen_is_finished, (), ()),
-                DrawnCritique(line.rejected, line.rejected_is_finished, (), ()),
-                line.chosen_reward,
-                line.rejected_reward,
-            )
-        )
+        if chosen.reward - rejected.reward >= least_margin:
+            preferences.append(Preference(example, chosen, rejected))
     return preferences
 
 

@@ -1,14 +1,20 @@
-"""A run whose optimizer steps a trainer of TRL takes; all else of it is as in every script."""
+"""A run whose optimizer steps a trainer of TRL takes; all else of it is as in every script.
+
+It can be stopped and continued. TRL gets only the items of the steps that are left, in order.
+"""
 
 from __future__ import annotations
 
 import gc
+import random
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import huggingface_hub.constants
 import torch
 from accelerate import Accelerator
+from accelerate.utils import set_seed
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
 
@@ -19,14 +25,22 @@ from train.critiques.policy import Policy
 from train.critiques.recipe import CritiqueRecipe
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import uses_autocast
-from train.loop.checkpoint import keep_best, save_best, trainable
+from train.loop.checkpoint import (
+    chosen_steps,
+    keep_best,
+    read_checkpoint,
+    save_best,
+    save_checkpoint,
+    trainable,
+)
 from train.loop.learning_rate import learning_rate
 from train.loop.model_runner import free_weights
 from train.loop.optimizer import make_optimizer
 from train.loop.progress import Progress
+from train.loop.trainer import dropout_seed
 from train.rows.rows import IndexedSplits
 from train.rows.supervision import LabelSupervision
-from train.setup.run_identity import recipe_values
+from train.setup.run_identity import describe_changes, free_settings, recipe_values
 from train.tracking.trackers import Tracker
 
 REFERENCE_ADAPTER = "ref"
@@ -59,30 +73,66 @@ class CritiqueRun:
         recipe: Validated recipe.
         policy: The judge that is trained.
         rows: Training and validation rows.
-        epoch_steps: Optimizer steps of an epoch.
+        num_items: Items to train on: rows, or preferences.
+        identity: What the result depends on; a folder that holds another run is not resumed.
+
+    Raises:
+        CustosError: If the run folder holds another run.
     """
 
     def __init__(
-        self, recipe: CritiqueRecipe, policy: Policy, rows: IndexedSplits, epoch_steps: int
+        self,
+        recipe: CritiqueRecipe,
+        policy: Policy,
+        rows: IndexedSplits,
+        num_items: int,
+        identity: Mapping[str, Any],
     ) -> None:
-        total_steps = min(epoch_steps * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
-        self.recipe, self.policy, self.rows, self.total_steps = recipe, policy, rows, total_steps
+        optim = recipe.optim
+        total_steps = -(-num_items * optim.epochs // optim.batch_size)
+        self.total_steps = total_steps = min(total_steps, optim.max_steps or total_steps)
+        self.recipe, self.policy, self.rows, self.identity = recipe, policy, rows, identity
+        self.num_items = num_items
         self.accelerator: Accelerator = policy.accelerator
-        self.progress = Progress(planned_steps=total_steps)
-        self.eval_every = recipe.run.steps_between(total_steps)[0]
+        self.eval_every, self.save_every = recipe.run.steps_between(total_steps)
         self.tracker = Tracker(
             recipe.run.output,
             total_steps,
-            recipe.optim.batch_size,
+            optim.batch_size,
             self.accelerator,
             eval_every=self.eval_every,
         )
-        self.optimizer = make_optimizer(trainable(self.tree_model).values(), recipe.optim)
+        self.optimizer = make_optimizer(trainable(self.tree_model).values(), optim)
+        self._checkpoint = read_checkpoint(recipe.run.output, self.tree_model, identity)
+        self.progress = self._progress_so_far()
+        self.first_step = self.progress.step
+        """Steps that earlier calls have done."""
 
     @property
     def tree_model(self) -> TreeModel:
         """Return the model that is trained."""
         return self.policy.tree_model
+
+    def _progress_so_far(self) -> Progress:
+        if self._checkpoint is None:
+            return Progress(planned_steps=self.total_steps)
+        state = self._checkpoint.state
+        changes = describe_changes(state.pop("settings", {}), free_settings(self.recipe))
+        if changes:
+            self.tracker.note(changes)
+        return Progress(**state)
+
+    @property
+    def items_left(self) -> list[int]:
+        """Return the indices of the items of all steps that are left, in order.
+
+        Every pass over the items shuffles them; the last step is filled up from one more pass.
+        """
+        size, order = self.recipe.optim.batch_size, random.Random(f"items/{self.recipe.run.seed}")
+        items: list[int] = []
+        while len(items) < self.total_steps * size:
+            items += order.sample(range(self.num_items), self.num_items)
+        return items[self.first_step * size : self.total_steps * size]
 
     def settings(self, units_per_step: int) -> dict[str, Any]:
         """Return what the configurations of TRL's trainers have in common.
@@ -106,7 +156,8 @@ class CritiqueRun:
             "output_dir": str(run.output),
             "per_device_train_batch_size": micro_batch,
             "gradient_accumulation_steps": units_per_step // micro_batch,
-            "max_steps": self.total_steps,
+            "max_steps": self.total_steps - self.first_step,
+            "train_sampling_strategy": "sequential",
             "max_grad_norm": recipe.optim.max_grad_norm,
             "seed": run.seed,
             "bf16": uses_autocast(run, device),
@@ -124,25 +175,31 @@ class CritiqueRun:
     def optimizers(self) -> tuple[torch.optim.Optimizer, LambdaLR]:
         """Return the optimizer and the course of the learning rate that the recipe names."""
         optim = self.recipe.optim
-        schedule = LambdaLR(
-            self.optimizer, lambda step: learning_rate(optim, step, self.total_steps) / optim.lr
-        )
-        return self.optimizer, schedule
+
+        def factor(steps: int) -> float:
+            return learning_rate(optim, self.first_step + steps, self.total_steps) / optim.lr
+
+        return self.optimizer, LambdaLR(self.optimizer, factor)
 
     @PARTS.measured("step")
     def fit(self, trl_trainer: Any) -> None:
-        """Train to the end.
+        """Train to the end, from the newest checkpoint if there is one.
 
         Args:
-            trl_trainer: Trainer of TRL, made with :meth:`settings` and :meth:`optimizers`.
+            trl_trainer: Trainer of TRL, made with :meth:`settings`, :meth:`optimizers` and
+                :attr:`items_left`, of which there are some. The adapter is still that of the start:
+                TRL has copied it.
 
         Raises:
             CustosError: If the loss is not finite.
         """
         trl_trainer.remove_callback(PrinterCallback)
         trl_trainer.add_callback(_Reports(self))
-        with self.tracker.running(0, recipe_values(self.recipe)):
-            self.validate()
+        if self._checkpoint:
+            self._checkpoint.restore(self.tree_model, self.optimizer)
+        with self.tracker.running(self.first_step, recipe_values(self.recipe)):
+            if not self.first_step:
+                self.validate()
             trl_trainer.train()
         keep_best(self.recipe.run.output, [int(self.progress.chosen["step"])])
         adapted = self.tree_model.backbone
@@ -160,14 +217,34 @@ class CritiqueRun:
                 save_best(self.recipe.run.output, step, self.tree_model.backbone)
             self.tracker.log_scores(step, scores, len(self.rows.val))
 
-    def count_step(self, step: int) -> None:
+    def begin_step(self) -> None:
+        """Save what is done if it is time to, and set the seed of a step.
+
+        TRL reports a step after it has said that the step is done; so it is saved here.
+        """
+        step = self.progress.step
+        if step > self.first_step and step % self.save_every == 0:
+            self.save()
+        set_seed(dropout_seed(self.recipe.run.seed, step, 0))
+
+    def count_step(self) -> None:
         """Count an optimizer step that is done, and validate if it is time to."""
-        self.progress.step = step
+        self.progress.step += 1
+        step = self.progress.step
         self.tracker.advance(step)
         if step % self.eval_every == 0 or step == self.total_steps:
             self.validate()
 
-    def log(self, step: int, logs: Mapping[str, float]) -> None:
+    @PARTS.measured("saving")
+    def save(self) -> None:
+        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
+        folder = self.recipe.run.output
+        state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
+        step = state.pop("step")
+        save_checkpoint(folder, step, self.tree_model, self.optimizer, state, self.identity)
+        keep_best(folder, chosen_steps(folder))
+
+    def log(self, logs: Mapping[str, float]) -> None:
         """Report the figures that TRL logs of the steps since the last report.
 
         Raises:
@@ -175,6 +252,7 @@ class CritiqueRun:
         """
         if "loss" not in logs:  # the summary of a whole run
             return
+        step = self.progress.step
         loss, norm = float(logs["loss"]), float(logs["grad_norm"])
         if not torch.isfinite(torch.tensor(loss + norm)):
             raise CustosError(
@@ -201,9 +279,13 @@ class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no ty
     def __init__(self, run: CritiqueRun) -> None:
         self.run = run
 
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin the step."""
+        self.run.begin_step()
+
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count the step."""
-        self.run.count_step(state.global_step)
+        self.run.count_step()
 
     def on_log(
         self,
@@ -214,4 +296,8 @@ class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no ty
         **kwargs: Any,
     ) -> None:
         """Report the figures."""
-        self.run.log(state.global_step, logs or {})
+        self.run.log(logs or {})
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Save the last step."""
+        self.run.save()

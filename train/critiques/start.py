@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 from data_prep.splits.overlap import Overlap
-from judging.card import CARD_FILE
 from judging.errors import FieldError, errors_at
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
@@ -19,7 +17,6 @@ from train.critiques.recipe import CritiqueRecipe, check_setting
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator
 from train.setup.data import Splits, check_splits, read_splits
-from train.setup.held_out import check_holds_run
 from train.setup.overlap import check_overlaps
 from train.setup.starting_adapter import with_adapter
 
@@ -41,11 +38,9 @@ def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> CheckedRows:
         pictures: Whether rows may have pictures.
 
     Raises:
-        CustosError: If TRL is missing, there are several processes, the run folder holds a judge,
-            or rows are not fit for the run.
+        CustosError: If TRL is missing, there are several processes, or rows are not fit for it.
     """
     check_setting()
-    _check_unused(recipe.run.output)
     splits = read_splits(recipe.data)
     overlaps = check_overlaps(splits, recipe.data)
     check_splits(splits, recipe.data)
@@ -79,14 +74,3 @@ def _check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:
                 raise FieldError("task", f"task '{example.task}' writes no critiques")
             if example.images and not pictures:
                 raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
-
-
-def _check_unused(folder: Path) -> None:
-    """Check that a run folder holds no finished judge: these runs begin anew, they do not resume.
-
-    Raises:
-        CustosError: If it does, or holds files of no run.
-    """
-    check_holds_run(folder)
-    if (folder / CARD_FILE).is_file():
-        raise FieldError("run.output", f"{folder} holds a finished judge; choose another folder")

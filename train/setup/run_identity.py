@@ -15,6 +15,7 @@ _WITHOUT_EFFECT: Any = {
     "provenance": True,
 }
 FREE = {
+    "critiques": {"micro_batch"},
     "optim": {"token_budget"},
     "run": {
         "gradient_checkpointing",

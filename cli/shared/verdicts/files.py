@@ -8,9 +8,9 @@ from pathlib import Path
 from cli.shared.verdicts.own_files import check_own_verdicts
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, GradedRow, GradedTable, write_table
 from clients.kept_verdicts import KeptVerdict
-from clients.kept_work import KeptFile
 from data_prep.tables.source import open_table
 from judging import CustosError
+from judging.files.kept_work import KeptFile
 from judging.files.records import write_records
 
 OUT_SUFFIXES = (".jsonl", *TABLE_SUFFIXES)

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.shared.verdicts.files import write_verdicts
-from clients.kept_work import locked
 from judging import Judge, JudgeRequest, Verdict
+from judging.files.kept_work import locked
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
 

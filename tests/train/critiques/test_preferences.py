@@ -10,22 +10,25 @@ import pytest
 import torch
 
 from judging.errors import CustosError
+from judging.files.kept_work import KeptFile
+from judging.files.records import write_records
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Pass, Verdict
+from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 from tests.conftest import Folders
 from tests.tiny import brute_force, reference_model, save_picture
 from tests.train.critiques.made_up import labelled_pair
 from train.critiques.policy import DrawnCritique, Policy
 from train.critiques.preferences import (
     PREFERENCES_FILE,
+    Drawing,
+    DrawnPair,
     Preference,
     PreferenceCollator,
+    ScoredCritique,
     as_columns,
-    draw_preferences,
     read_preferences,
-    write_preferences,
 )
 from train.critiques.recipe import CritiqueSection
 
@@ -61,17 +64,51 @@ class Scripted(Policy):
             )
 
 
-def test_the_best_and_the_worst_are_paired() -> None:
+def drawn(
+    policy: Policy, rows: Sequence[LabelledExample], folder: Path, number: int, seed: int = 3
+) -> KeptFile[DrawnPair]:
+    """Draw critiques of every row; return the file."""
+    file = KeptFile(folder / PREFERENCES_FILE, DrawnPair)
+    Drawing(policy, CritiqueSection(drawn=number), seed, {"judge": "scripted"}).fill(file, rows)
+    return file
+
+
+def test_the_best_and_the_worst_are_paired(tmp_path: Path) -> None:
     """Row 0 prefers B and row 1 prefers A; row 2's critiques are too much alike."""
     policy = Scripted([90, 20, 60, 30, 80, 51, 50, 50, 51])
     rows = [labelled_pair(1), labelled_pair(0), labelled_pair(2)]
-    section = CritiqueSection(drawn=3)
-    preferences = draw_preferences(policy, rows, section, least_margin=0.1, seed=3)
+    file = drawn(policy, rows, tmp_path, number=3)
+    preferences = read_preferences(file.path, rows, least_margin=0.1)
     paired = [(p.example.id, p.chosen.text, p.rejected.text) for p in preferences]
     assert paired == [("1", "20", "90"), ("0", "80", "30")]
-    assert preferences[0].chosen_reward == pytest.approx(torch.tensor(0.8).log().item())
-    assert preferences[0].rejected_reward == pytest.approx(torch.tensor(0.1).log().item())
+    assert preferences[0].chosen.reward == pytest.approx(torch.tensor(0.8).log().item())
+    assert preferences[0].rejected.reward == pytest.approx(torch.tensor(0.1).log().item())
     assert len(set(policy.seeds)) == 9, "each critique is drawn with a seed of its own"
+
+
+def test_drawing_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.critiques.preferences.JUDGED_AT_ONCE", 4)  # two rows at once
+    rows, numbers = [labelled_pair(number) for number in range(5)], range(10, 20)
+    whole = Scripted(numbers)
+    (tmp_path / "whole").mkdir()
+    expected = drawn(whole, rows, tmp_path / "whole", number=2).path.read_bytes()
+
+    class Stopped(Scripted):
+        def draw(self, *arguments: Any) -> list[DrawnCritique]:
+            if len(self.seeds) == 4:
+                raise KeyboardInterrupt
+            return super().draw(*arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        drawn(Stopped(numbers), rows, tmp_path, number=2)
+    rest = Scripted(numbers[4:])
+    assert drawn(rest, rows, tmp_path, number=2).path.read_bytes() == expected
+    assert rest.seeds == whole.seeds[4:]
+    assert drawn(Scripted([]), rows, tmp_path, number=2).path.read_bytes() == expected
+    with pytest.raises(CustosError, match=r"preferences.jsonl: line 1 is a result on something"):
+        drawn(Scripted(numbers), [rows[0].model_copy(update={"label": "None"})], tmp_path, number=2)
 
 
 class Ruled(Scripted):
@@ -81,18 +118,25 @@ class Ruled(Scripted):
         return (Verdict(status="scored", label="B") for _ in requests)
 
 
-def test_a_row_that_a_rule_decides_has_no_preference() -> None:
+def test_a_row_that_a_rule_decides_has_no_preference(tmp_path: Path) -> None:
     blank = labelled_pair(0, responses=("", "brown"))
-    section = CritiqueSection(drawn=2)
-    assert draw_preferences(Ruled([1, 2]), [blank], section, least_margin=0.0, seed=0) == []
+    file = drawn(Ruled([1, 2]), [blank], tmp_path, number=2)
+    assert [line.chosen for line in file.lines()] == [None]
+    assert read_preferences(file.path, [blank], least_margin=0.0) == []
 
 
-def test_preferences_come_back_as_they_were_written(tmp_path: Path) -> None:
-    rows = [labelled_pair(number) for number in range(3)]
-    drawn = DrawnCritique(HOSTILE, True, (), ()), DrawnCritique("cut in the mid", False, (), ())
-    preferences = [Preference(row, *drawn, -0.25, -1.0) for row in rows[1:]]
-    write_preferences(tmp_path, preferences)
-    path = tmp_path / PREFERENCES_FILE
+def test_a_margin_is_chosen_after_the_drawing(tmp_path: Path) -> None:
+    rows, path = [labelled_pair(number) for number in range(3)], tmp_path / PREFERENCES_FILE
+    chosen = ScoredCritique(text=HOSTILE, is_finished=True, reward=-0.25)
+    rejected = ScoredCritique(text="cut in the mid", is_finished=False, reward=-1.0)
+    write_records(
+        path,
+        [
+            DrawnPair(key="", id=row.id, label=row.label, chosen=chosen, rejected=rejected)
+            for row in rows[1:]
+        ],
+    )
+    preferences = [Preference(row, chosen, rejected) for row in rows[1:]]
     assert read_preferences(path, rows, 0.75) == preferences
     assert read_preferences(path, rows, 0.76) == []
     with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the id '2'"):
@@ -120,10 +164,8 @@ def test_the_trainer_reads_what_the_judge_read(
     preferences = [
         Preference(
             row,
-            DrawnCritique(chosen, True, (), ()),
-            DrawnCritique(rejected, rejected != "cut in the mid", (), ()),
-            0.0,
-            -1.0,
+            ScoredCritique(text=chosen, is_finished=True, reward=0.0),
+            ScoredCritique(text=rejected, is_finished=rejected != "cut in the mid", reward=-1.0),
         )
         for row, (chosen, rejected) in zip(rows, texts, strict=True)
     ]

@@ -20,6 +20,8 @@ from tests.tiny import save_picture
 from tests.train.critiques.made_up import labelled_pair, write_recipe
 from tests.train.made_up import write_split
 from train import critique_dpo, critique_grpo, truthful_judge
+from train.critiques.preferences import Drawing
+from train.critiques.run import CritiqueRun
 from train.plan.run_plan import plan_run
 
 SCRIPTS: dict[str, Any] = {"critique_dpo": critique_dpo, "critique_grpo": critique_grpo}
@@ -118,11 +120,62 @@ def test_custos_eval_reads_it(run: Path, tmp_path: Path) -> None:
     assert (run / "calibration.json").is_file()
 
 
-def test_a_finished_judge_is_not_overwritten(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def start_again(run: Path, *keys: str) -> None:
+    """Give the command of a run once more."""
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
     script = next(name for name in SCRIPTS if run.parent.name.startswith(name))
+    SCRIPTS[script].main(["--config", str(run.parent / "tiny.yaml"), *keys])
+
+
+def test_a_stopped_run_goes_on(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped in its second step; the judge has the same bytes in the end."""
+    stopped = run.parent / "stopped"
+    keys = (f"run.output={stopped}", "run.save_every=1")
+
+    def stop(critique_run: CritiqueRun) -> None:
+        if critique_run.progress.step == 1:
+            raise KeyboardInterrupt
+        count(critique_run)
+
+    with monkeypatch.context() as patch:
+        count = CritiqueRun.count_step
+        patch.setattr(CritiqueRun, "count_step", stop)
+        with pytest.raises(SystemExit):
+            start_again(run, *keys)
+    assert [path.name for path in stopped.glob("checkpoint-*")] == ["checkpoint-000001"]
+    start_again(run, *keys)
+    assert (stopped / ADAPTER_FILE).read_bytes() == (run / ADAPTER_FILE).read_bytes()
+    assert _history(stopped) == _history(run)
+
+
+def test_a_finished_run_trains_no_more(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (run / ADAPTER_FILE).read_bytes()
+    monkeypatch.setattr(CritiqueRun, "fit", lambda *_: pytest.fail("trained again"))
+    start_again(run)
+    assert (run / ADAPTER_FILE).read_bytes() == before
+
+
+def test_another_run_needs_another_folder(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        SCRIPTS[script].main(["--config", str(run.parent / "tiny.yaml")])
-    assert "holds a finished judge; choose another folder" in capsys.readouterr().err
+        start_again(run, "optim.lr=1e-3")
+    assert "holds another run (of other optim.lr)" in capsys.readouterr().err
+
+
+def test_every_pass_takes_every_row(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three passes over 8 rows in steps of 5 are 5 steps, the last filled up by a fourth pass."""
+    taken: list[int] = []
+    monkeypatch.setattr(CritiqueRun, "fit", lambda of_run, _: taken.extend(of_run.items_left))
+    monkeypatch.setattr("train.critique_dpo.finish_run", lambda *_: None)
+    monkeypatch.setattr("train.critique_grpo.finish_run", lambda *_: None)
+    keys = ("optim.epochs=3", "optim.batch_size=5", "critiques.micro_batch=1")
+    start_again(run, *keys, f"run.output={run.parent / 'passes'}")
+    num_items = len(set(taken))
+    assert len(taken) == -(-num_items * 3 // 5) * 5
+    for first in range(0, 3 * num_items, num_items):
+        assert sorted(taken[first : first + num_items]) == list(range(num_items))
+    assert taken[:num_items] != taken[num_items : 2 * num_items]
 
 
 def test_trl_reports_to_nobody(run: Path) -> None:
@@ -133,24 +186,19 @@ def test_the_preferences_are_kept(run: Path) -> None:
     if not run.parent.name.startswith("critique_dpo"):
         pytest.skip("GRPO has rewards, no preferences")
     lines = (run / "preferences.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 8, "those of every row, whatever the margin"
     for line in map(json.loads, lines):
-        assert line["chosen_reward"] >= line["rejected_reward"]
-        assert line["chosen"] != line["rejected"]
+        assert line["chosen"]["reward"] >= line["rejected"]["reward"]
 
 
 def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not run.parent.name.startswith("critique_dpo"):
         pytest.skip("GRPO has rewards, no preferences")
-    from accelerate.state import AcceleratorState
-
-    AcceleratorState._reset_state(reset_partial_state=True)
-    monkeypatch.setattr(critique_dpo, "draw_preferences", lambda *_: pytest.fail("drawn again"))
-    kept, again = run / "preferences.jsonl", run.parent / "again"
-    keys = [f"dpo.preferences={kept}", f"run.output={again}"]
-    critique_dpo.main(["--config", str(run.parent / "tiny.yaml"), *keys])
+    monkeypatch.setattr(Drawing, "fill", lambda *_: pytest.fail("drawn again"))
+    again = run.parent / "again"
+    start_again(run, f"dpo.preferences={run / 'preferences.jsonl'}", f"run.output={again}")
     before, after = load_file(run / ADAPTER_FILE), load_file(again / ADAPTER_FILE)
     assert all(before[name].equal(after[name]) for name in before)
-    assert (again / "preferences.jsonl").read_bytes() == kept.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +207,6 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
         ("critique_dpo", ["run.quantization=nf4"], "run.quantization"),
         ("critique_grpo", ["run.patience=2"], "run.patience is not for this script"),
         ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
-        ("critique_grpo", ["optim.batch_size=9"], "8 rows are fewer"),
         ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
         ("critique_dpo", ["critiques.micro_batch=3"], "3 does not divide 4"),
     ],

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.kept_work import (
+from judging.errors import CustosError
+from judging.files.kept_work import (
     KeptFile,
     KeptLine,
     KeptResult,
@@ -26,7 +27,6 @@ from clients.kept_work import (
     in_batches,
     locked,
 )
-from judging.errors import CustosError
 
 
 class Square(KeptLine):
@@ -235,7 +235,7 @@ def test_one_process_holds_the_lock_and_nothing_of_it_remains(tmp_path: Path) ->
 HOLDER = """
 import sys, time
 from pathlib import Path
-from clients.kept_work import locked
+from judging.files.kept_work import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -260,8 +260,8 @@ def test_a_lock_is_free_when_its_process_is_dead(tmp_path: Path) -> None:
 RUN = """
 import sys, time
 from pathlib import Path
-from clients.kept_work import KeptFile, locked
-from tests.clients.test_kept_work import Square, origin, squares
+from judging.files.kept_work import KeptFile, locked
+from tests.judging.files.test_kept_work import Square, origin, squares
 
 def slowly(numbers):
     time.sleep(0.01)
