@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_keeps_sources, in_known_folder
 from data_prep.splits.manifest import write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from judging.types import LabelledExample, parse_record
@@ -43,6 +43,11 @@ Test = Annotated[
 def held_out_shares(val: float, cal: float, test: float) -> HeldOut:
     """Check the sizes of the held-out splits."""
     return parse_record(HeldOut, {"val": val, "cal": cal, "test": test}, "--val, --cal, --test")
+
+
+def check_keeps_splits(out: Path, sources: Iterable[Path]) -> None:
+    """Refuse a folder in which the four files would replace one that the command reads."""
+    check_keeps_sources(out, [f"{split}.jsonl" for split in SPLITS], sources)
 
 
 def split_and_write(
