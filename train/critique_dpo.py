@@ -93,8 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from trl import DPOConfig, DPOTrainer
 
     batch_size = recipe.optim.batch_size
-    epoch = -(-len(preferences) // batch_size)
-    run = CritiqueRun(recipe, policy, rows, epoch)
+    run = CritiqueRun(recipe, policy, rows, len(preferences))
     run.tracker.note(f"{len(preferences)} rows with critiques that differ enough")
     trainer = DPOTrainer(
         model=policy.backbone.model,

@@ -122,11 +122,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     checked = read_rows(recipe, pictures=False)
     splits = checked.splits
     recipe = with_shape_of_init(recipe)
-    epoch = len(splits.train) // recipe.optim.batch_size
-    if not epoch:
-        raise FieldError(
-            "optim.batch_size", f"{recipe.optim.batch_size}: {len(splits.train)} rows are fewer"
-        )
+    batch_size = recipe.optim.batch_size
+    whole_steps = len(splits.train) // batch_size
+    if not whole_steps:
+        raise FieldError("optim.batch_size", f"{batch_size}: {len(splits.train)} rows are fewer")
     hashes = hash_files(recipe.files)
 
     policy, critiques = load_policy(recipe), recipe.critiques
@@ -136,12 +135,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    run = CritiqueRun(recipe, policy, rows, epoch)
+    run = CritiqueRun(recipe, policy, rows, whole_steps * batch_size)
     trainer = GRPOTrainer(
         model=policy.backbone.model,
         reward_funcs=RightLabel(CritiqueScorer(policy, critiques.flip_penalty)),
         args=GRPOConfig(
-            **run.settings(recipe.optim.batch_size * critiques.drawn),
+            **run.settings(batch_size * critiques.drawn),
             beta=recipe.grpo.beta,
             num_generations=critiques.drawn,
             max_completion_length=critiques.max_tokens,

@@ -59,21 +59,23 @@ class CritiqueRun:
         recipe: Validated recipe.
         policy: The judge that is trained.
         rows: Training and validation rows.
-        epoch_steps: Optimizer steps of an epoch.
+        epoch_rows: Rows of an epoch.
     """
 
     def __init__(
-        self, recipe: CritiqueRecipe, policy: Policy, rows: IndexedSplits, epoch_steps: int
+        self, recipe: CritiqueRecipe, policy: Policy, rows: IndexedSplits, epoch_rows: int
     ) -> None:
-        total_steps = min(epoch_steps * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
+        batch_size = recipe.optim.batch_size
+        sizes = [min(batch_size, epoch_rows - row) for row in range(0, epoch_rows, batch_size)]
+        total_steps = min(len(sizes) * recipe.optim.epochs, recipe.optim.max_steps or 10**12)
         self.recipe, self.policy, self.rows, self.total_steps = recipe, policy, rows, total_steps
+        self.step_sizes = sizes
         self.accelerator: Accelerator = policy.accelerator
         self.progress = Progress(planned_steps=total_steps)
         self.eval_every = recipe.run.steps_between(total_steps)[0]
         self.tracker = Tracker(
             recipe.run.output,
             total_steps,
-            recipe.optim.batch_size,
             self.accelerator,
             eval_every=self.eval_every,
         )
@@ -163,7 +165,7 @@ class CritiqueRun:
     def count_step(self, step: int) -> None:
         """Count an optimizer step that is done, and validate if it is time to."""
         self.progress.step = step
-        self.tracker.advance(step)
+        self.tracker.advance(step, self.step_sizes[(step - 1) % len(self.step_sizes)])
         if step % self.eval_every == 0 or step == self.total_steps:
             self.validate()
 
