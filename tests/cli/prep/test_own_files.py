@@ -47,6 +47,8 @@ GRADED = ("--graded", "graded.jsonl")
     ("name", "command"),
     [
         ("test.jsonl", ("charts", "--rows", 8)),
+        ("val.jsonl", ("evouna", "--source", "not-even-read.json")),
+        ("cal.jsonl", ("mix", "--source", "not-even-read")),
         ("twins.jsonl", ("twins", "--rows", 4)),
         ("items.jsonl", ("chartom", "--pairs", 1)),
         ("rows.jsonl", ("critiques", "--source", "pairs.jsonl", *SERVER)),
