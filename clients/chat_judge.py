@@ -10,7 +10,7 @@ from clients.completions import Usage
 from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
-from judging.fingerprint import digest
+from judging.fingerprint import digest, package_versions
 from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
@@ -52,6 +52,8 @@ class ChatJudge:
                 "instruction": task.instruction(rubric),
                 "layout": "quoted",
                 "labels": task.labels(rubric),
+                # Another version may word, lay out or read the same task differently.
+                "version": package_versions()["custos"],
             }
         )
 

@@ -12,7 +12,7 @@ from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchma
 from benchmarks.framework.files import Row, is_cut_off, missing_fields
 from benchmarks.framework.tables import coverage, percent
 from benchmarks.truthfulvqa.example import EXAMPLE
-from benchmarks.truthfulvqa.levels import check_fields, measure_levels
+from benchmarks.truthfulvqa.levels import TRUTH, measure_levels, read_truth
 from benchmarks.truthfulvqa.published import (
     BY_CATEGORY,
     BY_LEVEL,
@@ -79,18 +79,18 @@ class TruthfulVQA(Benchmark):
         """Return no request, as the option is read by rule, of a row that the table can take.
 
         Raises:
-            FieldError: Naming all fields that the row lacks.
+            FieldError: Naming all fields that the row lacks, or one that is wrong.
         """
-        graded = _with_truth(row)
-        check_fields({**graded, "extracted_answer": None}, self.location(row))
+        read_truth({**row, "extracted_answer": None}, self.location(row), _truth_field(row))
         return ()
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code."""
-        graded = _with_truth(row)
-        for field in ("ground_truth", "response"):
-            if graded.get(field) is None:
+        truth = _truth_field(row)
+        for field in (truth, "response"):
+            if row.get(field) is None:
                 raise FieldError(field, "is missing", self.location(row))
+        graded = {**row, TRUTH: row[truth]}
         is_whole = not is_cut_off(row, "response")
         option = extract_option(str(row["response"])) if is_whole else None
         return {**graded, "extracted_answer": option, "is_correct": _is_right(graded)}
@@ -152,9 +152,9 @@ class TruthfulVQA(Benchmark):
         ]
 
 
-def _with_truth(row: Row) -> Row:
-    """Return a row with the right option in the field in which the official code has it."""
-    return {**row, "ground_truth": row.get("ground_truth", row.get("answer"))}
+def _truth_field(row: Row) -> str:
+    """Return the field of a row's right option: the data set's, or that of the official code."""
+    return TRUTH if row.get(TRUTH) is not None or "answer" not in row and TRUTH in row else "answer"
 
 
 def _is_right(row: Row) -> bool:
@@ -162,4 +162,4 @@ def _is_right(row: Row) -> bool:
         return False
     answer = row.get("extracted_answer")
     option = extract_option(str(row.get("response") if answer is None else answer))
-    return option is not None and option == extract_option(str(row.get("ground_truth")))
+    return option is not None and option == extract_option(str(row.get(TRUTH)))

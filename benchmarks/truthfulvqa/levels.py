@@ -18,7 +18,9 @@ from evaluation.metrics import calibration_columns, expected_calibration_error, 
 from judging.errors import CustosError, FieldError
 
 LEVELS = (1, 2, 3)
-FIELDS = ("category", "subcategory", "level", "ground_truth")
+FIELDS = ("category", "subcategory", "level")
+TRUTH = "ground_truth"
+"""Field of the right option in results of the official code, and in ours."""
 DIVISIONS = ("level", "category", "subcategory")
 
 Item = Mapping[str, Any]
@@ -122,7 +124,7 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
         raise CustosError("no items to measure: the data is empty")
     options, right, confidences = [], [], []
     for row, item in enumerate(items, 1):
-        truth = _read_truth(item, f"row {row}")
+        truth = read_truth(item, f"row {row}")
         response, answer = item.get("response"), item.get("extracted_answer")
         is_whole = not is_cut_off(item, "response")
         option = extract_option(str(response if answer is None else answer)) if is_whole else None
@@ -133,28 +135,28 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
     return options, np.array(right), np.array(confidences)
 
 
-def check_fields(item: Item, location: str) -> None:
-    """Check that an item has all fields that the table needs.
+def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
+    """Check that the table can take an item; return the letter of its right option.
+
+    Args:
+        item: The item.
+        location: How errors name it.
+        field: Its field of the right option.
 
     Raises:
-        FieldError: Naming all that are missing.
+        FieldError: Naming all fields that are missing, or one that is wrong.
     """
-    missing = [name for name in FIELDS if item.get(name) is None]
+    missing = [name for name in (*FIELDS, field) if item.get(name) is None]
     if item.get("response") is None and item.get("extracted_answer") is None:
         missing.append("response")
     if missing:
         raise missing_fields(missing, location)
-
-
-def _read_truth(item: Item, location: str) -> str:
-    """Check an item's fields; return the letter of its right option."""
-    check_fields(item, location)
-    level, ground_truth = item["level"], item["ground_truth"]
+    level = item["level"]
     if level not in LEVELS or isinstance(level, bool):
         raise FieldError("level", f"{level!r} is not 1, 2 or 3", location)
-    truth = extract_option(str(ground_truth))
+    truth = extract_option(str(item[field]))
     if truth is None:
-        raise FieldError("ground_truth", f"{ground_truth!r} is not an option letter", location)
+        raise FieldError(field, f"{item[field]!r} is not an option letter", location)
     return truth
 
 

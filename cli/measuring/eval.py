@@ -14,7 +14,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.output_folders import check_own_files, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
 
@@ -73,6 +73,7 @@ def evaluate(
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
+    check_keeps_sources(out, _FILES, [data])
     check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
     examples = read_examples(

@@ -19,7 +19,7 @@ from cli.shared.options.server import (
     Temperature,
     Writer,
 )
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_keeps_sources, in_known_folder
 from cli.shared.progress import job_bar, show_spent
 from data_prep.sources.generic import load_generic
 from data_prep.sources.judgement_text import PAIR_TASK
@@ -60,9 +60,10 @@ def critiques(
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
     from clients.messages import Decoding
-    from data_prep.construction.critiques import write_critiques
+    from data_prep.construction.critiques import CONVERSATIONS, ROWS, write_critiques
     from data_prep.construction.model_writer import ModelWriter
 
+    check_keeps_sources(out, (ROWS, CONVERSATIONS), [source])
     server = request_options.server(base_url, model)
     bad_rows: list[str] = []
     pairs = labelled_pairs(load_generic(source, bad_rows), bad_rows)

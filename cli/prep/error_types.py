@@ -16,6 +16,7 @@ from cli.shared.splits import (
     Seed,
     SourceFile,
     Val,
+    check_keeps_splits,
     held_out_shares,
     write_splits,
 )
@@ -83,6 +84,7 @@ def error_types(
     Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl
     --seen data/qs/train.jsonl --seen data/qs/val.jsonl --seen data/qs/cal.jsonl --out data/ea
     """
+    check_keeps_splits(out, [source, hard, *(seen or ())])
     bad_rows: list[str] = []
     examples = load_generic(source, bad_rows)
     check_skipped(source, bad_rows, allow_dropped=allow_dropped)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
-from cli.shared.splits import Seed, show_splits
+from cli.shared.splits import Out, Seed, show_splits
 from data_prep.splits.manifest import describe_file, write_prepared
 from data_prep.splits.mixture import Ingredient
 from data_prep.splits.mixture import mix as mix_data_sets
@@ -26,13 +25,7 @@ def mix(
             "the same share of its other splits. Repeat for every data set. Default: all rows.",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=in_known_folder,
-            help="Write the four JSONL files and manifest.json to this folder.",
-        ),
-    ],
+    out: Out,
     seed: Seed = 0,
 ) -> None:
     """Mix prepared data sets into one, with a stated number of rows of each.

@@ -10,11 +10,18 @@ from cli.shared.bad_rows import show_dropped
 from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
-from cli.shared.splits import Cal, Out, Seed, Val, held_out_shares, write_splits
+from cli.shared.splits import (
+    Cal,
+    Out,
+    Seed,
+    Val,
+    check_keeps_splits,
+    held_out_shares,
+    write_splits,
+)
 from data_prep.splits.both_orders import in_both_orders
 from data_prep.splits.manifest import count_near_duplicate_clusters
 from data_prep.splits.splits import (
-    SPLITS,
     HeldOut,
     Splits,
     all_to_test,
@@ -72,8 +79,7 @@ def table(
     """
     in_table = table_options.read()
     opened = open_table(source)
-    if opened.path.resolve() in {(out / f"{split}.jsonl").resolve() for split in SPLITS}:
-        raise CustosError(f"--out {out}: {source} lies there and would be replaced")
+    check_keeps_splits(out, [opened.path])
     held_out = None if test == ALL else held_out_shares(val, cal, _size(test))
     bad_rows: dict[int, BadRow] = {}
     rows = read_examples(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -88,6 +88,25 @@ def check_own_files(out: Path, names: Collection[str], report: str, keys: Collec
             f"--out '{out}': the folder holds files of yours that would be replaced "
             f"({', '.join(existing)}); name a new folder"
         )
+
+
+def check_keeps_sources(out: Path, names: Collection[str], sources: Iterable[Path]) -> None:
+    """Refuse a folder in which a command would replace a file that it reads.
+
+    Args:
+        out: Folder of the output; need not exist.
+        names: Files that the command writes there.
+        sources: Files that it reads.
+
+    Raises:
+        CustosError: If one of these is a file that would be written.
+    """
+    written = {(out / name).resolve() for name in names}
+    for source in sources:
+        if source.resolve() in written:
+            raise CustosError(
+                f"--out '{out}': {source} lies there and would be replaced; name a new folder"
+            )
 
 
 def _has_keys(path: Path, keys: Collection[str]) -> bool:

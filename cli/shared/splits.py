@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,16 +13,26 @@ from rich.table import Table
 
 from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
-from data_prep.splits.manifest import write_prepared
+from cli.shared.output_folders import check_keeps_sources, in_known_folder
+from data_prep.splits.manifest import check_replaceable, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from judging.types import LabelledExample, parse_record
+
+FILES = [f"{split}.jsonl" for split in SPLITS]
+
+
+def _in_own_folder(param: typer.CallbackParam, path: Path) -> Path:
+    """Return the folder of ``--out``, in which no file of the user's own would be replaced."""
+    in_known_folder(param, path)
+    check_replaceable(path, FILES)  # Now, and not after an hour of work.
+    return path
+
 
 SourceFile = Annotated[Path, typer.Option("--source", help="Read this file.")]
 Out = Annotated[
     Path,
     typer.Option(
-        callback=in_known_folder,
+        callback=_in_own_folder,
         help="Write the four JSONL files and manifest.json to this folder.",
     ),
 ]
@@ -43,6 +53,11 @@ Test = Annotated[
 def held_out_shares(val: float, cal: float, test: float) -> HeldOut:
     """Check the sizes of the held-out splits."""
     return parse_record(HeldOut, {"val": val, "cal": cal, "test": test}, "--val, --cal, --test")
+
+
+def check_keeps_splits(out: Path, sources: Iterable[Path]) -> None:
+    """Refuse a folder in which the four files would replace one that the command reads."""
+    check_keeps_sources(out, FILES, sources)
 
 
 def split_and_write(

@@ -48,6 +48,21 @@ def content_name(content: bytes, suffix: str) -> str:
     return f"{hashlib.sha256(content).hexdigest()[:HASH_CHARS]}.{suffix}"
 
 
+def image_format(content: bytes) -> str:
+    """Return the format of an image in lower case: ``png``.
+
+    Raises:
+        CustosError: If the bytes are no image, or one of too many pixels to be opened.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(BytesIO(content)) as image:
+            return str(image.format).lower()
+    except (UnidentifiedImageError, Image.DecompressionBombError):
+        raise CustosError(f"{len(content)} bytes that are not an image") from None
+
+
 def save_image(content: bytes, folder: Path) -> Path:
     """Save an image in a folder under its ``content_name`` and return its absolute path.
 
@@ -56,14 +71,7 @@ def save_image(content: bytes, folder: Path) -> Path:
     Raises:
         CustosError: If the bytes are no image.
     """
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(BytesIO(content)) as image:
-            suffix = (image.format or "img").lower()
-    except UnidentifiedImageError:
-        raise CustosError(f"{len(content)} bytes that are not an image") from None
-    path = folder.resolve() / content_name(content, suffix)
+    path = folder.resolve() / content_name(content, image_format(content))
     if not path.exists():
         with atomic_path(path) as partial:
             partial.write_bytes(content)

@@ -10,7 +10,7 @@ from typing import Any
 
 from data_prep.splits.splits import SPLITS, HeldOut
 from judging.errors import CustosError
-from judging.files.records import write_json, write_records
+from judging.files.records import decode_json, write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
 from judging.questions import normalise_question
 from judging.types import LabelledExample, Split
@@ -18,24 +18,35 @@ from judging.types import LabelledExample, Split
 MANIFEST_NAME = "manifest.json"
 _BEGUN = ".manifest.json.begun"
 """Stands for the manifest while files are being replaced: these are ours and may be again."""
+_KEYS = {"source", "version", "command"}
+"""Keys of every manifest, by which ours are told from those of other programs."""
 
 
 def check_replaceable(out: Path, names: Iterable[str]) -> None:
-    """Refuse to replace files that did not come with a manifest: they are the user's own.
+    """Refuse to replace files that did not come with our manifest: they are the user's own.
 
     Args:
         out: Folder that is about to be written to; need not exist.
-        names: Files that will be written there.
+        names: Files that will be written there, beside the manifest.
 
     Raises:
-        CustosError: Naming such files.
+        CustosError: Naming such files; also if there is a manifest of another program.
     """
-    existing = [name for name in names if (out / name).exists()]
-    if existing and not any((out / name).exists() for name in (MANIFEST_NAME, _BEGUN)):
+    existing = [name for name in (*names, MANIFEST_NAME) if (out / name).exists()]
+    if existing and not (_has_own_manifest(out) or (out / _BEGUN).exists()):
         raise CustosError(
             f"--out '{out}': the folder holds files of yours that would be replaced "
             f"({', '.join(existing)}); name a new folder"
         )
+
+
+def _has_own_manifest(folder: Path) -> bool:
+    """Return whether a folder has a manifest that :func:`write_with_manifest` wrote."""
+    try:
+        manifest = decode_json((folder / MANIFEST_NAME).read_bytes())
+    except (OSError, CustosError):
+        return False
+    return isinstance(manifest, dict) and manifest.keys() >= _KEYS
 
 
 @contextmanager

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from data_prep.sources.images import image_names
+from data_prep.sources.images import image_format, image_names
 from judging.errors import CustosError
 from judging.files.records import decode_json
 from judging.types import LabelledExample
@@ -121,11 +120,4 @@ def _json_array(text: str) -> list[str] | None:
 
 
 def _data_url(content: bytes) -> str:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(BytesIO(content)) as picture:
-            kind = (picture.format or "png").lower()
-    except UnidentifiedImageError:
-        raise CustosError(f"{len(content)} bytes that are not an image") from None
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:image/{image_format(content)};base64,{base64.b64encode(content).decode()}"

@@ -127,7 +127,7 @@ class ColumnPlan:
     def field(self, path: str) -> str:
         """Return the field that the dotted path of a validated record stands for."""
         name, _, index = path.partition(".")
-        if name != "responses" or not self._responses:
+        if name != "responses" or self._responses in ((), ("responses",)):
             return name
         return self._responses[int(index) if index.isdigit() else 0]
 

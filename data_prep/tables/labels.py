@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from judging.errors import FieldError
 from judging.names.labels import UNKNOWN, labels_option, likely_label
@@ -69,6 +69,7 @@ def with_our_labels(
 
     Raises:
         UnknownLabel: If the task has no such label.
+        FieldError: If the error type is not that of the label.
     """
     task = get_task(example.task)
     known = {_fold(label): label for label in task.labels(task.rubric(example))}
@@ -86,8 +87,32 @@ def with_our_labels(
             raise UnknownLabel(field, example, location, columns.get(field, field), label)
         changes[field] = ours
     if error_type is not None:
-        changes["error_type"] = type_of(str(changes["label"])) or None
+        label = str(changes["label"])
+        if _contradicts(error_type, label, known.values()):
+            column = columns.get("error_type", "error_type")
+            prefix = "" if column == "error_type" else f"column '{column}': "
+            message = f"{prefix}'{_short(error_type)}' contradicts the label '{label}'"
+            raise FieldError("error_type", message, location)
+        changes["error_type"] = type_of(label) or None
     return example.model_copy(update=changes)
+
+
+def _contradicts(error_type: str, label: str, labels: Iterable[str]) -> bool:
+    """Return whether an error type says something else than a label.
+
+    Beside a label without a type, only a type of the task does: "none" and "-" are no error.
+
+    Args:
+        error_type: Content of ``error_type``, translated.
+        label: Label of the task.
+        labels: All labels of the task.
+    """
+    given = _fold(error_type)
+    if not given:
+        return False
+    if of_label := type_of(label):
+        return given != _fold(of_label)
+    return any(given == _fold(type_of(each)) for each in labels)
 
 
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:

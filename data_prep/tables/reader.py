@@ -175,7 +175,9 @@ class _RowReader(Generic[RequestT]):
             fields["metadata"] = {**fields.get("metadata", {}), **metadata}
         given = self.mapping.given
         for name, value in given.items():
-            if fields.setdefault(name, value) != value and name != "task":
+            if fields.get(name) is None:
+                fields[name] = value
+            elif fields[name] != value and name != "task":
                 option = f"--{name.replace('_', '-')}"
                 raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
         if "label" in fields and not issubclass(self.model, LabelledExample):

@@ -72,8 +72,9 @@ def show_doubles(examples: Sequence[LabelledExample]) -> list[str]:
     """Return lines with the numbers of rows that occur twice; none if there are none."""
     labels: dict[tuple[object, ...], list[str]] = {}
     for row in examples:
-        key = (row.task, row.question, row.references, row.responses, row.images)
-        labels.setdefault(key, []).append(row.label)
+        rubric = get_task(row.task).full_rubric(row)
+        shown = (row.question, row.choices, row.references, row.responses, row.images)
+        labels.setdefault((rubric, *shown, row.criteria), []).append(row.label)
     doubles = sum(len(given) - 1 for given in labels.values())
     contradictions = sum(len(set(given)) > 1 for given in labels.values())
     lines = [f"{doubles} rows repeat an earlier one"] if doubles else []

@@ -98,7 +98,6 @@ class CritiqueRun:
         self.tracker = Tracker(
             recipe.run.output,
             total_steps,
-            optim.batch_size,
             self.accelerator,
             eval_every=self.eval_every,
         )
@@ -231,7 +230,7 @@ class CritiqueRun:
         """Count an optimizer step that is done, and validate if it is time to."""
         self.progress.step += 1
         step = self.progress.step
-        self.tracker.advance(step)
+        self.tracker.advance(step, self.recipe.optim.batch_size)
         if step % self.eval_every == 0 or step == self.total_steps:
             self.validate()
 

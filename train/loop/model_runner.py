@@ -131,11 +131,6 @@ class ModelRunner:
         every: list[EntryT] = gather_object(entries)
         return every
 
-    def total(self, sums: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """Return the column sums of pairs over all processes."""
-        pairs = self.gathered(list(sums))
-        return sum(first for first, _ in pairs), sum(second for _, second in pairs)
-
 
 @dataclass(frozen=True)
 class Measured:

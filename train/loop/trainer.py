@@ -102,7 +102,6 @@ class Trainer:
         self.tracker = Tracker(
             run.output,
             self.plan.total_steps,
-            optim.batch_size,
             accelerator,
             eval_every=run.steps_between(self.plan.total_steps)[0],
         )
@@ -128,7 +127,7 @@ class Trainer:
                 self.progress.losses.append(self.train_step(micro_batches, batches))
                 self.progress.step += 1
                 step, last = self.progress.step, self.progress.step == total_steps
-                self.tracker.advance(step)
+                self.tracker.advance(step, sum(map(len, micro_batches)))
                 if step % run.log_every == 0 or last:
                     self._log_loss()
                 if step % eval_every == 0 or last:

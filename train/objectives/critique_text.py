@@ -181,25 +181,26 @@ class TextObjective(Objective):
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the accuracy of labels, and the negative log-likelihood per token of answers.
 
-        A label is judged after the example's own critique: what a judge would write itself takes
-        minutes to draw. One pass gives both: the labels are branches of the tree of the answer.
+        Every row counts, whatever its weight. A label is judged after the example's own critique:
+        what a judge would write itself takes minutes to draw. One pass gives both: the labels are
+        branches of the tree of the answer.
 
         Args:
             runner: Runs the model.
             rows: Rows of a :class:`TextSupervision` with labels.
         """
-        sums, right_by_row = [], list[tuple[int, bool]]()
+        measured = list[tuple[int, bool, float, int]]()
         for batch, outputs in runner.passes(rows, _with_labels):
-            weight = self.denominator(*rows.weights(batch.indices))
-            sums.append((self.loss_sum(outputs, batch.rows, 0).item(), weight))
             for index, row, logprobs in zip(
                 batch.indices, batch.rows, outputs.double().tolist(), strict=True
             ):
                 scores = _label_scores(row, logprobs, rows.encoder)
-                right_by_row.append((int(index), scores.index(max(scores)) == row.target))
-        loss, weight = runner.total(sums)
-        right = [value for _, value in sorted(runner.gathered(right_by_row))]
-        return Measured({"accuracy": share_right(right), "nll": loss / weight}, list(right))
+                is_right = scores.index(max(scores)) == row.target
+                answer = logprobs[: len(row.tree.paths[row.target])]
+                measured.append((int(index), is_right, -sum(answer), len(answer)))
+        _, right, losses, lengths = zip(*sorted(runner.gathered(measured)), strict=True)
+        nll = sum(losses) / sum(lengths)
+        return Measured({"accuracy": share_right(right), "nll": nll}, list(right))
 
 
 Path = Sequence[tuple[int, int]]

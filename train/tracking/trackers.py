@@ -46,30 +46,28 @@ class Tracker:
     Args:
         folder: Run folder.
         total_steps: Optimizer steps of the run.
-        rows_per_step: Rows, or other units, of one step.
         accelerator: Accelerator with the run's trackers; its first process alone reports.
         eval_every: Steps between two validations.
-        unit: What ``rows_per_step`` counts.
+        unit: What the speed counts.
     """
 
     def __init__(
         self,
         folder: Path,
         total_steps: int,
-        rows_per_step: int,
         accelerator: Accelerator,
         *,
         eval_every: int,
         unit: str = "rows",
     ) -> None:
         self.folder, self.total_steps, self.eval_every = folder, total_steps, eval_every
-        self.rows_per_step, self.unit = rows_per_step, unit
+        self.unit = unit
         self.silent = not accelerator.is_main_process
         self.console = Console(quiet=self.silent)
         shows_bar = self.console.is_terminal and not self.silent
         self._bar = ProgressBar(self.console, total_steps, unit) if shows_bar else None
         self._experiment = ExperimentLog(accelerator, folder, self.note)
-        self._timed_from, self._started = 0, 0.0
+        self._num_timed, self._started = 0, 0.0
         self._step_began, self._line_shown = 0.0, -math.inf
         self._step_seconds: deque[float] = deque(maxlen=TIMED_STEPS)
         self._validation_seconds = 0.0
@@ -91,7 +89,7 @@ class Tracker:
             self._experiment.start(step, config)
             if self._bar:
                 self._bar.start(step)
-            self._timed_from, self._started = step, monotonic()
+            self._started = monotonic()
             self._step_began = self._started
             yield
         finally:
@@ -109,9 +107,15 @@ class Tracker:
         if not self.silent:
             RUN_LOG.write(text)
 
-    def advance(self, step: int) -> None:
-        """Count a step that is done, and move the bar."""
+    def advance(self, step: int, num_units: int) -> None:
+        """Count a step that is done, and move the bar.
+
+        Args:
+            step: Steps done.
+            num_units: Rows, or other units, of this step; the last one of an epoch may have fewer.
+        """
         now = monotonic()
+        self._num_timed += num_units
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
         if self._bar:
@@ -124,8 +128,8 @@ class Tracker:
 
     def log_steps(self, step: int, values: Mapping[str, float]) -> None:
         """Report figures of the steps since the last report, and the speed."""
-        rate = (step - self._timed_from) * self.rows_per_step / max(self.seconds, 1e-9)
-        self._timed_from, self._started = step, monotonic()
+        rate = self._num_timed / max(self.seconds, 1e-9)
+        self._num_timed, self._started = 0, monotonic()
         values = {**values, f"{self.unit}_per_second": rate}
         figures = "  ".join(
             FORMATS[name].format(values[name]) for name in FORMATS if name in values

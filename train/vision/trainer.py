@@ -74,7 +74,6 @@ class WarmupTrainer:
         tracker = Tracker(
             folder,
             self.total_steps,
-            self.optim.batch_size,
             make_accelerator(run),
             eval_every=eval_every,
             unit="pictures",
@@ -84,7 +83,7 @@ class WarmupTrainer:
                 losses.append(self.train_step(step))
                 step += 1
                 last = step == self.total_steps
-                tracker.advance(step)
+                tracker.advance(step, self.optim.batch_size)
                 if step % run.log_every == 0 or last:
                     loss = torch.stack(losses).mean().item()
                     lr = self.learning_rate(step - 1)

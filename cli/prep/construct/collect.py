@@ -11,7 +11,7 @@ import typer
 from cli.prep.construct.asking import Rows
 from cli.prep.construct.sheet import FormName
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_keeps_sources, in_known_folder
 from cli.shared.tables import wide_console
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def collect(
     from judging.files.records import write_json
 
     form = FORMS.get(name)
-    check_replaceable(out, (ROWS, DISAGREEMENTS, REJECTS, AGREEMENT))
+    names = (ROWS, DISAGREEMENTS, REJECTS, AGREEMENT)
+    check_keeps_sources(out, names, [rows, *([gold] if gold else [])])
+    check_replaceable(out, names)
     collected = bring_together(
         form,
         read_sheet_rows(rows),

@@ -12,6 +12,7 @@ from cli.shared.command_line import command_line
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.options.server import PriceOptions, RequestOptions, ServerUrl, Temperature
+from cli.shared.output_folders import check_keeps_sources
 from cli.shared.progress import job_bar, show_spent
 
 
@@ -55,10 +56,11 @@ def respond(
     """
     from clients.messages import Decoding
     from data_prep.construction.responses import Question, model_folder, write_responses
-    from data_prep.construction.run_step import load_rows
+    from data_prep.construction.run_step import ROWS, load_rows
     from data_prep.splits.manifest import describe_file
     from judging.tasks import get_task
 
+    check_keeps_sources(out, (ROWS,), [rows])
     bad_rows: list[str] = []
     questions = load_rows(rows, Question, bad_rows)
     check_skipped(rows, bad_rows, allow_dropped=allow_dropped)

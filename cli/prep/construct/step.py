@@ -18,6 +18,7 @@ from cli.shared.options.server import (
     Temperature,
     Writer,
 )
+from cli.shared.output_folders import check_keeps_sources
 from cli.shared.progress import job_bar, show_spent
 
 
@@ -46,11 +47,12 @@ def step(
     --base-url https://api.openai.com/v1 --model gpt-4o --key-env OPENAI_API_KEY --out data/new
     """
     from clients.messages import Decoding
-    from data_prep.construction.run_step import load_rows, run_step
+    from data_prep.construction.run_step import ROWS, load_rows, run_step
     from data_prep.construction.steps.base import STEPS
     from data_prep.splits.manifest import describe_file
 
     chosen = STEPS.get(name)
+    check_keeps_sources(out, (ROWS,), [rows])
     bad_rows: list[str] = []
     loaded = load_rows(rows, chosen.row_type, bad_rows)
     check_skipped(rows, bad_rows, allow_dropped=allow_dropped)

@@ -36,13 +36,15 @@ def charts(
 
     Example: custos prep charts --out data/charts --rows 20000 --seed 1
     """
+    sizes = {
+        split: round(size) for split, size in held_out_shares(val, cal, test).targets(rows).items()
+    }
+    sizes["train"] += rows - sum(sizes.values())  # as many as asked for, however shares are rounded
     planned = {
         f"{split}.jsonl": list(
-            plan_rows(
-                round(size), seed, "test" if split == "test" else "train", twins, f"charts-{split}"
-            )
+            plan_rows(size, seed, "test" if split == "test" else "train", twins, f"charts-{split}")
         )
-        for split, size in held_out_shares(val, cal, test).targets(rows).items()
+        for split, size in sizes.items()
     }
     source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins, "captions": captions}
     write_planned(out, planned, source)

@@ -11,7 +11,16 @@ from rich.console import Console
 
 from cli.shared.bad_rows import check_skipped
 from cli.shared.options.mapping import AllowDropped
-from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
+from cli.shared.splits import (
+    Cal,
+    Out,
+    Seed,
+    Test,
+    Val,
+    check_keeps_splits,
+    held_out_shares,
+    write_splits,
+)
 from cli.shared.tables import count_table
 from data_prep.sources.generic import load_generic
 from data_prep.splits.manifest import describe_file
@@ -60,6 +69,7 @@ def hard(
     files = {name: path for name, path in files.items() if path.is_file()}
     if source.is_dir() and not files:
         raise CustosError(f"{source}: holds no train.jsonl; make it with 'custos prep'")
+    check_keeps_splits(out, files.values() or [source])
 
     held_out = held_out_shares(val, cal, test)
     labelled: Splits = (

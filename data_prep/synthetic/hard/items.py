@@ -73,13 +73,14 @@ def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
     Rows with options or pictures are left out, and so are questions whose references are sentences
     or plain yes and no: there nothing can be put in an answer's place.
     """
-    rows: dict[tuple[str, str, tuple[str, ...]], list[LabelledExample]] = {}
+    rows: dict[tuple[str, str, tuple[str, ...], str], list[LabelledExample]] = {}
     for example in examples:
         usable = example.task == HiEvalQuickScore.name and example.references
         if usable and not example.choices and not example.images:
             if all(is_entity(reference) for reference in example.references):
-                key = (question_key(example.question), example.variant, example.references)
-                rows.setdefault(key, []).append(example)
+                asked = (question_key(example.question), example.variant, example.references)
+                # What is Correct where any reference suffices may be Partial where all count.
+                rows.setdefault((*asked, example.reference_mode), []).append(example)
     return [Item(members[0], _judged(members)) for _, members in sorted(rows.items())]
 
 

@@ -74,11 +74,32 @@ def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
     assert TRUTHFULVQA.table([TRUTHFULVQA.graded_row(row, [])])["overall_accuracy"] == 0
 
 
-@pytest.mark.parametrize("field", ["ground_truth", "response"])
-def test_rows_that_do_not_fit(field: str) -> None:
-    row = {key: value for key, value in item(3, 2, "(B)").items() if key != field}
-    with pytest.raises(CustosError, match=f"item '3': field '{field}': is missing"):
-        TRUTHFULVQA.graded_row(row, [])
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"answer": "A", "response": None}, "field 'response': is missing"),
+        ({"answer": None}, "field 'answer': is missing"),
+        ({"ground_truth": None}, "field 'ground_truth': is missing"),
+        ({}, "field 'answer': is missing"),
+        ({"ground_truth": None, "answer": "yes"}, "field 'answer': 'yes' is not an option letter"),
+        ({"ground_truth": "yes"}, "field 'ground_truth': 'yes' is not an option letter"),
+    ],
+)
+def test_rows_that_do_not_fit(changes: dict[str, Any], fault: str) -> None:
+    """The field is the one in the user's file, which has no ``ground_truth`` before the grading."""
+    row = item(3, 2, "(B)")
+    del row["ground_truth"]
+    with pytest.raises(CustosError, match=f"item '3': {fault}"):
+        TRUTHFULVQA.requests({**row, **changes})
+
+
+def test_a_row_is_graded_by_the_field_that_says_something() -> None:
+    row = item(3, 2, "(B)", answer="B") | {"ground_truth": None}
+    assert TRUTHFULVQA.graded_row(row, [])["is_correct"] is True
+    for field in ("answer", "response"):
+        lacking = {**row, field: None}
+        with pytest.raises(CustosError, match=f"item '3': field '{field}': is missing"):
+            TRUTHFULVQA.graded_row(lacking, [])
 
 
 def test_scores_agree_with_the_table() -> None:

@@ -17,7 +17,7 @@ NEEDED = {
     "chartom": ("id", "kind", "question", "question_type", "answer", "fact_response"),
     "hieval": ("question", "responses", "label"),
     "simplevqa": ("question", "answer", "language", "response"),
-    "truthfulvqa": ("category", "subcategory", "level", "ground_truth", "response"),
+    "truthfulvqa": ("category", "subcategory", "level", "answer", "response"),
 }
 
 

@@ -165,6 +165,23 @@ def test_only_an_earlier_report_is_replaced(loaded: list[str], data: Path, tmp_p
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_the_examples_that_are_read_are_not_replaced_by_fewer(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run(data, out, "--no-zero-shot")
+    examples = out / "examples.jsonl"
+    before = examples.read_bytes()
+    loaded.clear()
+    result = run(examples, out, "--no-zero-shot", "--limit", "3")
+    assert result.exit_code == 2 and loaded == []
+    assert result.stderr == (
+        f"error: --out '{out}': {examples} lies there and would be replaced; name a new folder\n"
+    )
+    assert examples.read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_pictures")
 def test_several_references_without_a_mode_are_named(
     loaded: list[str], data: Path, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from data_prep.splits.manifest import write_with_manifest
 from judging.errors import CustosError
 from tests.cli.prep.made_up import run, write_rows
 
@@ -46,6 +47,8 @@ GRADED = ("--graded", "graded.jsonl")
     ("name", "command"),
     [
         ("test.jsonl", ("charts", "--rows", 8)),
+        ("val.jsonl", ("evouna", "--source", "not-even-read.json")),
+        ("cal.jsonl", ("mix", "--source", "not-even-read")),
         ("twins.jsonl", ("twins", "--rows", 4)),
         ("items.jsonl", ("chartom", "--pairs", 1)),
         ("rows.jsonl", ("critiques", "--source", "pairs.jsonl", *SERVER)),
@@ -70,6 +73,37 @@ def test_files_in_a_folder(folder: Path, name: str, command: tuple[object, ...])
     )
     assert [path.name for path in out.iterdir()] == [name]
     assert (out / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("train.jsonl", ("table", "out/train.jsonl")),
+        ("train.jsonl", ("hard", "--source", "out")),
+        ("test.jsonl", ("error-types", "--source", "rows.jsonl", "--hard", "out/test.jsonl")),
+        ("rows.jsonl", ("critiques", "--source", "out/rows.jsonl", *SERVER)),
+        ("rows.jsonl", (CONSTRUCT, "respond", "--in", "out/rows.jsonl", *SERVER)),
+        ("rows.jsonl", (CONSTRUCT, "step", "simplevqa-check", "--in", "out/rows.jsonl", *SERVER)),
+        (
+            "disagreements.jsonl",
+            (
+                *(CONSTRUCT, "collect", "hieval-qs", "--in", "out/disagreements.jsonl"),
+                *("--sheet", "sheet.csv"),
+            ),
+        ),
+    ],
+)
+def test_no_command_replaces_what_it_reads(
+    folder: Path, name: str, command: tuple[object, ...]
+) -> None:
+    with write_with_manifest(folder / "out", source={}, command="custos prep ..."):
+        (folder / "out" / name).write_text("rows of an earlier command")
+    with pytest.raises(CustosError) as refused:
+        run(*command, "--out", "out")
+    assert str(refused.value) == (
+        f"--out 'out': out/{name} lies there and would be replaced; name a new folder"
+    )
+    assert (folder / "out" / name).read_text() == "rows of an earlier command"
 
 
 @pytest.mark.parametrize("command", [("charts", "--rows", 8, "--captions"), ("chartom",)])

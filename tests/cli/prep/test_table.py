@@ -98,7 +98,7 @@ def test_rows_that_cannot_be_used_stop_it_unless_allowed(tmp_path: Path) -> None
 
 def test_what_is_refused(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "train.jsonl", own_rows(8))
-    with pytest.raises(CustosError, match="lies there and would be replaced"):
+    with pytest.raises(CustosError, match=r"files of yours that would be replaced \(train.jsonl"):
         run("table", source, "--out", tmp_path)
     with pytest.raises(CustosError, match="--test 'most': expected a share, a number, or all"):
         run("table", source, "--out", tmp_path / "out", "--test", "most")

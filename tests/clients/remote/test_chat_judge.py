@@ -127,6 +127,13 @@ def test_the_fingerprint_knows_what_matters() -> None:
     assert len({base, *others}) == 6
 
 
+def test_another_version_of_custos_is_another_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    grader = ChatJudge(ModelServer("http://h/v1", "m"))
+    here = grader.fingerprint(score("a"))
+    monkeypatch.setattr("clients.chat_judge.package_versions", lambda: {"custos": "0.0.1"})
+    assert grader.fingerprint(score("a")) != here
+
+
 def test_a_task_of_text_alone_sends_no_picture_and_says_so(
     fake: FakeServer, tmp_path: Path
 ) -> None:

@@ -1,4 +1,5 @@
 import hashlib
+import struct
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,13 @@ def test_images_are_saved_once_under_a_name_made_from_their_content(tmp_path: Pa
     assert list(path.parent.iterdir()) == [path]
 
 
+def bomb() -> bytes:
+    """A bitmap of 3.6 gigapixels that ends after its header."""
+    size = (60_000, 60_000)
+    header = struct.pack("<IiiHHIIiiII", 40, *size, 1, 24, 0, 0, 0, 0, 0, 0)
+    return b"BM" + struct.pack("<IHHI", 54, 0, 0, 54) + header
+
+
 @pytest.mark.parametrize("value", [None, "", []])
 def test_no_image(value: Any, tmp_path: Path) -> None:
     assert image_names(value, tmp_path, None) == ()
@@ -46,6 +54,7 @@ def test_paths_records_and_lists(tmp_path: Path) -> None:
     [
         (7, "expected a path, image bytes or a list of these, got 7"),
         ({"bytes": b"abc"}, "3 bytes that are not an image"),
+        ({"bytes": bomb()}, "54 bytes that are not an image"),
     ],
 )
 def test_values_that_are_no_image(value: Any, message: str, tmp_path: Path) -> None:

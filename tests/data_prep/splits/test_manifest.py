@@ -123,6 +123,18 @@ def test_only_prepared_files_are_replaced(tmp_path: Path) -> None:
     assert write(tmp_path) == write(tmp_path)
 
 
+@pytest.mark.parametrize("manifest", ["", "[]", '{"name": "My extension", "version": "1"}'])
+def test_the_manifest_of_another_program_is_no_proof(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(CustosError, match=r"would be replaced \(manifest.json\); name a new"):
+        write(tmp_path)
+    (tmp_path / "val.jsonl").write_text("mine")
+    with pytest.raises(CustosError, match=r"would be replaced \(val.jsonl, manifest.json\)"):
+        write(tmp_path)
+    assert (tmp_path / "manifest.json").read_text() == manifest
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "val.jsonl"]
+
+
 def test_describe_file(tmp_path: Path) -> None:
     path = tmp_path / "raw.json"
     path.write_bytes(b"abc")

@@ -153,6 +153,43 @@ def test_an_error_type_completes_the_label(tmp_path: Path) -> None:
     assert (right.label, right.error_type) == ("Correct", None)
 
 
+@pytest.mark.parametrize(
+    ("label", "error_type", "agrees"),
+    [
+        ("Wrong; Reasoning Error", "reasoning  error", True),
+        ("Wrong; Reasoning Error", "logic", True),  # translated
+        ("Wrong; Reasoning Error", "Other", False),
+        ("Wrong; Reasoning Error", "none", False),
+        ("Correct", "none", True),
+        ("Correct", "Other", False),
+    ],
+)
+def test_an_error_type_that_contradicts_the_label(
+    tmp_path: Path, label: str, error_type: str, agrees: bool
+) -> None:
+    text = f"question,references,response,label,why\n?,x,y,{label},{error_type}\n"
+    path = save(tmp_path / "a.csv", text)
+    mapping = TableMapping(
+        columns={"error_type": "why"}, labels={"logic": "Reasoning Error"}, task="hieval-ea"
+    )
+    if agrees:
+        [(_, row)] = read_table(path, LabelledExample, mapping)
+        assert (row.label, row.error_type) == (label, label.partition("; ")[2] or None)
+        return
+    with pytest.raises(CustosError) as error:
+        list(read_table(path, LabelledExample, mapping))
+    assert str(error.value) == (
+        f"{path} row 1 below the header: field 'error_type': column 'why': '{error_type}' "
+        f"contradicts the label '{label}'"
+    )
+
+
+def test_an_error_type_is_no_contradiction_where_a_task_names_none(tmp_path: Path) -> None:
+    text = "question,references,response,label,error_type\n?,x,y,Wrong,Other\n"
+    [row] = examples(save(tmp_path / "a.csv", text), task="hieval-qs")
+    assert (row.label, row.error_type) == ("Wrong", None)
+
+
 def test_an_error_type_does_not_complete_the_label_of_a_second_person(tmp_path: Path) -> None:
     text = "question,references,response,label,second_label,error_type\n?,x,y,Wrong,{},Other\n"
     path = save(tmp_path / "a.csv", text.format("Wrong; Overthinking"))

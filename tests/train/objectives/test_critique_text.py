@@ -193,7 +193,10 @@ def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
 def test_labels_are_judged_after_the_own_critique(
     tiny_folder: str, tmp_path: Path, task: str
 ) -> None:
-    """Each label of each row is scored by itself, by the library's model on plain tokens."""
+    """Each label of each row is scored by itself, by the library's model on plain tokens.
+
+    Weights are for training: in a validation all rows count alike.
+    """
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     pictures: dict[str, Any] = {"images": (save_picture(tmp_path / "a.png", 80, 60),)}
     changes: dict[str, Any] = {"task": task}
@@ -223,7 +226,8 @@ def test_labels_are_judged_after_the_own_critique(
             for label in labels
         }
         ranked = sorted(labels, key=lambda label: -scores[label])
-        examples.append(example.model_copy(update={"label": ranked[0 if i < 3 else 1]}))
+        label = ranked[0 if i < 3 else 1]
+        examples.append(example.model_copy(update={"label": label, "weight": float(i)}))
         answer = answer_tokens(get_task(task), examples[-1], encoder)
         total -= brute_force(reference, ids, answer, prompt.vision)
         tokens += len(answer)

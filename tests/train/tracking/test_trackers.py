@@ -19,7 +19,7 @@ from train.tracking.trackers import METRICS_FILE, Tracker
 
 def _tracker(folder: Path, **run: Any) -> Tracker:
     accelerator = make_accelerator(recipe(folder, **run).run)
-    return Tracker(folder, 4, 8, accelerator, eval_every=4)
+    return Tracker(folder, 4, accelerator, eval_every=4)
 
 
 def _report(folder: Path, **run: Any) -> None:
@@ -27,7 +27,7 @@ def _report(folder: Path, **run: Any) -> None:
     with tracker.running(0, {"optim.lr": 1e-3, "data.val": None}):
         tracker.detail("first row: 'Which river?'")
         for step in (1, 2, 3, 4):
-            tracker.advance(step)
+            tracker.advance(step, 8)
         tracker.log_steps(4, {"train_loss": 0.25, "lr": 1e-3})
         with tracker.validating():
             tracker.log_scores(4, {"val_accuracy": 0.75, "val_nll": 0.5}, 12)
@@ -54,7 +54,7 @@ def test_lines_that_come_too_often_are_in_the_log_alone(
     tracker = _tracker(tmp_path)
     with tracker.running(0, {}):
         for step in (1, 2, 3, 4):
-            tracker.advance(step)
+            tracker.advance(step, 8)
             tracker.log_steps(step, {"train_loss": 0.5})
     shown = [line for line in capsys.readouterr().out.splitlines() if "loss" in line]
     assert [line.split()[1] for line in shown] == ["1/4", "4/4"], "the first and the last"
@@ -89,16 +89,32 @@ def test_time_left_counts_validations(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
-    tracker = Tracker(tmp_path, 25, 8, make_accelerator(recipe(tmp_path).run), eval_every=10)
+    tracker = Tracker(tmp_path, 25, make_accelerator(recipe(tmp_path).run), eval_every=10)
     with tracker.running(0, {}):
         with tracker.validating():
             now += 7
         for step in range(1, 6):
             now += 2
-            tracker.advance(step)
+            tracker.advance(step, 8)
         tracker.log_steps(5, {"train_loss": 0.5})
     # 20 steps of 2 s, and validations of 7 s after steps 10, 20 and 25.
     assert "4.0 rows/s  61 s left" in capsys.readouterr().out
+
+
+def test_a_short_step_counts_as_its_own_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
+    tracker = Tracker(tmp_path, 9, make_accelerator(recipe(tmp_path).run), eval_every=9)
+    with tracker.running(0, {}):
+        for step, rows in enumerate((8, 3, 8), 1):
+            now += 2
+            tracker.advance(step, rows)
+            if step >= 2:
+                tracker.log_steps(step, {"train_loss": 0.5})
+    lines = (tmp_path / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["rows_per_second"] for line in lines] == [11 / 4, 8 / 2]
 
 
 def test_one_bar_on_a_terminal(
@@ -128,9 +144,9 @@ def test_curves_for_tensorboard(tmp_path: Path) -> None:
 
 def test_other_processes_report_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     second = SimpleNamespace(is_main_process=False, log_with=["tensorboard"], trackers=[])
-    tracker = Tracker(tmp_path, 4, 8, second, eval_every=4)
+    tracker = Tracker(tmp_path, 4, second, eval_every=4)
     with tracker.running(0, {}):
-        tracker.advance(1)
+        tracker.advance(1, 8)
         tracker.log_steps(1, {"train_loss": 0.5})
         tracker.log_scores(1, {"val_nll": 0.5}, 1)
     assert capsys.readouterr().out == ""

@@ -1,0 +1,35 @@
+"""Rows that no honest program writes, and rows that say nothing where an option says it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import read_table
+from judging.errors import CustosError
+from judging.types import JudgeRequest
+from tests.data_prep.tables.made_up import save
+
+ROW = {"question": "?", "references": ["x"], "response": "y"}
+
+
+def test_a_fault_in_the_second_of_mapped_responses_is_an_error_of_its_column(
+    tmp_path: Path,
+) -> None:
+    row = {"question": "?", "outputs": ["x", {"text": "y"}]}
+    path = save(tmp_path / "pairs.jsonl", json.dumps(row))
+    mapping = TableMapping(columns={"responses": "outputs"}, task="truthful-pair")
+    with pytest.raises(CustosError) as error:
+        list(read_table(path, JudgeRequest, mapping))
+    assert str(error.value) == (
+        f"{path} row 1: field 'responses': column 'outputs': expected a text, got an object"
+    )
+
+
+def test_a_field_that_is_null_takes_what_is_given_for_all_rows(tmp_path: Path) -> None:
+    path = save(tmp_path / "rows.jsonl", json.dumps({**ROW, "mode": None}))
+    [(_, request)] = read_table(path, JudgeRequest, TableMapping(mode="score"))
+    assert request.mode == "score"
