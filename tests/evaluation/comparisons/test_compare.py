@@ -138,3 +138,13 @@ def test_rendered_comparison_says_it_all(tmp_path: Path) -> None:
     accuracy = made["metrics"]["accuracy"]
     assert f"| accuracy | {accuracy['a']:.3f} | {accuracy['b']:.3f} | " in text
     assert f"Only A right: {made['n_only_a_right']}." in text
+
+
+def test_a_difference_without_spread_has_no_interval(tmp_path: Path) -> None:
+    """Twenty right answers against twenty wrong ones do not prove a difference of 1."""
+    examples, _ = evaluation(questions=20)
+    other = {"Correct": "Wrong", "Wrong": "Correct"}
+    right = save(tmp_path / "a", examples, [scored(e.label, id=e.id) for e in examples])
+    wrong = save(tmp_path / "b", examples, [scored(other[e.label], id=e.id) for e in examples])
+    difference = compare_evaluations(right, wrong)["metrics"]["accuracy"]["difference"]
+    assert difference == {"value": -1, "low": None, "high": None}
