@@ -148,3 +148,18 @@ def test_a_difference_without_spread_has_no_interval(tmp_path: Path) -> None:
     wrong = save(tmp_path / "b", examples, [scored(other[e.label], id=e.id) for e in examples])
     difference = compare_evaluations(right, wrong)["metrics"]["accuracy"]["difference"]
     assert difference == {"value": -1, "low": None, "high": None}
+
+
+def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) -> None:
+    """A judge that gives probabilities on the half where it is right is no better calibrated."""
+    examples, verdicts = evaluation()
+    half = [
+        verdict if verdict.label == item.label else scored(verdict.label or "", id=item.id)
+        for item, verdict in zip(examples, verdicts, strict=True)
+    ]
+    folders = save(tmp_path / "a", examples, verdicts), save(tmp_path / "b", examples, half)
+    for first, second in (folders, folders[::-1]):
+        metrics = compare_evaluations(first, second)["metrics"]
+        for name in ("ece", "brier", "nll"):
+            assert metrics[name]["a"] == metrics[name]["b"] is not None
+            assert metrics[name]["difference"] == {"value": 0, "low": 0, "high": 0}
