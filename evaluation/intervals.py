@@ -151,12 +151,12 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
     """Return the interval of a rate from its resamples, shape ``[B]``.
 
-    Where all resamples agree, their interval would have no width: at a rate of 0 or 1, if every
-    cluster has the same rate, or if a single one has any. There this is Wilson's interval with the
-    number of ``clusters`` as ``n``.
+    Where all resamples have the rate itself, their interval would have no width: at a rate of 0 or
+    1, if every cluster has the same rate, or if a single one has any. There this is Wilson's
+    interval with the number of ``clusters`` as ``n``.
     """
     interval = percentile_interval(samples)
-    if rate in (0.0, 1.0) or interval.low == interval.high:
+    if rate in (0.0, 1.0) or interval.low == interval.high == rate:
         return wilson_interval(rate * clusters, clusters)
     return interval
 

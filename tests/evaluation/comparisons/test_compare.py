@@ -9,7 +9,7 @@ from evaluation.comparisons.compare import compare_evaluations, render_compariso
 from evaluation.folder import save_evaluation
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, scored, unscored
+from tests.evaluation.made_up import evaluation, example, scored, unscored
 
 
 def save(folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Path:
@@ -163,3 +163,21 @@ def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) 
         for name in ("ece", "brier", "nll"):
             assert metrics[name]["a"] == metrics[name]["b"] is not None
             assert metrics[name]["difference"] == {"value": 0, "low": 0, "high": 0}
+
+
+def test_a_difference_lies_in_its_interval(tmp_path: Path) -> None:
+    """Chance can only add to the error of a judge that is calibrated to the last row."""
+    examples, calibrated, certain = [], [], []
+    for number in range(50):
+        tenths = 5 + number // 10
+        examples.append(example("Correct", id=str(number), question=f"Question {number}?"))
+        label, other = ("Correct", "Wrong") if number % 10 < tenths else ("Wrong", "Correct")
+        calibrated.append(scored(label, tenths / 10, other, str(number)))
+        certain.append(scored("Wrong", 1.0, "Correct", str(number)))
+    first, second = (
+        save(tmp_path / "a", examples, calibrated),
+        save(tmp_path / "b", examples, certain),
+    )
+    ece = compare_evaluations(first, second)["metrics"]["ece"]["difference"]
+    assert ece["value"] == pytest.approx(1)
+    assert ece["low"] < ece["high"] == ece["value"]
