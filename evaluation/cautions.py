@@ -11,8 +11,6 @@ from evaluation.report.markdown import number
 
 WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
-SIGNIFICANT = 0.05
-"""P-value below which a judge is said to beat a baseline."""
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
@@ -70,7 +68,9 @@ def attack_caution(num_questions: int, shares: Mapping[str, Rate]) -> str | None
     if not intervals:
         return None
     name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
-    return _too_wide(_questions(num_questions), f"the share of '{name}'", low, high)
+    # The share may be of fewer rows than there are questions, as that of the suffix search is.
+    counted = _questions(min(num_questions, shares[name].n))
+    return _too_wide(counted, f"the share of '{name}'", low, high)
 
 
 def _too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
@@ -89,16 +89,22 @@ def _left_out(report: Mapping[str, Any]) -> str | None:
     unscored = sum(reason["n"] for reason in report["unscored"])
     if not unscored:
         return None
-    return f"{unscored:,} of {report['n']:,} rows got no label and are in no figure but coverage."
+    return (
+        f"{unscored:,} of {report['n']:,} rows got no label: they count in the coverage and in the "
+        "accuracy that takes them as wrong, and in no other figure of agreement."
+    )
 
 
 def _not_better(report: Mapping[str, Any]) -> str | None:
-    """Say that the judge does not beat the regression on word overlap, if it was measured."""
+    """Say that the judge does not beat the regression on word overlap, if it was measured.
+
+    McNemar's test would be too kind where a question has several answers.
+    """
     rival = report["baselines"].get(NAME)
     if rival is None:
         return None
-    is_ahead = rival["judge_only_right"] > rival["baseline_only_right"]
-    if is_ahead and rival["mcnemar_p"] < SIGNIFICANT:
+    gain = rival["gain"]["low"]
+    if gain is not None and gain > 0:
         return None
     return (
         "The judge is not shown to beat a logistic regression on word overlap: its accuracy is "

@@ -64,12 +64,9 @@ class Draws:
     ) -> dict[str, Any]:
         """Apply a function of the sums, shapes ``[..., S]`` to ``[...]``.
 
-        The interval of a rate of 0 or 1 is Wilson's, over as many observations as there are
-        clusters that hold items of the rate. An interval that does not hold its value is widened to
-        hold it: chance can only add to a calibration error, so that all resamples of a
-        well-calibrated judge may lie above its value. Where all resamples have the value itself and
-        it is not 0, as kappa where judge and people never differ, they show no spread, and the ends
-        are nan.
+        The interval of a rate whose resamples all agree, as at 0 and 1, is Wilson's, over as many
+        observations as there are clusters that hold items of the rate. All other intervals are
+        those of :func:`value_interval`.
 
         Args:
             value: The function; nan where it does not exist.
@@ -83,13 +80,30 @@ class Draws:
         if is_rate:
             # A cluster without items of the rate has no rate.
             clusters = int((~np.isnan(value(self.sums))).sum())
-            interval = rate_interval(point, samples, clusters)
+            low, high = _widened(rate_interval(point, samples, clusters), point)
         else:
-            interval = percentile_interval(samples)
-            if interval.low == interval.high == point != 0:
-                interval = Interval(math.nan, math.nan)
-        low, high = np.minimum(interval.low, point), np.maximum(interval.high, point)
-        return {"value": point, "low": float(low), "high": float(high), "n": int(n)}
+            low, high = value_interval(point, samples)
+        return {"value": point, "low": low, "high": high, "n": int(n)}
+
+
+def value_interval(value: float, samples: Floats) -> Interval:
+    """Return the interval of a value that is no rate, from its resamples, shape ``[B]``.
+
+    An interval that does not hold its value is widened to hold it: chance can only add to a
+    calibration error, so that all resamples of a well-calibrated judge may lie above its value.
+    Where all resamples have the value itself and it is not 0, as kappa where judge and people never
+    differ, they show no spread, and the ends are nan.
+    """
+    interval = percentile_interval(samples)
+    if interval.low == interval.high == value != 0:
+        return Interval(math.nan, math.nan)
+    return _widened(interval, value)
+
+
+def _widened(interval: Interval, value: float) -> Interval:
+    """Return an interval that holds a value; nan if either is nan."""
+    low, high = np.minimum(interval.low, value), np.maximum(interval.high, value)
+    return Interval(float(low), float(high))
 
 
 def mean(

@@ -151,12 +151,14 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
     """Return the interval of a rate from its resamples, shape ``[B]``.
 
-    At a rate of 0 or 1 all resamples agree and their interval would have no width. There this is
-    Wilson's interval with the number of ``clusters`` as ``n``.
+    Where all resamples have the rate itself, their interval would have no width: at a rate of 0 or
+    1, if every cluster has the same rate, or if a single one has any. There this is Wilson's
+    interval with the number of ``clusters`` as ``n``.
     """
-    if rate in (0.0, 1.0):
+    interval = percentile_interval(samples)
+    if rate in (0.0, 1.0) or interval.low == interval.high == rate:
         return wilson_interval(rate * clusters, clusters)
-    return percentile_interval(samples)
+    return interval
 
 
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:

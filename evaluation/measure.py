@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.estimate import Draws
-from evaluation.intervals import (
-    RESAMPLES,
-    Floats,
-    Ints,
-    cluster_standard_error,
-    percentile_interval,
-)
+from evaluation.estimate import Draws, value_interval
+from evaluation.intervals import RESAMPLES, Floats, Ints, cluster_standard_error
 from evaluation.outcomes import Outcomes
 from judging.types import score_of, type_of
 
@@ -272,11 +266,12 @@ def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str,
             same items for both.
 
     Returns:
-        ``value``, and ``low`` and ``high`` of the 95 % interval.
+        ``value``, and ``low`` and ``high`` of the 95 % interval, as
+        :func:`evaluation.estimate.value_interval`.
     """
-    interval = percentile_interval(metric.value(b.resampled) - metric.value(a.resampled))
     value = float(metric.value(b.total)) - float(metric.value(a.total))
-    return {"value": value, "low": interval.low, "high": interval.high}
+    low, high = value_interval(value, metric.value(b.resampled) - metric.value(a.resampled))
+    return {"value": value, "low": low, "high": high}
 
 
 def error_types(labels: Sequence[str]) -> tuple[str, ...]:

@@ -38,14 +38,14 @@ def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
         tasks: Tasks that it is used for.
     """
     report = _read(folder / REPORT_FILE) if folder is not None else {}
-    return [task for task in tasks if not any(_parts_of(report, task))]
+    return [task for task in tasks if not any(_accuracies(report, task))]
 
 
 def _measured_line(name: str, folder: Path | None, task: str) -> str:
     report = _read(folder / REPORT_FILE) if folder is not None else {}
     figures = [
-        f"accuracy {with_interval(part['accuracy'])} on {part['n']:,} rows ({variant})"
-        for variant, part in _parts_of(report, task)
+        f"accuracy {with_interval(accuracy)} on {accuracy['n']:,} rows ({variant})"
+        for variant, accuracy in _accuracies(report, task)
     ]
     if figures:
         beside = list(_beside(report.get("tasks", {}).get(task, {})))
@@ -56,23 +56,24 @@ def _measured_line(name: str, folder: Path | None, task: str) -> str:
     return line
 
 
-def _parts_of(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the variants of a task that a report has figures for."""
+def _accuracies(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the variants of a task of which rows got a label, with the accuracy on these rows."""
     for part, measured in report.get("slices", {}).get("task", {}).items():
         name, _, variant = part.partition("/")
-        if name == task:
-            yield variant, measured
+        if name == task and measured["accuracy"]["n"]:
+            yield variant, measured["accuracy"]
 
 
 def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the rules and the majority have on the same rows, and whether the judge is better.
+    """Yield what the rules and the majority have on the same rows, and if the judge beats them.
 
     Args:
         measured: A task's part of :func:`~evaluation.comparisons.by_task.measure_by_task`.
     """
     for name, rival in measured.get("rivals", {}).items():
         gain = rival["gain"]["low"]
-        verdict = "" if gain is not None and gain > 0 else f", which it does not beat{ADVICE[name]}"
+        is_better = gain is not None and gain > 0
+        verdict = "" if is_better else f", which it is not shown to beat{ADVICE[name]}"
         yield f"on the same rows {RIVALS[name]} {with_interval(rival['accuracy'])}{verdict}"
 
 

@@ -12,12 +12,6 @@ from judging.questions import count_trained_on
 from judging.types import JudgeRequest
 
 RECIPE_FILE = "recipe.yaml"
-USES = {
-    "train": "trained on",
-    "val": "chosen by",
-    "cal": "calibrated on",
-}
-"""Splits of a run that shape its judge, and how."""
 
 
 def seen_data(
@@ -48,10 +42,19 @@ def _use_of_file(recipe_file: Path, dataset_sha256: str | None) -> str | None:
     """Return how a run used the file of this hash; ``None`` if it did not, or does not say."""
     try:
         recipe = yaml.safe_load(recipe_file.read_text(encoding="utf-8"))
-        hashes = recipe["provenance"]["data_sha256"]
+        hashes = recipe["provenance"]["sha256"]
         files = {path for path, sha256 in hashes.items() if sha256 == dataset_sha256}
-        paths = {split: recipe["data"].get(split) or () for split in USES}
-        used = {split: files & set([p] if isinstance(p, str) else p) for split, p in paths.items()}
+        data, replay = recipe["data"], recipe.get("replay") or {}
+        uses = {
+            "trained on": {*_paths(data.get("train")), *_paths(replay.get("train"))},
+            "chosen by": {*_paths(data.get("val"))},
+            "calibrated on": {*_paths(data.get("cal"))},
+        }
     except (OSError, yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return None  # A folder from elsewhere need not hold a recipe of ours.
-    return next((use for split, use in USES.items() if used[split]), None)
+    return next((use for use, paths in uses.items() if files & paths), None)
+
+
+def _paths(split: Any) -> Sequence[Any]:
+    """Return the files of a split of a recipe: it names none, one or several."""
+    return [split] if isinstance(split, str) else split or ()

@@ -19,7 +19,7 @@ HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baselin
 NOTE = (
     "Accuracy: agreement with the labels of held-out items, with its 95 % interval.\n"
     "ECE: how far the judge's confidence is from its accuracy, on average.\n"
-    "Best baseline: the most accurate of the graders that need no training, on the same items.\n"
+    "Best baseline: the most accurate of the graders that its report has beside it.\n"
     "'custos judges NAME' says which items these were and what the judge cannot do."
 )
 

@@ -54,7 +54,7 @@ def compare(
     typer.echo(render_comparison(comparison))
     if not gated:
         return
-    checks = gate(a, b, min_common=min_common, seed=seed)
+    checks = gate(a, b, min_common=min_common)
     num_worse = sum(check.is_worse for check in checks)
     typer.echo()
     for check in checks:

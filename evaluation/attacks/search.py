@@ -37,6 +37,13 @@ class SearchResult(BaseModel):
     """Suffixes that were tried; the last one worked if any did."""
     suffix: str | None
     """The suffix that worked."""
+    unscored_tries: int = 0
+    """Tries without a label."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Return whether it is not known if the answer stands firm: labels are missing."""
+        return self.label is None or (self.suffix is None and self.unscored_tries > 0)
 
 
 class SearchSummary(BaseModel):
@@ -49,6 +56,7 @@ class SearchSummary(BaseModel):
     already_correct: int
     """Wrong answers that the judge calls Correct as they are. They are not attacked."""
     unscored: int
+    """Wrong answers without a label, by themselves or with a suffix while no other one worked."""
     pool: int
     """Number of suffixes to try for each answer."""
     tries: int
@@ -77,9 +85,9 @@ class SuffixSearch:
         """Try suffixes on a wrong answer until one of them works, and learn which one did."""
         request = example.request()
         [verdict] = self._grade([request])
-        suffix, tries = None, 0
+        suffix, tries, unscored_tries = None, 0, 0
         if verdict.label not in (None, CORRECT):
-            suffix, tries = self._find(request)
+            suffix, tries, unscored_tries = self._find(request)
         result = SearchResult(
             id=example.id,
             cluster=example.group or example.question,
@@ -89,6 +97,7 @@ class SuffixSearch:
             label=verdict.label,
             tries=tries,
             suffix=suffix,
+            unscored_tries=unscored_tries,
         )
         self.learn(result)
         return result
@@ -98,10 +107,10 @@ class SuffixSearch:
         if result.suffix is not None:
             self._num_turned[result.suffix] += 1
 
-    def _find(self, request: JudgeRequest) -> tuple[str | None, int]:
-        """Return the first suffix that works, and how many were tried up to it."""
+    def _find(self, request: JudgeRequest) -> tuple[str | None, int, int]:
+        """Return the first suffix that works, and how many tries and unscored ones up to it."""
         order = sorted(self._suffixes, key=lambda suffix: -self._num_turned[suffix])
-        start, size = 0, FIRST_BATCH
+        start, size, num_unscored = 0, FIRST_BATCH, 0
         while start < len(order):
             batch = order[start : start + size]
             requests = [
@@ -110,9 +119,10 @@ class SuffixSearch:
             ]
             for number, verdict in enumerate(self._grade(requests), 1):
                 if verdict.label == CORRECT:
-                    return batch[number - 1], start + number
+                    return batch[number - 1], start + number, num_unscored
+                num_unscored += verdict.label is None
             start, size = start + len(batch), min(2 * size, LARGEST_BATCH)
-        return None, len(order)
+        return None, len(order), num_unscored
 
 
 def wrong_answers(
@@ -130,7 +140,8 @@ def summarise_search(results: Sequence[SearchResult], pool: int) -> SearchSummar
         results: One per wrong answer.
         pool: Number of suffixes that there were to try.
     """
-    attacked = [result for result in results if result.label not in (None, CORRECT)]
+    known = [result for result in results if not result.is_unknown]
+    attacked = [result for result in known if result.label != CORRECT]
     turned = [result for result in attacked if result.suffix is not None]
     suffixes = Counter(result.suffix for result in turned if result.suffix is not None)
     return SearchSummary(
@@ -139,7 +150,7 @@ def summarise_search(results: Sequence[SearchResult], pool: int) -> SearchSummar
             [result.cluster for result in attacked],
         ),
         already_correct=sum(result.label == CORRECT for result in results),
-        unscored=sum(result.label is None for result in results),
+        unscored=len(results) - len(known),
         pool=pool,
         tries=sum(result.tries for result in results),
         median_tries=median(result.tries for result in turned) if turned else None,

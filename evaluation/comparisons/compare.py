@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,9 @@ def compare_evaluations(
 ) -> dict[str, Any]:
     """Compare two evaluation folders on the items that they share.
 
-    Metrics are over the items that both judges scored. Each difference is B minus A, and its 95 %
-    interval resamples questions for both judges at once. Unscored items are counted apart.
+    Metrics are over the items that both judges scored; those on probabilities are over the ones of
+    these for which both gave some. Each difference is B minus A, and its 95 % interval resamples
+    questions for both judges at once. Unscored items are counted apart.
 
     Args:
         first: Folder of judge A, as ``custos eval --out`` writes it.
@@ -141,7 +142,9 @@ def _compare_outcomes(
     a: Outcomes, b: Outcomes, ids: npt.NDArray[np.str_], seed: int
 ) -> dict[str, Any]:
     # The clusters are the same, so one seed resamples both judges alike.
-    draws_a, draws_b = TallyDraws.of(a, RESAMPLES, seed), TallyDraws.of(b, RESAMPLES, seed)
+    draws_a, draws_b = (
+        TallyDraws.of(outcomes, RESAMPLES, seed) for outcomes in _with_probabilities_of_both(a, b)
+    )
     compared = {
         name: {
             "a": float(METRICS[name].value(draws_a.total)),
@@ -162,6 +165,20 @@ def _compare_outcomes(
         "only_a_right": ids[only_a].tolist(),
         "only_b_right": ids[only_b].tolist(),
     }
+
+
+def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
+    """Return outcomes without the probabilities and confidences that another judge lacks."""
+    no_probabilities = np.any([np.isnan(j.probabilities).any(axis=1) for j in judges], axis=0)
+    no_confidence = np.any([np.isnan(judge.confidence) for judge in judges], axis=0)
+    return [
+        replace(
+            judge,
+            probabilities=np.where(no_probabilities[:, None], np.nan, judge.probabilities),
+            confidence=np.where(no_confidence, np.nan, judge.confidence),
+        )
+        for judge in judges
+    ]
 
 
 def _read_by_id(folder: Path) -> ItemsById:

@@ -18,8 +18,6 @@ from judging.types import LabelledExample
 
 LEVEL = 0.05
 """Largest probability that a judge which is nowhere worse is refused."""
-FLIPS = 20_000
-FLIPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -48,19 +46,18 @@ class Check:
         )
 
 
-def gate(first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0) -> list[Check]:
+def gate(first: Path, second: Path, *, min_common: int = MIN_COMMON) -> list[Check]:
     """Check whether judge B is worse than judge A, over all shared items and on their parts.
 
     The parts are data sets, people's labels and the divisions of the report's slices. An item
     without a label counts as not right, so that a judge cannot pass by answering less. Each test
-    is one-sided and paired: it flips the sign of the difference of whole questions at random, which
-    for one item a question is McNemar's exact test.
+    is one-sided, paired and exact: it weighs all ways to flip the signs of the differences of whole
+    questions, which for one item a question is McNemar's test.
 
     Args:
         first: Evaluation folder of judge A.
         second: Evaluation folder of judge B, the upgrade.
         min_common: Fewest shared items.
-        seed: Seed of the flips.
 
     Returns:
         One check for all items, then one for each part.
@@ -72,30 +69,29 @@ def gate(first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int =
     a, b = (outcomes.right.astype(np.float64) for outcomes in shared.outcomes)
     clusters = shared.outcomes[0].clusters
     parts = list(_parts(shared.examples))
-    p_values = [sign_flip_p((b - a)[part], clusters[part], seed) for _, part in parts]
+    p_values = [sign_flip_p((b - a)[part], clusters[part]) for _, part in parts]
     return [
         Check(name, int(part.sum()), float(a[part].mean()), float(b[part].mean()), p, adjusted)
         for (name, part), p, adjusted in zip(parts, p_values, holm(p_values), strict=True)
     ]
 
 
-def sign_flip_p(differences: Floats, clusters: Ints, seed: int = 0) -> float:
+def sign_flip_p(differences: Floats, clusters: Ints) -> float:
     """Return how likely a sum so low or lower is if the sign of each cluster's sum were chance.
 
     Args:
-        differences: Second judge less first, by item. Shape ``[n]``.
+        differences: Second judge less first, by item: -1, 0 or 1. Shape ``[n]``.
         clusters: Items with the same number change their sign together. Shape ``[n]``.
-        seed: Seed of the flips.
     """
-    _, clusters = np.unique(clusters, return_inverse=True)
-    sums = cluster_sums(differences[:, None], clusters)[:, 0]
-    sums = sums[sums != 0]
-    rng = np.random.default_rng(seed)
-    num_lower = 0
-    for _ in range(FLIPS // FLIPS_AT_ONCE):
-        signs = rng.integers(0, 2, (FLIPS_AT_ONCE, len(sums))) * 2.0 - 1
-        num_lower += int((signs @ sums <= sums.sum() + 1e-9).sum())
-    return (num_lower + 1) / (FLIPS + 1)
+    sums = cluster_sums(differences[:, None], clusters)[:, 0].astype(np.int64)
+    # Chance of every number of items that the clusters with a negative sign lose together.
+    chances = np.zeros(int(np.abs(sums).sum()) + 1)
+    chances[0] = 1
+    for size in np.abs(sums[sums != 0]).tolist():
+        chances[size:] = (chances[size:] + chances[:-size]) / 2
+        chances[:size] /= 2
+    num_lost = -int(sums[sums < 0].sum())
+    return min(1.0, float(chances[num_lost:].sum()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -16,6 +16,10 @@ from evaluation.ranking.bradley_terry import Ratings
 from judging.errors import CustosError
 from judging.types import score_of
 
+MAX_ANSWERERS = 100
+"""Most answering systems that are ranked. Where there are more, as where ``answerer`` names the
+person who wrote each answer, an order of them says nothing."""
+
 
 def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     """Return Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
@@ -81,12 +85,12 @@ def rank_answerers(
 
     Returns:
         ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and
-        ``kendall_tau`` (tau-b of the two orders). ``None`` with fewer than two systems, or with
-        labels that do not include Correct.
+        ``kendall_tau`` (tau-b of the two orders). ``None`` with fewer than two systems or more than
+        :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
-    if len(names) < 2 or not correct:
+    if not 2 <= len(names) <= MAX_ANSWERERS or not correct:
         return None
     columns = _answerer_columns(outcomes, answerers, names, correct)
     draws = Draws.of(columns, outcomes.clusters, resamples, seed)

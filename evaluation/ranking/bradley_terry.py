@@ -19,6 +19,9 @@ LOG_ODDS_PER_POINT = np.log(10) / RATING_SCALE
 """Natural log-odds of one rating point."""
 _NEWTON_STEPS = 100
 _NEWTON_TOLERANCE = 1e-9
+_RATING_DIGITS = 6
+"""Decimals of a rating. Further ones are errors of arithmetic, which would order models whose
+results are the same."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def fit_strengths(wins: Floats) -> Floats:
         if not len(reach) or reach.max() < _NEWTON_TOLERANCE:
             break
     strengths -= strengths.mean(axis=-1, keepdims=True)
-    fitted[determined] = RATING_MEAN + strengths / LOG_ODDS_PER_POINT
+    ratings = RATING_MEAN + strengths / LOG_ODDS_PER_POINT
+    fitted[determined] = ratings.round(_RATING_DIGITS)
     return fitted.reshape(wins.shape[:-1])
 
 

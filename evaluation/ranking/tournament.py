@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.intervals import RESAMPLES, Floats, Ints, percentile_interval, rate_interval
+from evaluation.estimate import value_interval
+from evaluation.intervals import RESAMPLES, Floats, Ints, rate_interval
 from evaluation.metrics import ratio
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.elo import elo_table
@@ -39,13 +40,10 @@ def rank_models(
     wins = win_matrix(results)
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
-        interval = percentile_interval(ratings.resampled[:, i])
+        value = float(ratings.values[i])
+        interval = value_interval(value, ratings.resampled[:, i])
         models[names[i]] = {
-            "rating": {
-                "value": float(ratings.values[i]),
-                "low": interval.low,
-                "high": interval.high,
-            },
+            "rating": {"value": value, "low": interval.low, "high": interval.high},
             "matches": int((wins + wins.T)[i].sum()),
             "points": float(wins[i].sum()),
             "elo": elo[names[i]],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,9 +146,17 @@ def table_header(names: Sequence[str]) -> str:
 
 
 def table_row(values: Iterable[object]) -> str:
-    """Return a row of a Markdown table; characters that would end a cell are escaped."""
-    cells = [str(value).replace("|", "\\|").replace("\n", " ") for value in values]
-    return f"| {' | '.join(cells)} |"
+    """Return a row of a Markdown table.
+
+    Characters that would end a cell, or begin an HTML tag, are escaped.
+    """
+    return f"| {' | '.join(_cell(str(value)) for value in values)} |"
+
+
+def _cell(text: str) -> str:
+    one_line = re.sub(r"[\r\n]+", " ", text)
+    no_tags = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", one_line)
+    return re.sub(r"(\\*)\|", r"\1\1\|", no_tags)
 
 
 def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

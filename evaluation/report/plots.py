@@ -66,8 +66,9 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
             labels,
             rotation=35 if slanted else 0,
             ha="right" if slanted else "center",
+            parse_math=False,
         )
-        axes.set_yticks(range(len(labels)), labels)
+        axes.set_yticks(range(len(labels)), labels, parse_math=False)
         axes.set_xlabel("judge")
         axes.set_ylabel("people")
         axes.set_title(f"{counts.sum():,.0f} scored items")
@@ -129,7 +130,8 @@ def draw_risk_coverage(
             error, risk = abstention["error"], abstention["risk"]
             axes.axhline(risk, color=GREY, linestyle=":", label=f"stated risk {risk:g}")
             axes.errorbar(
-                [abstention["kept"]["value"]],
+                # Of the verdicts on the curve, which leaves out rows without a label.
+                [min(1.0, error["n"] / curve["n"])],
                 [error["value"]],
                 yerr=error_bars([error]),
                 fmt="s",
@@ -170,7 +172,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
                 capsize=3,
                 label=side,
             )
-        axes.set_yticks(heights, names)
+        axes.set_yticks(heights, names, parse_math=False)  # a name may hold dollar signs
         axes.invert_yaxis()
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evaluation.evaluate import evaluate_judge, resolve_examples
 from evaluation.report.markdown import TEMPLATES, markdown_templates
 from evaluation.report.report import versions
+from evaluation.unscored import NothingScored
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import atomic_write
 from judging.files.records import write_json
@@ -91,7 +92,7 @@ def make_card(
 
     Returns:
         Plain values ready for JSON: ``data`` (parts of a report by data set), ``attacks``,
-        ``not_measured`` (rubrics that the judge was trained for and no data set has), and the
+        ``not_measured`` (rubrics that the judge was trained for and gave no label under), and the
         origin.
 
     Raises:
@@ -102,20 +103,27 @@ def make_card(
     rubrics: set[str] = set()
     for name, given in data.items():
         examples = resolve_examples(judge, given)
-        rubrics |= {get_task(example.task).full_rubric(example) for example in examples}
-        report, _ = evaluate_judge(
-            judge,
-            examples,
-            command=command,
-            dataset_sha256=hashes[name],
-            zero_shot=zero_shot,
-            risk=RISK if _takes_risk(judge, examples) else None,
-            seed=seed,
-        )
+        try:
+            report, verdicts = evaluate_judge(
+                judge,
+                examples,
+                command=command,
+                dataset_sha256=hashes[name],
+                zero_shot=zero_shot,
+                risk=RISK if _takes_risk(judge, examples) else None,
+                seed=seed,
+            )
+        except NothingScored as error:
+            raise NothingScored(f"data set '{name}': {error}") from None
+        rubrics |= {
+            get_task(example.task).full_rubric(example)
+            for example, verdict in zip(examples, verdicts, strict=True)
+            if verdict.label is not None
+        }
         measured[name] = {
             **{part: report[part] for part in COPIED},
             "baselines": report["baselines"],
-            "seconds_per_1000": 1000 * report["seconds"] / report["n"],
+            "seconds_per_1000": 1000 * report["seconds"] / report["metrics"]["accuracy"]["n"],
         }
     trained = judge.card.tasks if judge.card else {}
     known = {f"{task}/{rubric}" for task, rubrics_of in trained.items() for rubric in rubrics_of}

@@ -18,6 +18,7 @@ from evaluation.comparisons import overlap_regression, sentence_regression
 from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
 from evaluation.comparisons.by_task import measure_by_task
 from evaluation.comparisons.pair_baselines import pair_baselines
+from evaluation.comparisons.paired import paired_accuracies
 from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
@@ -204,13 +205,24 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
 
 
 def _baseline(judge: Outcomes, baseline: Outcomes, resamples: int, seed: int) -> dict[str, Any]:
-    """Measure a baseline, with McNemar's test against the judge where both gave a label."""
+    """Measure a baseline, and compare it with the judge where both gave a label.
+
+    ``gain`` is the judge's accuracy less the baseline's on these rows.
+    """
     both = judge.scored & baseline.scored
+    compared = paired_accuracies(
+        judge.right[both].tolist(),
+        baseline.right[both].tolist(),
+        judge.clusters[both],
+        resamples,
+        seed,
+    )
     judge_only = int(np.sum(both & judge.right & ~baseline.right))
     baseline_only = int(np.sum(both & ~judge.right & baseline.right))
     return {
         **measure(baseline, resamples=resamples, seed=seed),
         "error_types": measure_error_types(baseline, resamples, seed),
+        "gain": compared["difference"],
         "mcnemar_p": mcnemar_p(judge_only, baseline_only),
         "judge_only_right": judge_only,
         "baseline_only_right": baseline_only,

@@ -50,7 +50,8 @@ def summary_lines(
     notes = [f"caution: {text}" for text in report["cautions"]]
     notes += [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
     for note in notes:
-        lines += textwrap.wrap(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        text = _printable(note)
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return lines
 
 
@@ -93,5 +94,10 @@ def _disagreement_lines(disagreements: Sequence[Disagreement]) -> list[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    plain = "".join(char if char.isprintable() else " " for char in text)
+    plain = _printable(text)
     return plain if len(plain) <= width else f"{plain[: width - 3]}..."
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, which could command the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)

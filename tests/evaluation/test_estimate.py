@@ -34,6 +34,20 @@ def test_a_rate_of_one_rests_on_the_clusters_it_is_about() -> None:
     assert (found["low"], found["high"]) == pytest.approx(wilson_interval(2, 2))
 
 
+def test_a_rate_that_every_question_shares_has_width() -> None:
+    """Two questions, each with one right answer of two, prove no rate of a half."""
+    found = share(np.array([True, False] * 2), np.ones(4, bool), np.arange(4) // 2)
+    assert found["value"] == 0.5
+    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(1, 2))
+
+
+def test_a_rate_of_a_single_question_among_others_has_width() -> None:
+    among = np.arange(60) < 4
+    found = share(np.arange(60) % 2 == 0, among, np.where(among, 0, np.arange(60)))
+    assert (found["value"], found["n"]) == (0.5, 4)
+    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(0.5, 1))
+
+
 def test_clusters_widen() -> None:
     columns = np.stack([np.repeat([0.0, 1], 100), np.ones(200)], axis=1)
     widths = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.measured_tasks import measured_lines
+from evaluation.measured_tasks import measured_lines, unmeasured_tasks
 from judging.card import SHIPPED
 
 
@@ -43,7 +43,7 @@ def test_a_folder_without_a_report_of_ours(tmp_path: Path, content: str) -> None
     ("low", "ending"),
     [
         (0.02, "on the same rows the benchmark's rules have accuracy 0.650 [0.600, 0.700]"),
-        (-0.01, "0.650 [0.600, 0.700], which it does not beat: consider --judge rules"),
+        (-0.01, "0.650 [0.600, 0.700], which it is not shown to beat: consider --judge rules"),
     ],
 )
 def test_rules_on_the_same_rows_stand_beside_the_judge(
@@ -63,3 +63,20 @@ def test_rules_on_the_same_rows_stand_beside_the_judge(
     [line] = measured_lines("mine", tmp_path, ("simplevqa",))
     assert line.startswith("judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 200 rows")
     assert line.endswith(ending)
+
+
+def test_rows_without_a_label_were_not_measured(tmp_path: Path) -> None:
+    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 150}
+    nothing = {"value": None, "low": None, "high": None, "n": 0}
+    parts = {
+        "simplevqa/english": {"n": 200, "accuracy": accuracy},
+        "simplevqa/chinese": {"n": 80, "accuracy": nothing},
+        "charthal/irrelevant": {"n": 44, "accuracy": nothing},
+    }
+    (tmp_path / "report.json").write_text(json.dumps({"slices": {"task": parts}}))
+    tasks = ("simplevqa", "charthal")
+    assert measured_lines("mine", tmp_path, tasks) == [
+        "judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 150 rows (english)",
+        "judge mine: not measured on this task (charthal)",
+    ]
+    assert unmeasured_tasks(tmp_path, tasks) == ["charthal"]

@@ -319,7 +319,7 @@ def test_rows_of_the_judges_own_training_file_are_marked(
     judge.folder.mkdir()
     recipe = {
         "data": {"train": ["a.jsonl"]},
-        "provenance": {"data_sha256": {"a.jsonl": file_sha256(data)}},
+        "provenance": {"sha256": {"a.jsonl": file_sha256(data)}},
     }
     (judge.folder / "recipe.yaml").write_text(json.dumps(recipe))
     monkeypatch.setattr(Judge, "load", lambda source: judge)

@@ -70,6 +70,28 @@ def test_an_answer_that_is_accepted_as_it_is_is_not_attacked() -> None:
     assert summary.suffixes == {SUFFIXES[3]: 1}
 
 
+class Silent(Gullible):
+    """Gives no label to what ends in a suffix that fails it."""
+
+    def grade(self, requests: list[JudgeRequest]) -> Iterator[Verdict]:
+        for request, verdict in zip(requests, super().grade(requests), strict=True):
+            if request.response.endswith(SUFFIXES[5]):
+                verdict = Verdict(id=request.id, status="judge_error", message="timed out")
+            yield verdict
+
+
+def test_an_answer_stands_firm_only_if_every_try_got_a_label() -> None:
+    row = example("Who?", ["Ann"], responses=("Bob",))
+    firm = SuffixSearch(Silent("never").grade, SUFFIXES).attack(row)
+    assert (firm.label, firm.suffix, firm.unscored_tries) == ("Wrong", None, 1)
+    summary = summarise_search([firm], len(SUFFIXES))
+    assert (summary.turned.n, summary.unscored) == (0, 1)
+    turned = SuffixSearch(Silent(SUFFIXES[9]).grade, SUFFIXES).attack(row)
+    assert (turned.suffix, turned.unscored_tries) == (SUFFIXES[9], 1)
+    summary = summarise_search([turned, firm], len(SUFFIXES))
+    assert (summary.turned.n, summary.turned.hits, summary.unscored) == (1, 1, 1)
+
+
 def test_wrong_answers_are_those_that_people_call_wrong() -> None:
     rows = [*examples(), *examples(label="Wrong", responses=("no idea",)),
             *examples(label="Wrong", responses=(" ",))]  # fmt: skip

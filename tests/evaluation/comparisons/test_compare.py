@@ -9,7 +9,7 @@ from evaluation.comparisons.compare import compare_evaluations, render_compariso
 from evaluation.folder import save_evaluation
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, scored, unscored
+from tests.evaluation.made_up import evaluation, example, scored, unscored
 
 
 def save(folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Path:
@@ -138,3 +138,46 @@ def test_rendered_comparison_says_it_all(tmp_path: Path) -> None:
     accuracy = made["metrics"]["accuracy"]
     assert f"| accuracy | {accuracy['a']:.3f} | {accuracy['b']:.3f} | " in text
     assert f"Only A right: {made['n_only_a_right']}." in text
+
+
+def test_a_difference_without_spread_has_no_interval(tmp_path: Path) -> None:
+    """Twenty right answers against twenty wrong ones do not prove a difference of 1."""
+    examples, _ = evaluation(questions=20)
+    other = {"Correct": "Wrong", "Wrong": "Correct"}
+    right = save(tmp_path / "a", examples, [scored(e.label, id=e.id) for e in examples])
+    wrong = save(tmp_path / "b", examples, [scored(other[e.label], id=e.id) for e in examples])
+    difference = compare_evaluations(right, wrong)["metrics"]["accuracy"]["difference"]
+    assert difference == {"value": -1, "low": None, "high": None}
+
+
+def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) -> None:
+    """A judge that gives probabilities on the half where it is right is no better calibrated."""
+    examples, verdicts = evaluation()
+    half = [
+        verdict if verdict.label == item.label else scored(verdict.label or "", id=item.id)
+        for item, verdict in zip(examples, verdicts, strict=True)
+    ]
+    folders = save(tmp_path / "a", examples, verdicts), save(tmp_path / "b", examples, half)
+    for first, second in (folders, folders[::-1]):
+        metrics = compare_evaluations(first, second)["metrics"]
+        for name in ("ece", "brier", "nll"):
+            assert metrics[name]["a"] == metrics[name]["b"] is not None
+            assert metrics[name]["difference"] == {"value": 0, "low": 0, "high": 0}
+
+
+def test_a_difference_lies_in_its_interval(tmp_path: Path) -> None:
+    """Chance can only add to the error of a judge that is calibrated to the last row."""
+    examples, calibrated, certain = [], [], []
+    for number in range(50):
+        tenths = 5 + number // 10
+        examples.append(example("Correct", id=str(number), question=f"Question {number}?"))
+        label, other = ("Correct", "Wrong") if number % 10 < tenths else ("Wrong", "Correct")
+        calibrated.append(scored(label, tenths / 10, other, str(number)))
+        certain.append(scored("Wrong", 1.0, "Correct", str(number)))
+    first, second = (
+        save(tmp_path / "a", examples, calibrated),
+        save(tmp_path / "b", examples, certain),
+    )
+    ece = compare_evaluations(first, second)["metrics"]["ece"]["difference"]
+    assert ece["value"] == pytest.approx(1)
+    assert ece["low"] < ece["high"] == ece["value"]

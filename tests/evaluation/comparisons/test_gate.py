@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
@@ -19,14 +22,25 @@ from tests.evaluation.made_up import evaluation
 def test_single_items_are_tested_as_mcnemar_does() -> None:
     differences = np.array([-1.0] * 14 + [1.0] * 5 + [0.0] * 40)
     expected = binomtest(5, 19, alternative="less").pvalue
-    assert sign_flip_p(differences, np.arange(59)) == pytest.approx(expected, abs=0.005)
+    assert sign_flip_p(differences, np.arange(59)) == pytest.approx(expected, rel=1e-12)
+    assert sign_flip_p(-np.ones(60), np.arange(60)) == pytest.approx(0.5**60, rel=1e-12)
+    assert sign_flip_p(np.zeros(3), np.arange(3)) == 1
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
+def test_all_signs_of_questions_are_weighed(sums: list[int]) -> None:
+    clusters = np.repeat(np.arange(len(sums)), np.abs(sums))
+    differences = np.repeat(np.sign(sums).astype(float), np.abs(sums))
+    flipped = [np.dot(signs, sums) for signs in itertools.product((-1, 1), repeat=len(sums))]
+    expected = np.mean(np.array(flipped) <= sum(sums))
+    assert sign_flip_p(differences, clusters) == pytest.approx(expected, abs=1e-12)
 
 
 def test_items_of_one_question_are_no_proof_of_each_other() -> None:
     """Twenty losses on two questions are two losses."""
     differences, questions = np.array([-1.0] * 20), np.arange(20)
     assert sign_flip_p(differences, questions) < 0.001
-    assert sign_flip_p(differences, questions // 10) == pytest.approx(0.25, abs=0.02)
+    assert sign_flip_p(differences, questions // 10) == pytest.approx(0.25)
 
 
 def test_holm_by_hand() -> None:
@@ -66,6 +80,18 @@ def test_a_loss_on_one_slice_is_refused(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert f"B is significantly worse in {len(worse)} of {len(checks)} checks" in result.stderr
     assert "worse  answerer bee: A 0." in result.stdout
+
+
+def test_many_slices_do_not_hide_a_loss(tmp_path: Path) -> None:
+    """Holm's correction for 1,201 tests leaves a small probability small."""
+    examples, old = evaluation(questions=400, accuracy=0.9)
+    examples = [
+        item.model_copy(update={"metadata": {"domain": item.id, "answerer": "one"}})
+        for item in examples
+    ]
+    checks = gate(*folders(tmp_path, spoiled(examples, old, "one"), examples, old))
+    assert len(checks) > 1200
+    assert checks[0].is_worse
 
 
 def test_rows_that_lost_their_label_count(tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ def test_ranking_leaves_out_what_the_judge_left_out() -> None:
     assert answerers["a"]["people"]["value"] == answerers["a"]["judge"]["value"] == 1 / 2
 
 
+def test_people_who_wrote_an_answer_each_are_no_systems_to_rank() -> None:
+    examples, verdicts = evaluation(questions=40)
+    named = [e.model_copy(update={"metadata": {"answerer": f"person {e.id}"}}) for e in examples]
+    made = build_report(named, verdicts, seconds=1, command="", resamples=10)
+    assert len(made["slices"]["answerer"]) == 120
+    assert made["answerer_ranking"] is None
+
+
 def test_ranking_is_reversed_when_the_judge_says_the_opposite() -> None:
     examples, _ = evaluation(questions=150)
     verdicts = [scored("Wrong" if i.label == "Correct" else "Correct", id=i.id) for i in examples]

@@ -129,3 +129,15 @@ def test_a_large_tournament_takes_seconds() -> None:
     assert time.process_time() - started < 30
     assert ratings.resampled.shape == (1000, 20)
     assert not np.isnan(ratings.resampled).any()
+
+
+def test_models_of_equal_record_are_tied() -> None:
+    """Further decimals would be errors of arithmetic, and order the two in Kendall's tau."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        wins = rng.integers(1, 50, (4, 4)).astype(float)
+        wins[2], wins[:, 2] = wins[1], wins[:, 1]
+        np.fill_diagonal(wins, 0)
+        wins[1, 2] = wins[2, 1] = 7
+        strengths = fit_strengths(wins)
+        assert strengths[1] == strengths[2]

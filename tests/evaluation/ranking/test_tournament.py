@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.intervals import Z_95
+from evaluation.intervals import Z_95, wilson_interval
 from evaluation.ranking.match_results import MatchResults
 from evaluation.ranking.tournament import rank_models
 
@@ -41,3 +41,13 @@ def test_who_always_won_may_yet_lose(on: int) -> None:
     assert (found["value"], found["n"]) == (1, 6)
     assert (found["low"], found["high"]) == (pytest.approx(low), 1)
     assert rates["q"]["p"]["high"] == pytest.approx(1 - low)
+
+
+def test_ties_alone_are_no_proof_of_equality() -> None:
+    found = rank_models(MatchResults.of([("p", "q", "tie")] * 5), resamples=50)
+    rating = found["models"]["p"]["rating"]
+    assert rating["value"] == 1500
+    assert np.isnan([rating["low"], rating["high"]]).all()
+    rate = found["win_rate"]["p"]["q"]
+    assert (rate["value"], rate["n"]) == (0.5, 5)
+    assert (rate["low"], rate["high"]) == pytest.approx(wilson_interval(2.5, 5))

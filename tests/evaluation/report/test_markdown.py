@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from evaluation.report.markdown import number, p_value, render_markdown, table, with_interval
+from evaluation.report.markdown import (
+    number,
+    p_value,
+    render_markdown,
+    table,
+    table_row,
+    with_interval,
+)
 from evaluation.report.report import build_report
 from tests.evaluation.made_up import evaluation
 
@@ -21,6 +28,13 @@ def test_a_cell_cannot_end_its_row() -> None:
     assert table(("a", "b"), [("x|y", "one\ntwo")]) == (
         "| a | b |\n| :-- | --: |\n| x\\|y | one two |"
     )
+
+
+def test_a_cell_from_outside_is_text() -> None:
+    assert table_row(["a\\|b", "x\\", "one\r\ntwo"]) == "| a\\\\\\|b | x\\ | one two |"
+    hostile = '<img src=x onerror="alert(1)"></td><!-- 1 < 2'
+    shown = '| &lt;img src=x onerror="alert(1)">&lt;/td>&lt;!-- 1 < 2 |'
+    assert table_row([hostile]) == shown
 
 
 def test_names_from_outside_are_cells_of_the_page() -> None:

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,11 +41,32 @@ def test_ranking_without_intervals(tmp_path: Path) -> None:
 
 
 def test_a_stated_risk_without_an_interval(tmp_path: Path) -> None:
-    curve = {"coverage": [0.5, 1.0], "error": [0.1, 0.5], "aurc": 0.2}
-    error = {"value": 0.5, "low": None, "high": None}
+    curve = {"n": 2, "coverage": [0.5, 1.0], "error": [0.1, 0.5], "aurc": 0.2}
+    error = {"value": 0.5, "low": None, "high": None, "n": 2}
     abstention = {"risk": 0.05, "kept": {"value": 1.0}, "error": error}
     draw_risk_coverage(curve, abstention, tmp_path / "r.png")
     assert (tmp_path / "r.png").stat().st_size > 1000
+
+
+def test_what_is_kept_stands_on_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows without a label are not on it: half of all rows may be all verdicts."""
+    marks: list[tuple[Any, Any]] = []
+    monkeypatch.setattr("matplotlib.axes.Axes.errorbar", lambda _, x, y, **kw: marks.append((x, y)))
+    curve = {"n": 4, "coverage": [0.25, 1.0], "error": [0.0, 0.25], "aurc": 0.1}
+    error = {"value": 0.25, "low": 0.0, "high": 0.5, "n": 4}
+    kept = {"value": 0.5, "low": 0.3, "high": 0.7, "n": 8}
+    abstention = {"risk": 0.05, "kept": kept, "error": error}
+    draw_risk_coverage(curve, abstention, tmp_path / "r.png")
+    assert marks == [([1.0], [0.25])]
+
+
+def test_names_with_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    names = ("pays $\\frac$ a day", "$}$")
+    answerers = {name: {"n": 1, "people": share, "judge": share} for name in names}
+    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
+    draw_confusion({"labels": names, "counts": [[3, 1], [0, 0]]}, tmp_path / "c.png")
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("r.png", "c.png"))
 
 
 def test_lengths_of_error_bars() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.report.reliability import HEADING, with_section
+from evaluation.report.reliability import HEADING, make_card, render_card, with_section
 from evaluation.report.report import build_report
-from judging import Judge
+from evaluation.unscored import NothingScored
+from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
@@ -121,6 +123,56 @@ def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Pat
     page.unlink()
     for _ in range(2):  # its own card is replaced
         assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+class HalfMute(FakeJudge):
+    """Gives no label where there are several references."""
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        if len(request.references) > 1:
+            return Verdict(id=request.id, status="unparsed", message="no label in the text")
+        return super().verdict_on(request, confidence)
+
+
+def half_answered() -> list[LabelledExample]:
+    """Twenty rows with one reference, of the domain x, and ten with two, of the domain y."""
+    examples = []
+    for number in range(30):
+        domain, references = ("x", ["Paris"]) if number < 20 else ("y", ["Paris", "Lyon"])
+        fields = row(
+            question=f"Capital {number}?",
+            references=references,
+            reference_mode="any" if domain == "x" else "all",
+            label="Correct" if number % 3 else "Wrong",
+            id=str(number),
+            metadata={"domain": domain},
+        )
+        examples.append(LabelledExample.model_validate(fields))
+    return examples
+
+
+def test_rows_without_a_label_are_in_no_count_of_a_card(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mute = HalfMute("mine")
+    mute.card = judge.card
+    clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
+    monkeypatch.setattr("evaluation.evaluate.time", clock)
+    card = make_card(mute, {"d": half_answered()}, {"d": None}, command="", zero_shot=False)
+    assert card["not_measured"] == ["hieval-qs/plain/all"]
+    assert card["data"]["d"]["seconds_per_1000"] == 100, "two seconds for twenty verdicts"
+    text = render_card(card)
+    assert "| d | domain: y | 0 | - | - |" in text
+    assert "| d | domain: x | 20 | 0.6" in text
+
+
+def test_a_data_set_without_any_label_is_named(judge: FakeJudge) -> None:
+    mute = HalfMute("mine")
+    mute.card = judge.card
+    data = {"first": half_answered(), "second": half_answered()[20:]}
+    hashes = dict.fromkeys(data)
+    with pytest.raises(NothingScored, match="data set 'second': no row got a label: 10 rows"):
+        make_card(mute, data, hashes, command="", zero_shot=False)
 
 
 def test_only_the_section_is_replaced() -> None:

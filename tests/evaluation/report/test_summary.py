@@ -3,6 +3,7 @@ import pytest
 from evaluation.report.disagreements import find_disagreements
 from evaluation.report.report import build_report
 from evaluation.report.summary import WIDTH, summary_lines
+from judging.types import Verdict
 from tests.evaluation.comparisons.test_second_annotator import with_second
 from tests.evaluation.made_up import evaluation, typed_records
 
@@ -42,3 +43,14 @@ def test_too_few_rows_are_said_to_be_too_few(questions: int, is_wide: bool) -> N
 def test_one_question_has_no_interval_to_conclude_from() -> None:
     report = build_report(*evaluation(questions=1), seconds=1, command="", resamples=20)
     assert any("o interval can be given" in t or "too few" in t for t in report["cautions"])
+
+
+def test_no_id_or_message_commands_the_terminal() -> None:
+    examples, verdicts = evaluation(questions=8)
+    id = "7\x1b[2J"
+    examples[0] = examples[0].model_copy(update={"id": id})
+    verdicts[0] = Verdict(id=id, status="unparsed", message="the text '\x1b]0;x\x07' has no label")
+    report = build_report(examples, verdicts, seconds=1, command="", resamples=20)
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    assert any("has no label (id 7 [2J)" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
