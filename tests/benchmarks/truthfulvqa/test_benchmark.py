@@ -74,6 +74,13 @@ def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
     assert TRUTHFULVQA.table([TRUTHFULVQA.graded_row(row, [])])["overall_accuracy"] == 0
 
 
+def test_grading_again_forgets_what_was_read_before() -> None:
+    graded = TRUTHFULVQA.graded_row({**item(3, 2, "(B)"), "extracted_answer": "D"}, [])
+    assert (graded["extracted_answer"], graded["is_correct"]) == ("B", False)
+    graded = TRUTHFULVQA.graded_row({**item(3, 2, "(D)"), "extracted_answer": "B"}, [])
+    assert (graded["extracted_answer"], graded["is_correct"]) == ("D", True)
+
+
 @pytest.mark.parametrize("field", ["ground_truth", "response"])
 def test_rows_that_do_not_fit(field: str) -> None:
     row = {key: value for key, value in item(3, 2, "(B)").items() if key != field}
