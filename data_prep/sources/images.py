@@ -56,12 +56,13 @@ def save_image(content: bytes, folder: Path) -> Path:
     Raises:
         CustosError: If the bytes are no image.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     try:
         with Image.open(BytesIO(content)) as image:
             suffix = (image.format or "img").lower()
-    except UnidentifiedImageError:
+    # A broken AVIF raises RuntimeError.
+    except (OSError, ValueError, RuntimeError, Image.DecompressionBombError):
         raise CustosError(f"{len(content)} bytes that are not an image") from None
     path = folder.resolve() / content_name(content, suffix)
     if not path.exists():

@@ -11,6 +11,7 @@ from typing import Any
 
 from data_prep.sources.images import image_names
 from judging.errors import CustosError
+from judging.files.pictures import mime_type
 from judging.files.records import decode_json
 from judging.types import LabelledExample
 
@@ -121,11 +122,12 @@ def _json_array(text: str) -> list[str] | None:
 
 
 def _data_url(content: bytes) -> str:
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     try:
         with Image.open(BytesIO(content)) as picture:
-            kind = (picture.format or "png").lower()
-    except UnidentifiedImageError:
+            kind = mime_type(picture)
+    # A broken AVIF raises RuntimeError.
+    except (OSError, ValueError, RuntimeError, Image.DecompressionBombError):
         raise CustosError(f"{len(content)} bytes that are not an image") from None
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
