@@ -122,7 +122,8 @@ def test_other_servers_get_upright_pixels(tmp_path: Path, kind: str) -> None:
         with Image.open(io.BytesIO(base64.b64decode(content))) as picture:
             assert picture.getexif() == {}
             assert picture.size == SIZE[::-1]
-            difference = np.subtract(picture, read_image(source), dtype=np.int16)
+            sent_pixels = np.asarray(picture, np.int16)
+        difference = sent_pixels - np.asarray(read_image(source), np.int16)
         assert np.abs(difference).mean() < 2
 
 
