@@ -13,13 +13,20 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from judging.errors import FieldError
-from judging.files.pictures import plain_url
+from judging.files.pictures import (
+    is_turned,
+    mime_type,
+    picture_errors,
+    plain_url,
+    read_image,
+)
 from judging.fingerprint import picture_sha256
 from judging.messages import Message
 
 # These models refuse the older name of the limit, the only one that many other servers know.
 _TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
+UPRIGHT_QUALITY = 95
+"""Quality of the JPEG that a photograph becomes where its EXIF turns it."""
 
 
 class _Record(BaseModel):
@@ -85,15 +92,28 @@ def picture_url(source: str) -> str:
         return plain_url(source)
     from PIL import Image
 
-    try:
+    with picture_errors(source):
         if not Path(source).is_file():  # a device or a pipe may have no end
             raise OSError("no regular file")
         content = Path(source).read_bytes()
         with Image.open(io.BytesIO(content)) as picture:
-            mime_type = Image.MIME[picture.format or ""]
-    except (OSError, ValueError, KeyError, Image.DecompressionBombError):
-        raise FieldError("images", f"'{source}' is not a readable picture") from None
-    return f"data:{mime_type};base64,{base64.b64encode(content).decode()}"
+            kind = mime_type(picture)
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def upright_url(source: str) -> str:
+    """Return a picture as a URL whose pixels are upright, as not every server reads EXIF.
+
+    A web address stays as it is.
+
+    Raises:
+        FieldError: If the picture cannot be read.
+    """
+    if source.startswith(("http://", "https://")) or not is_turned(source):
+        return picture_url(source)
+    content = io.BytesIO()
+    read_image(source).save(content, "JPEG", quality=UPRIGHT_QUALITY, subsampling=0)
+    return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
 def one_user_turn(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -120,7 +140,7 @@ def encode_message(message: Message) -> dict[str, Any]:
     if not message.images:
         return {"role": message.role, "content": message.text}
     pictures = [
-        {"type": "image_url", "image_url": {"url": picture_url(source)}}
+        {"type": "image_url", "image_url": {"url": upright_url(source)}}
         for source in message.images
     ]
     return {"role": message.role, "content": [*pictures, {"type": "text", "text": message.text}]}

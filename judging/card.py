@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, errors_at
+from judging.files.records import decode_json
 from judging.fingerprint import digest
 from judging.models.backbones import Backbone
 from judging.tasks import JudgeTask, get_task
@@ -96,19 +97,20 @@ def read_card(folder: Path) -> JudgeCard:
             fields that a response can imitate, as those of earlier versions were.
     """
     path = folder / CARD_FILE
+    with errors_at(f"{path}: not a judge card"):
+        values = decode_json(path.read_bytes())
+    if isinstance(values, dict) and values.get("layout", "lines") == "lines":
+        raise _forgeable(path)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(values, dict) and values.get("layout", "lines") == "lines":
-            raise _forgeable(path)
         card = JudgeCard.model_validate(values)
-    except json.JSONDecodeError as error:
-        raise CustosError(f"{path}: not a judge card: {error}") from None
     except ValidationError as error:
         raise FieldError.from_validation(error, f"{path}: not a judge card") from None
     for name, rubrics in card.tasks.items():
+        with errors_at(str(path)):
+            task = get_task(name)
         for rubric in rubrics:
             key = f"{name}/{rubric}"
-            if card.instructions.get(key) != instruction_hash(get_task(name), rubric):
+            if card.instructions.get(key) != instruction_hash(task, rubric):
                 raise CustosError(
                     f"{path}: the instruction of '{key}' has changed since training; "
                     f"train the judge again or use the version it came with"

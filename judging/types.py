@@ -35,6 +35,8 @@ PAIR_NAMES = frozenset({"response_a", "response_b"})
 RESPONSE_NAMES = PAIR_NAMES | {"response"}
 """Names of a request's responses beside ``responses``."""
 MAX_TEXT_CHARS = 200_000
+MAX_ERROR_CHARS = 10_000
+"""Most characters of the error in a verdict, which may show a field of a request."""
 MAX_CRITIQUE_TOKENS = 2048
 MAX_IMAGE_CHARS = 28_000_000
 
@@ -80,7 +82,7 @@ class JudgeRequest(_Record):
     """Critique to decide after, instead of one that the judge writes: the verdict says what that
     critique leads to, and not what the judge itself thinks. Of a pair it names the responses as
     given. A longer one than ``critique_tokens`` is cut."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=-(2**63), le=2**64 - 1)
     """Seed with which a critique is drawn."""
     risk: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda risk: risk is None)
     """Largest share of wrong verdicts among those without ``needs_review``; ``needs_review`` is
@@ -223,7 +225,8 @@ class Verdict(_Record):
     marginals: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Named marginals of ``probabilities`` (``score``, ``error_type``)."""
     confidence: float | None = None
-    """Calibrated probability of ``label``; uncalibrated when the judge has no calibration."""
+    """Calibrated probability of ``label`` with its ``error_type``; uncalibrated when the judge has
+    no calibration."""
     stated_confidence: float | None = None
     """Confidence that the judge wrote after its critique; the mean over ``passes``."""
     critique: str | None = None
@@ -268,7 +271,7 @@ class Verdict(_Record):
             status = "unparsed"
         elif isinstance(error, FieldError | InvalidRequest):
             status = "invalid"
-        verdict = cls(id=request.id, status=status, message=str(error), **signature)
+        verdict = cls(id=request.id, status=status, message=_shortened(str(error)), **signature)
         if isinstance(error, FieldError):
             verdict._field_error = (error.field, error.message)
         return verdict
@@ -280,6 +283,12 @@ class Verdict(_Record):
         Only a verdict fresh from a judge knows it: it is not written to files.
         """
         return FieldError(*self._field_error) if self._field_error else None
+
+
+def _shortened(text: str) -> str:
+    """Return the text of an error without the middle of a very long one."""
+    half = MAX_ERROR_CHARS // 2
+    return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"
 
 
 def parse_record(model: type[R], data: Any, location: str) -> R:

@@ -13,7 +13,7 @@ from benchmarks.chartom.item import ChartomItem
 from benchmarks.chartom.published import MODELS, PUBLISHED
 from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row, parse_row, parse_rows
+from benchmarks.framework.files import Row, error_location, item_name, parse_row, parse_rows
 from benchmarks.framework.tables import (
     OVERALL,
     Ratio,
@@ -24,7 +24,7 @@ from benchmarks.framework.tables import (
     stored_verdicts,
     values,
 )
-from judging.errors import CustosError
+from judging.errors import CustosError, errors_at
 from judging.tasks.chartom_fact import CORRECT, INCORRECT
 from judging.tasks.chartom_justification import NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
@@ -66,16 +66,17 @@ class Chartom(Benchmark):
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items; compute the HMI wherever people's raw answers are given."""
         rows = super().load(source, images)
-        items = parse_rows(rows, ChartomItem)
-        alternatives: dict[str, list[float]] = {}
-        for item in items:
-            alternatives.setdefault(item.pair, []).extend(item.alternatives)
-        return [
-            {**row, "hmi": item.measured_hmi(alternatives[item.pair])}
-            if item.human_answers
-            else row
-            for row, item in zip(rows, items, strict=True)
-        ]
+        with error_location(Path(source)):
+            items = parse_rows(rows, ChartomItem)
+            alternatives: dict[str, list[float]] = {}
+            for item in items:
+                alternatives.setdefault(item.pair, []).extend(item.alternatives)
+            return [
+                {**row, "hmi": _measured_hmi(item, alternatives[item.pair])}
+                if item.human_answers
+                else row
+                for row, item in zip(rows, items, strict=True)
+            ]
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
         """Return FACT with its numbered options, and MIND with the same inside.
@@ -211,6 +212,12 @@ class Chartom(Benchmark):
 
     def _parse(self, row: Row) -> ChartomItem:
         return parse_row(ChartomItem, row, self.location(row))
+
+
+def _measured_hmi(item: ChartomItem, alternatives: Sequence[float]) -> float:
+    """Return the HMI of people's answers; errors name the item."""
+    with errors_at(item_name(item.id)):
+        return item.measured_hmi(alternatives)
 
 
 def _has_label(verdict: Verdict | None, label: str) -> bool | None:

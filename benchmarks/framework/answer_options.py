@@ -67,7 +67,7 @@ def extract_confidence(response: str) -> float | None:
     The last bracketed number in [0, 1] counts: ``[3]`` may be a citation, and ``[90]`` has no
     clear meaning.
     """
-    stated = _stated_confidence(unicodedata.normalize("NFKC", _after_thought(response)))
+    stated = _stated_confidence(_after_thought(response))
     return None if stated is None else _confidence(stated)
 
 
@@ -84,8 +84,11 @@ def without_confidence(response: str) -> str:
 
 
 def _stated_confidence(text: str) -> re.Match[str] | None:
-    """Return the last bracketed number in [0, 1]."""
-    matches = [match for match in _CONFIDENCE.finditer(text) if _confidence(match) <= 1]
+    """Return the last bracketed number in [0, 1], also one in full-width characters."""
+    plain = (unicodedata.normalize("NFKC", character) for character in text)
+    # Positions stay those of the text.
+    narrow = "".join(new if len(new) == 1 else old for new, old in zip(plain, text, strict=True))
+    matches = [match for match in _CONFIDENCE.finditer(narrow) if _confidence(match) <= 1]
     return matches[-1] if matches else None
 
 

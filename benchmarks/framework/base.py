@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.framework.files import Row, item_name, read_source
+from benchmarks.framework.files import Row, error_location, item_name, read_source
 from benchmarks.framework.tables import Estimate, stored_verdicts
 from clients.messages import Decoding
 from data_prep.sources.images import image_names
@@ -110,10 +110,14 @@ class Benchmark(ABC):
             bytes are saved in the folder, and their paths stand in place of the bytes.
 
         Raises:
-            CustosError: If the source or a picture cannot be read.
+            CustosError: If the source or a picture cannot be read; the message names the source.
         """
         folder, rows = read_source(source, self.hub_split)
-        return [self.with_images(row, folder, images) for row in rows]
+        loaded = []
+        for row in rows:
+            with error_location(Path(source)):
+                loaded.append(self.with_images(row, folder, images))
+        return loaded
 
     def with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
         """Return the row with absolute picture paths in ``images``.

@@ -182,10 +182,10 @@ def check_ids(rows: Iterable[Row]) -> None:
     ids = set()
     for number, row in enumerate(rows, 1):
         key = row.get("id")
-        if key is None or key in ids:
+        if key is None or str(key) in ids:  # JSON's keys are texts
             fault = "is missing" if key is None else f"'{key}' occurs twice"
             raise FieldError("id", fault, f"row {number}")
-        ids.add(key)
+        ids.add(str(key))
 
 
 def is_cut_off(row: Mapping[str, Any], field: str) -> bool:

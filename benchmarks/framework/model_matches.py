@@ -110,7 +110,8 @@ def tournament_table(
 ) -> dict[str, Any]:
     """Return the table of a tournament.
 
-    A judge that sees no difference, or whose two orders disagree, gives half a win to each side.
+    A judge that sees no difference, or abstains because its two orders disagree, gives half a win
+    to each side. A judge that has probabilities merges both orders into a label, which decides.
     Matches without a decision are left out and counted. Intervals resample questions, because the
     matches on one question are not independent.
 

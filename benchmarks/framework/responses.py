@@ -99,10 +99,12 @@ def join_answers(
         if rows[question.row].get("images")
         and not any(message.images for message in question.chat.messages)
     }
-    complete = {
-        index: {**row, WITHOUT_IMAGE: True} if index in blind else dict(row)
-        for index, row in enumerate(rows)
-    }
+    complete: dict[int, Row] = {}
+    for index, row in enumerate(rows):
+        # Items may hold the answers of another model, and what is known of those.
+        complete[index] = {n: v for n, v in row.items() if n not in (CUT_OFF, WITHOUT_IMAGE)}
+        if index in blind:
+            complete[index][WITHOUT_IMAGE] = True
     problems: dict[int, str] = {}
     for question in questions:
         reply = result.replies.get(question.chat.id)

@@ -27,7 +27,7 @@ def read_wording(path: Path) -> dict[str, str]:
     """
     try:
         wording = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise CustosError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(wording, dict) or not all(isinstance(t, str) for t in wording.values()):
         raise CustosError(f"{path}: expected fields of responses, each with a text")

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import WITHOUT_IMAGE, Row, item_name, missing_fields, parse_rows
+from benchmarks.framework.files import (
+    WITHOUT_IMAGE,
+    Row,
+    error_location,
+    item_name,
+    missing_fields,
+    parse_rows,
+)
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import (
     Ratio,
@@ -108,7 +115,9 @@ class SimpleVQA(Benchmark):
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items with their categories decoded."""
-        return [decode_category(row) for row in super().load(source, images)]
+        rows = super().load(source, images)
+        with error_location(Path(source)):
+            return [decode_category(row) for row in rows]
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
         """Return the bare question; with a request for its form; or in CFQ's three forms.
@@ -162,7 +171,7 @@ class SimpleVQA(Benchmark):
             named = {verdict_name(model): verdict for model, verdict in by_model.items()}
             return {
                 **row,
-                "judge_res": {**row.get("judge_res", {}), **judged},
+                "judge_res": {**(row.get("judge_res") or {}), **judged},
                 **store_verdicts(named),
             }
         item = parse_item(row)
@@ -171,7 +180,7 @@ class SimpleVQA(Benchmark):
         graded = dict(row)
         if ORIGIN in conclusions:
             origin = conclusions.pop(ORIGIN)
-            graded["judge_res"] = {**row.get("judge_res", {}), item.model: origin}
+            graded["judge_res"] = {**(row.get("judge_res") or {}), item.model: origin}
         if conclusions:
             graded["cfq"] = conclusions
         by_name = {_VERDICT_NAMES[form]: verdict for form, verdict in by_form.items()}

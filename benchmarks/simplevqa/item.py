@@ -66,7 +66,7 @@ class SimpleVQAItem(BaseModel):
     atomic_fact: str = ""
     """Answer to the atomic question."""
     response: str | None = None
-    confidence: float | None = None
+    confidence: float | None = Field(None, ge=0, le=1)
     """Confidence in [0, 1] that came beside the response, in a field of its own."""
     atomic_response: str | None = None
     atomic_given_response: str | None = None
@@ -185,22 +185,24 @@ def _score_field(model: str) -> str:
 
 
 def parse_item(row: Row) -> SimpleVQAItem:
-    """Validate an item; a field that is null is not there.
+    """Validate an item.
 
     Raises:
         FieldError: If it does not fit.
     """
-    given = {name: value for name, value in decode_row(row).items() if value is not None}
-    return parse_row(SimpleVQAItem, given, _location(row))
+    return parse_row(SimpleVQAItem, decode_row(row), _location(row))
 
 
 def decode_row(row: Row) -> Row:
     """Return a row of the official files with its categories and its model's answer decoded.
 
+    Fields that are null are left out.
+
     Raises:
         FieldError: If either cannot be read.
     """
-    return decode_answer(decode_category(row))
+    decoded = decode_answer(decode_category(row))
+    return {name: value for name, value in decoded.items() if value is not None}
 
 
 def decode_category(row: Row) -> Row:

@@ -93,7 +93,8 @@ class TruthfulVQA(Benchmark):
         graded = {**row, TRUTH: row[truth]}
         is_whole = not is_cut_off(row, "response")
         option = extract_option(str(row["response"])) if is_whole else None
-        return {**graded, "extracted_answer": option, "is_correct": _is_right(graded)}
+        graded["extracted_answer"] = option
+        return {**graded, "is_correct": _is_right(graded)}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return accuracies by level and category, their variance and CAI, as shares.

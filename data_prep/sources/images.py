@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path
 from judging.files.records import absolute_name
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as OpenedImage
 
 HASH_CHARS = 16
 """Hex digits of the SHA-256 of its content that an image is named by."""
@@ -48,18 +53,20 @@ def content_name(content: bytes, suffix: str) -> str:
     return f"{hashlib.sha256(content).hexdigest()[:HASH_CHARS]}.{suffix}"
 
 
-def image_format(content: bytes) -> str:
-    """Return the format of an image in lower case: ``png``.
+@contextmanager
+def opened_image(content: bytes) -> Iterator[OpenedImage]:
+    """Open an image.
 
     Raises:
         CustosError: If the bytes are no image, or one of too many pixels to be opened.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     try:
         with Image.open(BytesIO(content)) as image:
-            return str(image.format).lower()
-    except (UnidentifiedImageError, Image.DecompressionBombError):
+            yield image
+    # A broken AVIF raises RuntimeError.
+    except (OSError, ValueError, RuntimeError, Image.DecompressionBombError):
         raise CustosError(f"{len(content)} bytes that are not an image") from None
 
 
@@ -71,7 +78,9 @@ def save_image(content: bytes, folder: Path) -> Path:
     Raises:
         CustosError: If the bytes are no image.
     """
-    path = folder.resolve() / content_name(content, image_format(content))
+    with opened_image(content) as image:
+        suffix = (image.format or "img").lower()
+    path = folder.resolve() / content_name(content, suffix)
     if not path.exists():
         with atomic_path(path) as partial:
             partial.write_bytes(content)

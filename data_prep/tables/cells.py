@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from data_prep.sources.images import image_format, image_names
+from data_prep.sources.images import image_names, opened_image
 from judging.errors import CustosError
+from judging.files.pictures import mime_type
 from judging.files.records import decode_json
 from judging.types import LabelledExample
 
@@ -120,4 +121,6 @@ def _json_array(text: str) -> list[str] | None:
 
 
 def _data_url(content: bytes) -> str:
-    return f"data:image/{image_format(content)};base64,{base64.b64encode(content).decode()}"
+    with opened_image(content) as image:
+        kind = mime_type(image)
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

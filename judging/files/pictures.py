@@ -85,20 +85,45 @@ def read_image(source: str) -> Image:
 
     from judging.files.rgb import as_rgb
 
-    with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
+    with picture_errors(source), _opened(source) as file, Image.open(file) as picture:
         return as_rgb(picture)
 
 
 def picture_size(source: str) -> PictureSize:
-    """Return the size of a picture as its header says; nothing is decoded.
+    """Return the size of a picture, upright, as its header says; nothing is decoded.
 
     Raises:
         FieldError: If it has no header of a picture.
     """
     from PIL import Image
 
-    with _errors_named(source), _opened(source) as file, Image.open(file) as picture:
-        return PictureSize(*picture.size)
+    from judging.files.rgb import upright_size
+
+    with picture_errors(source), _opened(source) as file, Image.open(file) as picture:
+        return PictureSize(*upright_size(picture))
+
+
+def is_turned(source: str) -> bool:
+    """Return whether the pixels of a picture are stored otherwise than people see them.
+
+    Raises:
+        FieldError: If it has no header of a picture.
+    """
+    from PIL import Image
+
+    from judging.files.rgb import orientation
+
+    with picture_errors(source), _opened(source) as file, Image.open(file) as picture:
+        return orientation(picture) != 1
+
+
+def mime_type(picture: Image) -> str:
+    """Return the MIME type of an opened picture, as other programs know it."""
+    from PIL import Image
+
+    name = picture.format or "PNG"
+    # MPO: a JPEG that names further pictures, as some phones make them.
+    return Image.MIME.get("JPEG" if name == "MPO" else name, f"image/{name.lower()}")
 
 
 def plain_url(source: str) -> str:
@@ -128,7 +153,7 @@ def _looks_whole(source: str) -> bool:
     """Return whether header and end of a picture are in place, and every checksum of a PNG."""
     from PIL import Image
 
-    with _errors_named(source), _opened(source) as file:
+    with picture_errors(source), _opened(source) as file:
         with Image.open(file) as picture:
             format_name = picture.format
             if format_name == "PNG":
@@ -160,13 +185,21 @@ def _opened(source: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _errors_named(source: str) -> Iterator[None]:
-    """Turn whatever a broken picture raises into an error that names the picture."""
+def picture_errors(source: str) -> Iterator[None]:
+    """Turn whatever a broken picture raises into an error that names the picture.
+
+    Raises:
+        FieldError: If the block raises any of it.
+    """
     from PIL import Image
 
     try:
         yield
-    # A PNG with a broken chunk raises SyntaxError, one that ends too soon may raise EOFError.
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
+    # A PNG with a broken chunk raises SyntaxError, one that ends too soon may raise EOFError, and
+    # a broken AVIF RuntimeError.
+    except (
+        *(OSError, ValueError, SyntaxError, EOFError, RuntimeError),
+        Image.DecompressionBombError,
+    ):
         name = "data URL" if source.startswith("data:") else f"'{source}'"
         raise FieldError("images", f"{name} is not a readable picture") from None

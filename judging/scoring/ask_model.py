@@ -252,7 +252,7 @@ class _Scoring:
         opening = self.encoder.text(form.label_opening) if form else []
         scores = score([draft.prompt.extended(opening) for draft in drafts], tree) if drafts else []
         scored = []
-        for draft, values in self._successes(drafts, scores):
+        for draft, values in self._successes(drafts, list(map(_numbers, scores))):
             logprobs = dict(zip(tree.labels, values, strict=True))
             record = draft.updated(posterior=normalise(logprobs))
             label_mass = math.fsum(map(math.exp, values))
@@ -321,6 +321,13 @@ class _Scoring:
             for draft, result in zip(drafts, results, strict=True)
             if not isinstance(result, CustosError) and draft.request_index not in self.errors
         ]
+
+
+def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosError:
+    """Return log-probabilities, or an error in place of those that are not numbers."""
+    if isinstance(logprobs, CustosError) or not any(map(math.isnan, logprobs)):
+        return logprobs
+    return CustosError("the model's scores are not numbers; are its weights damaged?")
 
 
 def confidence_in(text: str) -> float | None:

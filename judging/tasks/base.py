@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, get_args
@@ -56,7 +56,7 @@ class JudgeTask(ABC):
     name: ClassVar[str]
     variants: ClassVar[tuple[str, ...]]
     required: ClassVar[tuple[str, ...]]
-    """Request fields that must not be empty."""
+    """Request fields that must not be empty or blank."""
     example: ClassVar[Mapping[str, Any]]
     """A request that this task takes, without the field ``task``. The documentation, ``custos
     tasks``, the pages of the service and ``custos doctor`` use it."""
@@ -79,7 +79,7 @@ class JudgeTask(ABC):
                 + _default_task_hint(request),
             )
         for field in self.required:
-            if not getattr(request, field):
+            if is_blank(getattr(request, field)):
                 raise FieldError(field, f"task '{self.name}' needs it")
         if request.mode == "critique" and self.critique is None:
             raise FieldError("mode", f"task '{self.name}' writes no critiques")
@@ -242,6 +242,12 @@ class BareLabelTask(JudgeTask):
         """
         words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
         return next((label for label in self.labels(rubric) if label.casefold() == words), None)
+
+
+def is_blank(value: str | Sequence[str]) -> bool:
+    """Return whether a field of a request, or each of its texts, holds nothing but white space."""
+    texts = (value,) if isinstance(value, str) else value
+    return not any(text.strip() for text in texts)
 
 
 def _default_task_hint(request: JudgeRequest) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from judging.errors import FieldError
-from judging.tasks.base import BareLabelTask, Field, judge_task
+from judging.tasks.base import BareLabelTask, Field, is_blank, judge_task
 from judging.types import JudgeRequest
 
 FAITHFUL, HALLUCINATED = "1", "0"
@@ -98,7 +98,7 @@ class ChartHal(BareLabelTask):
     def check(self, request: JudgeRequest) -> None:
         """Raise ``FieldError`` as every task does, or if a rubric lacks the reference it needs."""
         super().check(request)
-        if request.variant in WITH_REFERENCE and not any(request.references):
+        if request.variant in WITH_REFERENCE and is_blank(request.references):
             raise FieldError("references", f"variant '{request.variant}' needs it")
 
     def instruction(self, rubric: str) -> str:

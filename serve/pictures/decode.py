@@ -48,7 +48,6 @@ def decode(url: bytes, size: tuple[int, int] | None) -> bytes:
     if size:
         picture = picture.resize(size, Image.Resampling.BICUBIC)
     png = io.BytesIO()
-    picture.info.clear()
     picture.save(png, "PNG", compress_level=1)
     return (SCALED_PNG if size else PNG) + base64.b64encode(png.getvalue())
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from judging import judge as judge_module
+from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
@@ -195,3 +197,22 @@ def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:
     assert verdict.posterior is None
     assert verdict.confidence is None
     assert verdict.judge == judge.fingerprint(ask())
+
+
+@pytest.mark.parametrize("broken", [(0,), (2,), (0, 1, 2)])
+def test_scores_that_are_not_numbers_decide_nothing(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...]
+) -> None:
+    """As damaged weights give them, for any of the labels."""
+    score = judge.engine.score
+
+    def damaged(prompts: Any, tree: Any, is_wanted: Any = None) -> Any:
+        good, bad = score(prompts, tree, is_wanted)
+        assert not isinstance(bad, CustosError)
+        return [good, [math.nan if i in broken else value for i, value in enumerate(bad)]]
+
+    monkeypatch.setattr(judge.engine, "score", damaged)
+    good, bad = judge.grade([ask(), ask("18")])
+    assert good.status == "scored"
+    assert (bad.status, bad.label, bad.probabilities) == ("judge_error", None, {})
+    assert (bad.message or "").startswith("the model's scores are not numbers")

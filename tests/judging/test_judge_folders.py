@@ -187,3 +187,18 @@ def test_a_judge_whose_fields_a_response_can_imitate_is_refused(
     (folder / "judge.json").write_text(json.dumps(card | layout), encoding="utf-8")
     with pytest.raises(CustosError, match=r"judge.json: .* lines of one text.* adapter.init="):
         Judge.load(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{}", b"[" * 200_000, b"{"])
+def test_a_damaged_card_is_one_line(folder: Path, content: bytes) -> None:
+    (folder / "judge.json").write_bytes(content)
+    with pytest.raises(CustosError, match=r"judge\.json: not a judge card: not ") as caught:
+        Judge.load(str(folder), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_card_of_a_task_that_is_not_here_names_the_file(folder: Path) -> None:
+    card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+    (folder / "judge.json").write_text(json.dumps(card | {"tasks": {"newer": ["plain"]}}))
+    with pytest.raises(CustosError, match=r"judge\.json: field 'task': 'newer' is not one of"):
+        Judge.load(str(folder), device="cpu")

@@ -161,3 +161,22 @@ def test_two_responses_without_a_task_are_told_which_tasks_take_two() -> None:
     request = JudgeRequest(question="?", responses=("a", "b"))
     with pytest.raises(FieldError, match="names none.*with 2 responses.*truthful-pair"):
         get_task(request.task).check(request.model_copy(update={"references": ("a",)}))
+
+
+@pytest.mark.parametrize("field", ["task", "variant"])
+def test_a_verdict_holds_the_error_on_the_longest_of_texts(field: str) -> None:
+    fields = {"question": "?", "response": "a", field: "x" * MAX_TEXT_CHARS}
+    request = JudgeRequest.model_validate(fields)
+    with pytest.raises(FieldError) as caught:
+        get_task(request.task).check(request)
+    message = Verdict.from_error(caught.value, request).message or ""
+    assert message.startswith(f"field '{field}': 'xxx")
+    assert " [...] x" in message and " is not one of " in message[-2000:]
+    assert len(message) < 11_000
+
+
+@pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])
+def test_a_seed_is_one_that_a_generator_takes(seed: int) -> None:
+    row = {"question": "?", "response": "a", "seed": seed}
+    with pytest.raises(CustosError, match="^rows.jsonl row 3: field 'seed': "):
+        parse_record(JudgeRequest, row, "rows.jsonl row 3")

@@ -17,6 +17,7 @@ import httpx
 from PIL import Image
 
 from judging.errors import CustosError
+from judging.files.pictures import mime_type
 from judging.types import JudgeRequest, LabelledExample
 from train.dry_run.parts import process_peak
 
@@ -100,6 +101,6 @@ def _data_url(source: str) -> str:
     if source.startswith("data:"):
         return source
     with Image.open(source) as picture:
-        kind = (picture.format or "png").lower()
+        kind = mime_type(picture)
     content = base64.b64encode(Path(source).read_bytes()).decode("ascii")
-    return f"data:image/{kind};base64,{content}"
+    return f"data:{kind};base64,{content}"

@@ -213,6 +213,22 @@ def test_a_number_for_a_text_key_is_named(tmp_path: Path) -> None:
         CHARTOM.load(str(tmp_path / "items.json"))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answer": 0, "alternatives": [6]}, "item 'P1_1': no geometric mean of 0.0 and 6.0"),
+        ({"kind": "sketch"}, "row 'P1_1': field 'kind': "),
+    ],
+)
+def test_items_that_cannot_be_read_name_file_and_item(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    row = item(human_answers=[10], id="P1_1", **fields)
+    (tmp_path / "items.json").write_text(json.dumps([row]))
+    with pytest.raises(CustosError, match=f"items.json: {message}"):
+        CHARTOM.load(str(tmp_path / "items.json"))
+
+
 def test_a_response_beyond_the_limit_is_named() -> None:
     row = item(fact_response="bags " * 50_000, question_type="ranking", answer=["a", "b"])
     with pytest.raises(CustosError, match="item '.*': field 'responses"):

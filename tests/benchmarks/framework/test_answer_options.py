@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.framework.answer_options import extract_confidence, extract_option, find_option
+from benchmarks.framework.answer_options import (
+    extract_confidence,
+    extract_option,
+    find_option,
+    without_confidence,
+)
 
 CASES: list[tuple[str, str | None]] = [
     # Parentheses.
@@ -136,6 +141,22 @@ def test_any_text_gives_an_option_or_none(text: str) -> None:
 )
 def test_the_confidence_stated(response: str, expected: float | None) -> None:
     assert extract_confidence(response) == (expected and pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("5 [0.85]", "5"),
+        ("北京［０.９］", "北京"),
+        ("½ full ［90％］ of it", "½ full  of it"),
+        ("5 [3]", "5 [3]"),
+        ("[0.9]", "[0.9]"),
+    ],
+)
+def test_a_stated_confidence_is_no_part_of_the_answer(response: str, answer: str) -> None:
+    assert without_confidence(response) == answer
+    if answer != response:
+        assert extract_confidence(response) is not None
 
 
 @pytest.mark.parametrize(

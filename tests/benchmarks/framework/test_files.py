@@ -227,3 +227,16 @@ def test_ids_are_checked() -> None:
         check_ids([ROWS[0], ROWS[0]])
     with pytest.raises(CustosError, match="row 1: field 'id': is missing"):
         check_ids([{"x": 1}])
+    with pytest.raises(CustosError, match="row 2: field 'id': '1' occurs twice"):
+        check_ids([{"id": 1}, {"id": "1"}])  # one key of a JSON object
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("charthal", {"figure_path": 3}), ("simplevqa", {"vqa_category": "{"})],
+)
+def test_an_item_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, fields: Row) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(json.dumps({**OFFICIAL[name], **fields}))
+    with pytest.raises(CustosError, match=r"items\.jsonl: item '.*': field '"):
+        get_benchmark(name).load(str(path))

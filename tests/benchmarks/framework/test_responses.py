@@ -14,8 +14,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import build_questions
+from benchmarks.framework.responses import build_questions, join_answers
 from cli.main import app
+from clients.chat import Reply
+from clients.jobs import JobResult
 from clients.messages import Decoding
 from judging.errors import CustosError
 from tests.clients.conftest import fake
@@ -312,3 +314,16 @@ def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     done = run(*common, "--decoding", "published", "--out", tmp_path / "a.json")
     assert done.exit_code == 0, done.stderr
     assert fake.seen[0].body.keys() == {"model", "messages"}
+
+
+def test_marks_of_another_models_answers_are_left_behind() -> None:
+    """Items may come from the responses of another model, cut off or without a picture."""
+    charthal = get_benchmark("charthal")
+    row = {"id": "1", "question": "Which?", "images": ["a.png"], "response": "I"}
+    rows = [{**row, "cut_off": ["response"], "without_image": True}]
+    for with_images in (True, False):
+        questions = build_questions(charthal, rows, "standard", with_images)
+        replies = {"1": Reply(text="It is 5.", finish_reason="stop", usage=None)}
+        [answered], problems = join_answers(rows, questions, JobResult(replies))
+        assert not problems and "cut_off" not in answered
+        assert answered.get("without_image", False) is not with_images

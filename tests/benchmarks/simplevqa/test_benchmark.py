@@ -334,3 +334,28 @@ def test_files_that_call_the_item_id_are_compared_too() -> None:
     assert all("data_id" not in row for row in rows)
     same = ScoredItems.of(SIMPLEVQA, rows)
     assert compare_graded(SIMPLEVQA, same, same)["difference"]["n"] == 2
+
+
+def test_fields_that_are_null_are_not_there() -> None:
+    """The table takes what the grading took."""
+    row = item(1, atomic_fact=None, atomic_question=None, model=None, response="x", judge_res=None)
+    [request] = SIMPLEVQA.requests(row)
+    assert request.response == "x"
+    verdict = Verdict(status="scored", label="Correct", judge="j")
+    after = SIMPLEVQA.graded_row(row, [verdict])
+    assert SIMPLEVQA.table([after])["overall"]["CO"] == 1
+    assert SIMPLEVQA.scores([after])[0].value == 1
+
+
+def test_a_model_whose_rows_were_not_graded_yet() -> None:
+    row = item(1, g4o_response="x", other_response="y", judge_res=None)
+    verdicts = [Verdict(status="scored", label=label) for label in ("Correct", "Incorrect")]
+    after = SIMPLEVQA.graded_row(row, verdicts)
+    assert set(after["judge_res"]) == {"g4o_response", "other_response"}
+
+
+@pytest.mark.parametrize("confidence", [85, -1, float("nan")])
+def test_a_confidence_beyond_one_is_named(confidence: float) -> None:
+    rows = [item(1, "A", response="x", confidence=confidence)]
+    with pytest.raises(CustosError, match="field 'confidence': "):
+        SIMPLEVQA.table(rows)

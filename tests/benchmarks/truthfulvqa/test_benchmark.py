@@ -102,6 +102,13 @@ def test_a_row_is_graded_by_the_field_that_says_something() -> None:
             TRUTHFULVQA.graded_row(lacking, [])
 
 
+def test_grading_again_forgets_what_was_read_before() -> None:
+    graded = TRUTHFULVQA.graded_row({**item(3, 2, "(B)"), "extracted_answer": "D"}, [])
+    assert (graded["extracted_answer"], graded["is_correct"]) == ("B", False)
+    graded = TRUTHFULVQA.graded_row({**item(3, 2, "(D)"), "extracted_answer": "B"}, [])
+    assert (graded["extracted_answer"], graded["is_correct"]) == ("D", True)
+
+
 def test_scores_agree_with_the_table() -> None:
     scores = TRUTHFULVQA.scores(ROWS)
     assert [score.value for score in scores] == [1, 1, 1, 0, 0, 1, 0, 0]

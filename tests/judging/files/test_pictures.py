@@ -18,7 +18,7 @@ from judging.files.pictures import check_pictures, megapixels, picture_size, rea
 from judging.fingerprint import picture_sha256
 from tests.tiny import save_picture
 
-FORMATS = ("jpg", "png", "webp", "gif", "bmp")
+FORMATS = ("jpg", "png", "webp", "gif", "bmp", "avif")
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -113,3 +113,18 @@ def test_transparent_parts_are_white_whatever_they_hide(tmp_path: Path, mode: st
     seen = seen.copy()
     seen[2, 2] = 255
     assert (seen == 255).all()
+
+
+@pytest.mark.parametrize("part", [b"iloc", b"mdat"])
+def test_a_broken_avif_is_named(tmp_path: Path, part: bytes) -> None:
+    file = tmp_path / "a.avif"
+    content = Path(save_picture(file, 70, 50)).read_bytes()
+    start = content.index(part)
+    rest = content[start + 4 :] if part == b"iloc" else bytes(len(content) - start - 4)
+    file.write_bytes(content[:start] + (b"xxxx" if part == b"iloc" else part) + rest)
+    with pytest.raises(FieldError, match="a.avif' is not a readable picture$"):
+        check_pictures([str(file)])
+    if part == b"iloc":  # the header is broken, not the pixels
+        for read in (picture_size, picture_url):
+            with pytest.raises(FieldError, match="a.avif' is not a readable picture$"):
+                read(str(file))

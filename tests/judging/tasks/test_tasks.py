@@ -200,3 +200,24 @@ def test_every_task_keeps_the_contract() -> None:
         assert len(set(labels)) == len(labels) > 0, name
         assert task.instruction(rubric).strip(), name
         assert all(task.parse(label, rubric) == label for label in labels), name
+
+
+@pytest.mark.parametrize(
+    ("task", "fields"),
+    [
+        ("hieval-qs", {"references": ("",)}),
+        ("hieval-ea", {"references": (" ", "\n")}),
+        ("simplevqa", {"references": ("\u3000",), "variant": "english"}),
+        ("hieval-qs", {"question": " "}),
+        ("charthal", {"references": (" ",), "variant": "normal-closed"}),
+    ],
+)
+def test_a_blank_field_is_none(task: str, fields: dict[str, Any]) -> None:
+    """A judge would compare the response with nothing."""
+    name = "question" if "question" in fields else "references"
+    with pytest.raises(CustosError, match=f"^field '{name}': .* needs it"):
+        get_task(task).check(ask(task=task, **fields))
+
+
+def test_one_reference_with_text_is_enough() -> None:
+    QS.check(ask(references=("", "19")))

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 
 import pytest
 from fastapi.testclient import TestClient
@@ -49,6 +50,23 @@ def test_bombs_are_refused_by_their_header(client: TestClient, size: tuple[int, 
     assert (
         "more than 16,000,000 pixels" in refused(client, row(images=[picture(size, mode="1")]))[1]
     )
+
+
+def test_exif_in_very_many_parts_is_refused_at_once(client: TestClient) -> None:
+    """A million of them, which is one call, would take half an hour to read."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG")
+    part = b"\xff\xe1\x00\x09Exif\0\0x"
+    for number, is_taken in ((100, True), (101, False), (300_000, False)):
+        content = file.getvalue()[:2] + part * number + file.getvalue()[2:]
+        image = f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
+        started = time.process_time()
+        if is_taken:
+            assert client.post("/judge", json=row(images=[image])).status_code == 200
+        else:
+            message = refused(client, row(images=[image]))[1]
+            assert message == "the EXIF of the picture has more than 100 parts"
+        assert time.process_time() - started < 5
 
 
 def test_scans_are_counted_also_in_a_jpeg_that_names_further_pictures(client: TestClient) -> None:
