@@ -19,6 +19,7 @@ from judging.files.pictures import (
     picture_errors,
     plain_url,
     read_image,
+    was_scaled,
 )
 from judging.fingerprint import picture_sha256
 from judging.messages import Message
@@ -104,12 +105,13 @@ def picture_url(source: str) -> str:
 def upright_url(source: str) -> str:
     """Return a picture as a URL whose pixels are upright, as not every server reads EXIF.
 
-    A web address stays as it is.
+    A web address stays as it is, and so does what the service has decoded and scaled before.
 
     Raises:
         FieldError: If the picture cannot be read.
     """
-    if source.startswith(("http://", "https://")) or not is_turned(source):
+    is_address = source.startswith(("http://", "https://"))
+    if is_address or was_scaled(source) or not is_turned(source):
         return picture_url(source)
     content = io.BytesIO()
     read_image(source).save(content, "JPEG", quality=UPRIGHT_QUALITY, subsampling=0)
