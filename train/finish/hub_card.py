@@ -113,12 +113,13 @@ def _results(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
         if (measured := report["metrics"].get(metric)) and measured["value"] is not None
     }
     data = (report.get("dataset_sha256") or "")[:12]
+    num_rows = report["metrics"]["accuracy"]["n"]  # those with a label
     results = [_result(metric, measured) for metric, measured in metrics.items()]
     entry = {
         "task": {"type": "text-classification", "name": "grading answers as people do"},
         "dataset": {
             "type": "custos",
-            "name": f"{report['n']:,} test rows" + (f" (SHA-256 {data})" if data else ""),
+            "name": f"{num_rows:,} test rows" + (f" (SHA-256 {data})" if data else ""),
         },
         "metrics": results,
     }

@@ -84,7 +84,8 @@ def _measured(result: RunResult) -> list[str]:
     report, lines = result.report, []
     if report:
         overlaps = overlap_lines(result)
-        items = f"{report['n']} {'items' if overlaps else 'held-out items'}"
+        num_items = report["metrics"]["accuracy"]["n"]
+        items = f"{num_items} {'items' if overlaps else 'held-out items'}"
         lines += [f"Measured on {items}, 95 % intervals clustered by question:", ""]
         lines += [_metrics_table(report), ""]
     else:

@@ -102,7 +102,8 @@ def announce(result: RunResult) -> None:
             for name in MAIN_METRICS
             if name in metrics
         )
-        figures += f" on {report['n']:,} test rows (95 % intervals), see {folder / 'report.md'}"
+        num_rows = metrics["accuracy"]["n"]
+        figures += f" on {num_rows:,} test rows (95 % intervals), see {folder / 'report.md'}"
     else:
         figures = f"no test split, see {folder / 'README.md'}"
     grade = f"custos grade --judge {folder} --in FILE.jsonl --out verdicts.jsonl"

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from evaluation.seeds import seed_statistics
+from evaluation.seen_data import RECIPE_FILE
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.fingerprint import file_sha256
@@ -83,11 +86,26 @@ class Sweep:
         done = [seed for seed in self.seeds if seed not in self.open_seeds()]
         files = [self.folder(seed) / REPORT_FILE for seed in done]
         reports = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-        if len({report.get("dataset_sha256") for report in reports}) > 1:
-            raise CustosError(f"{self.out}: the runs were measured on different test rows")
+        self._check_files(done)
         result = {**self._identity(), "seeds": done, "metrics": seed_statistics(reports)}
         write_json(self.out / RESULT_FILE, result)
         return result
+
+    def _check_files(self, seeds: Sequence[int]) -> None:
+        """Check that all runs read the same files.
+
+        Raises:
+            CustosError: If a file has changed between two runs.
+        """
+        hashes: dict[str, str] = {}
+        for seed in seeds:
+            text = (self.folder(seed) / RECIPE_FILE).read_text(encoding="utf-8")
+            for name, sha256 in yaml.safe_load(text)["provenance"]["sha256"].items():
+                if hashes.setdefault(name, sha256) != sha256:
+                    raise CustosError(
+                        f"{self.out}: {name} was another file when seed {seed} was trained than "
+                        f"for seed {seeds[0]}: train all seeds anew, in another folder"
+                    )
 
     def _identity(self) -> dict[str, Any]:
         sha256 = file_sha256(find_recipe(self.recipe))

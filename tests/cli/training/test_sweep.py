@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from data_prep.tables.mapping import TableMapping
+from judging.errors import CustosError
 from train.setup.front import TrainingRun
 from train.setup.sweep import Sweep
 
@@ -27,7 +28,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
         seed = int(command[command.index("--seed") + 1])
         if seed == 13:
             return 1
-        report = {"metrics": {"accuracy": {"value": 0.8 + seed / 100}}, "dataset_sha256": "d"}
+        report = {"metrics": {"accuracy": {"value": 0.8 + seed / 100}}}
         _write(Path(command[command.index("--out") + 1]), report)
         return 0
 
@@ -36,9 +37,12 @@ def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
     return commands
 
 
-def _write(folder: Path, report: dict[str, Any]) -> None:
+def _write(folder: Path, report: dict[str, Any], test_file: str = "d") -> None:
+    """Write what a run leaves: its report, and the hashes of the files that it read."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    provenance = {"sha256": {"train.jsonl": "a", "test.jsonl": test_file}}
+    (folder / "recipe.yaml").write_text(json.dumps({"provenance": provenance}), encoding="utf-8")
 
 
 def _sweep(*arguments: str) -> Any:
@@ -87,9 +91,9 @@ def test_a_run_that_fails_stops_the_sweep(trained: list[list[str]]) -> None:
     assert sweep.open_seeds() == [13]
 
 
-def test_runs_on_different_test_rows_are_not_averaged(trained: list[list[str]]) -> None:
+def test_runs_on_different_files_are_not_averaged(trained: list[list[str]]) -> None:
     assert _sweep("--seeds", "2").exit_code == 0
-    _write(Path("runs/s/seed-1"), {"metrics": {"accuracy": {"value": 1}}, "dataset_sha256": "e"})
+    _write(Path("runs/s/seed-1"), {"metrics": {"accuracy": {"value": 1}}}, test_file="e")
     sweep = Sweep(RECIPE, (), (0, 1), Path("runs/s"))
-    with pytest.raises(Exception, match="different test rows"):
+    with pytest.raises(CustosError, match="test.jsonl was another file when seed 1 was trained"):
         sweep.result()

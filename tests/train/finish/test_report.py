@@ -14,7 +14,7 @@ from train.loop.progress import Progress
 from train.rows.examples import Examples
 from train.setup.data import Splits
 
-FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94}
+FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 
 
 def result(chosen: int, report: dict[str, Any] | None = None, **run: Any) -> RunResult:
@@ -58,7 +58,7 @@ def test_the_last_lines_name_what_was_learned_and_the_next_commands(
         "clusters": 120,
     }
     metrics = {"accuracy": FIGURE, "kappa": FIGURE | {"low": None, "high": None}, "ece": FIGURE}
-    report = {"n": 1400, "metrics": metrics, "against_start": against}
+    report = {"n": 1405, "metrics": metrics, "against_start": against}
     chosen, warning, learned, judge, *following = lines(result(15, report), capsys)
     assert chosen.startswith("step 15 of 30, the best of 3 validations (validation: accuracy 0.875")
     assert warning.startswith("warning: 8 validation rows are too few to choose a step by")
