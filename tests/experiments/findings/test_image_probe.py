@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluation.intervals import wilson_interval
 from experiments.findings import image_probe
 from experiments.findings.image_probe import probe, render, shuffled_pictures
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
@@ -95,10 +96,16 @@ def test_pictures_that_change_nothing_are_reported(tmp_path: Path) -> None:
 
 
 def test_intervals_resample_whole_twins(tmp_path: Path) -> None:
-    """A blind judge has one twin of each pair right: no resample of pairs differs from half."""
-    found = probe(_Judge(blind=True), _twins(tmp_path), "error_type")
+    """A blind judge has one twin of each pair right: no resample of pairs differs from half.
+
+    So the interval is Wilson's for as many answers as there are pairs, not rows.
+    """
+    rows = _twins(tmp_path)
+    found = probe(_Judge(blind=True), rows, "error_type")
     right = found["measures"]["error_type"]["right"]
-    assert (right["value"], right["low"], right["high"]) == (0.5, 0.5, 0.5)
+    pairs = len(rows) // 2
+    expected = wilson_interval(pairs / 2, pairs)
+    assert (right["value"], right["low"], right["high"]) == pytest.approx((0.5, *expected))
 
 
 def test_shuffled_pictures_come_from_other_groups(tmp_path: Path) -> None:
