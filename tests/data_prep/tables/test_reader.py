@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import struct
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
-from data_prep.sources.images import save_image
 from data_prep.tables.dropped import read_examples
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
@@ -126,18 +122,6 @@ def test_numbers_and_truth_values_are_texts(tmp_path: Path) -> None:
     path = save(tmp_path / "a.json", json.dumps([row]))
     [example] = examples(path, columns=MAP, labels={"false": "Wrong"})
     assert (example.references, example.response, example.label) == (("1989",), "1991.5", "Wrong")
-
-
-def test_pictures_are_relative_to_the_table(tmp_path: Path) -> None:
-    text = (
-        "question,references,response,images\n?,x,y,a.png;b.png\n?,x,y,data:image/png;base64,AA\n"
-    )
-    path = save(
-        tmp_path / "a.csv", text.replace("data:image/png;base64,AA", '"data:image/png;base64,AA"')
-    )
-    (_, first), (_, second) = read_table(path, JudgeRequest)
-    assert first.images == (str(tmp_path / "a.png"), str(tmp_path / "b.png"))
-    assert second.images == ("data:image/png;base64,AA",)
 
 
 def test_one_column_may_fill_two_fields(tmp_path: Path) -> None:
@@ -314,38 +298,6 @@ def test_a_hub_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     [(_, request)] = read_table("org/answers@v2:en/test", JudgeRequest, mapping)
     assert (request.references, request.metadata) == (("x",), {"n": 3})
     assert set(asked) == {("org/answers", "en", "test", "v2")}
-
-
-def test_bytes_of_pictures_are_data_urls_that_services_know(tmp_path: Path) -> None:
-    """Those of a JPEG that names further pictures too, as phones make them."""
-    file, drawing = BytesIO(), Image.new("RGB", (4, 3))
-    drawing.save(file, "MPO", save_all=True, append_images=[drawing])
-    content = {"bytes": file.getvalue()}
-    row = {"question": "?", "references": ["x"], "response": "y", "images": [content]}
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.Table.from_pylist([row]), path)
-    [(_, request)] = read_table(path, JudgeRequest)
-    assert request.images[0].startswith("data:image/jpeg;base64,")
-
-
-@pytest.mark.parametrize("kind", ["AVIF", "BMP"])
-def test_bytes_that_are_no_picture_are_one_bad_row(tmp_path: Path, kind: str) -> None:
-    """A broken header, and one that claims 60,000 x 60,000 pixels."""
-    file = BytesIO()
-    Image.new("RGB", (4, 3)).save(file, kind)
-    if kind == "AVIF":
-        content = file.getvalue().replace(b"iloc", b"xxxx")
-    else:
-        size = struct.pack("<ii", 60_000, 60_000)
-        content = file.getvalue().replace(struct.pack("<ii", 4, 3), size)
-    row = {"question": "?", "references": ["x"], "response": "y", "images": [{"bytes": content}]}
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.Table.from_pylist([row]), path)
-    [(_, bad)] = parse_table(path, JudgeRequest)
-    assert isinstance(bad, BadRow)
-    assert "bytes that are not an image" in str(bad.error)
-    with pytest.raises(CustosError, match="bytes that are not an image"):
-        save_image(content, tmp_path)
 
 
 def test_bytes_in_a_column_that_is_not_ours_are_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""Pictures in the cells of a table: names, data URLs and bytes."""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from data_prep.sources.images import save_image
+from data_prep.tables.reader import BadRow, parse_table, read_table
+from judging.errors import CustosError
+from judging.types import JudgeRequest
+from tests.data_prep.tables.made_up import save
+
+
+def test_pictures_are_relative_to_the_table(tmp_path: Path) -> None:
+    text = (
+        "question,references,response,images\n?,x,y,a.png;b.png\n?,x,y,data:image/png;base64,AA\n"
+    )
+    path = save(
+        tmp_path / "a.csv", text.replace("data:image/png;base64,AA", '"data:image/png;base64,AA"')
+    )
+    (_, first), (_, second) = read_table(path, JudgeRequest)
+    assert first.images == (str(tmp_path / "a.png"), str(tmp_path / "b.png"))
+    assert second.images == ("data:image/png;base64,AA",)
+
+
+def test_bytes_of_pictures_are_data_urls_that_services_know(tmp_path: Path) -> None:
+    """Take a JPEG that names further pictures, as phones make them, for a JPEG."""
+    file, drawing = BytesIO(), Image.new("RGB", (4, 3))
+    drawing.save(file, "MPO", save_all=True, append_images=[drawing])
+    content = {"bytes": file.getvalue()}
+    row = {"question": "?", "references": ["x"], "response": "y", "images": [content]}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    [(_, request)] = read_table(path, JudgeRequest)
+    assert request.images[0].startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize("kind", ["AVIF", "BMP"])
+def test_bytes_that_are_no_picture_are_one_bad_row(tmp_path: Path, kind: str) -> None:
+    """Refuse a broken header, and one that claims 60,000 x 60,000 pixels."""
+    file = BytesIO()
+    Image.new("RGB", (4, 3)).save(file, kind)
+    if kind == "AVIF":
+        content = file.getvalue().replace(b"iloc", b"xxxx")
+    else:
+        size = struct.pack("<ii", 60_000, 60_000)
+        content = file.getvalue().replace(struct.pack("<ii", 4, 3), size)
+    row = {"question": "?", "references": ["x"], "response": "y", "images": [{"bytes": content}]}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    [(_, bad)] = parse_table(path, JudgeRequest)
+    assert isinstance(bad, BadRow)
+    assert "bytes that are not an image" in str(bad.error)
+    with pytest.raises(CustosError, match="bytes that are not an image"):
+        save_image(content, tmp_path)
