@@ -86,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     path = recipe.dpo.preferences
     if path is None:
         path = recipe.run.output / PREFERENCES_FILE
-        drawing = Drawing(policy, recipe.critiques, recipe.run.seed, drawn_by(recipe, identity))
+        drawing = Drawing(
+            policy, recipe.critiques, recipe.run.seed, drawing_identity(recipe, identity)
+        )
         with PARTS.measured("drawing"):
             drawing.fill(KeptFile(path, DrawnPair), splits.train)
     least_margin = recipe.dpo.least_margin
@@ -103,8 +105,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
-def drawn_by(recipe: CritiqueDpoRecipe, identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's identity that the critiques depend on, beside their row."""
+def drawing_identity(recipe: CritiqueDpoRecipe, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a run's identity that decides which critiques a row gets."""
     names = ("backbone", "adapter.", "critiques.", "run.", f"sha256.{recipe.adapter.init}")
     return {name: value for name, value in identity.items() if name.startswith(names)}
 

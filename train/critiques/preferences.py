@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.files.records import read_records
+from judging.fingerprint import digest
 from judging.progress import ProgressBar
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -43,7 +42,7 @@ class ScoredCritique(BaseModel):
 
     text: str
     is_finished: bool
-    """The judge ended it; otherwise it was cut."""
+    """Whether the judge ended it; otherwise it was cut."""
     reward: float
 
 
@@ -53,8 +52,9 @@ class DrawnPair(KeptLine):
     id: str
     label: str
     chosen: ScoredCritique | None = None
-    """The best one; ``None`` if a rule decides the example, whatever a critique says."""
+    """Critique of the highest reward; ``None`` if a rule decides the example without one."""
     rejected: ScoredCritique | None = None
+    """Critique of the lowest reward; ``None`` likewise."""
 
     @property
     def origin(self) -> Origin:
@@ -108,8 +108,11 @@ class Drawing:
         """
         number = self.critiques.drawn
         rows = [row for row in examples for _ in range(number)]
-        flat = [seed for of_row in seeds for seed in of_row]
-        drawn = self.policy.draw([row.request() for row in rows], flat, self.critiques.temperature)
+        drawn = self.policy.draw(
+            [row.request() for row in rows],
+            [seed for of_row in seeds for seed in of_row],
+            self.critiques.temperature,
+        )
         scores = self._scorer.score(rows, [critique.text for critique in drawn])
         for first, example in zip(range(0, len(rows), number), examples, strict=True):
             scored = [
@@ -130,8 +133,7 @@ class Drawing:
             )
 
     def _key(self, example: LabelledExample) -> str:
-        text = json.dumps([self.identity, example.model_dump(mode="json")], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest({"drawing": self.identity, "example": example.model_dump(mode="json")})
 
 
 def _reward(critique: ScoredCritique) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import huggingface_hub.constants
@@ -40,7 +39,7 @@ from train.loop.progress import Progress
 from train.loop.trainer import dropout_seed
 from train.rows.rows import IndexedSplits
 from train.rows.supervision import LabelSupervision
-from train.setup.run_identity import describe_changes, free_settings, recipe_values
+from train.setup.run_identity import recipe_values
 from train.tracking.trackers import Tracker
 
 REFERENCE_ADAPTER = "ref"
@@ -115,11 +114,7 @@ class CritiqueRun:
     def _progress_so_far(self) -> Progress:
         if self._checkpoint is None:
             return Progress(planned_steps=self.total_steps)
-        state = self._checkpoint.state
-        changes = describe_changes(state.pop("settings", {}), free_settings(self.recipe))
-        if changes:
-            self.tracker.note(changes)
-        return Progress(**state)
+        return Progress.restored(self._checkpoint.state, self.recipe, self.tracker.note)
 
     @property
     def items_left(self) -> list[int]:
@@ -238,7 +233,7 @@ class CritiqueRun:
     def save(self) -> None:
         """Write a checkpoint, then delete the best adapters that no checkpoint names."""
         folder = self.recipe.run.output
-        state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
+        state = self.progress.state(self.recipe)
         step = state.pop("step")
         save_checkpoint(folder, step, self.tree_model, self.optimizer, state, self.identity)
         keep_best(folder, chosen_steps(folder))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from train.loop.model_runner import Measured
 from train.loop.selection import selection_key, validations_in, validations_without_gain
+from train.setup.recipe import Recipe
+from train.setup.run_identity import describe_changes, free_settings
 
 
 @dataclass
@@ -28,6 +30,26 @@ class Progress:
     """Losses of the steps since a training loss was last written to ``history``."""
     planned_steps: int = 0
     """Optimizer steps of a run that does not stop early."""
+
+    @classmethod
+    def restored(
+        cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
+    ) -> Progress:
+        """Return the progress that a checkpoint holds.
+
+        Args:
+            state: State that :meth:`state` made.
+            recipe: Recipe of this run.
+            note: Shows a line to the user: settings that differ from those of the checkpoint.
+        """
+        changes = describe_changes(state.pop("settings", {}), free_settings(recipe))
+        if changes:
+            note(changes)
+        return cls(**state)
+
+    def state(self, recipe: Recipe) -> dict[str, Any]:
+        """Return what a checkpoint holds, ready for JSON, with settings that may be changed."""
+        return asdict(self) | {"settings": free_settings(recipe)}
 
     def add_validation(
         self, measured: Mapping[str, Measured], select: Literal["best", "last"]

@@ -7,7 +7,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -41,7 +40,7 @@ from train.loop.zero import divides_gradients
 from train.objectives.base import Objective
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
-from train.setup.run_identity import describe_changes, free_settings, recipe_values
+from train.setup.run_identity import recipe_values
 from train.tracking.throughput import Throughput
 from train.tracking.trackers import Tracker
 
@@ -173,10 +172,7 @@ class Trainer:
             self.tracker.note,
         )
         if state:
-            changes = describe_changes(state.pop("settings", {}), free_settings(self.recipe))
-            if changes:
-                self.tracker.note(changes)
-            self.progress = Progress(**state)
+            self.progress = Progress.restored(state, self.recipe, self.tracker.note)
 
     @PARTS.measured("step")
     def train_step(
@@ -274,7 +270,7 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint, then delete the best adapters that no checkpoint names."""
         folder, writes = self.recipe.run.output, self.accelerator.is_main_process
-        state = asdict(self.progress) | {"settings": free_settings(self.recipe)}
+        state = self.progress.state(self.recipe)
         step, parts = state.pop("step"), (self.runner.unwrapped, self.optimizer.optimizer)
         save_checkpoint(folder, step, *parts, state, self.identity, writes=writes)
         if writes:
