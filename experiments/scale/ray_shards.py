@@ -4,8 +4,8 @@ python -m experiments ray_shards --judge embedded-qs --in 'SHARDS/*.jsonl' --out
 
 ``custos grade --ray local`` grades the shards, and then ``custos grade`` one file with the rows of
 all of them; both use all cores. FOLDER gets their verdicts and ``figures.json``, with the memory of
-all processes over time. ``others`` is how many cores yet other processes kept busy meanwhile, those
-of Ray that are not below the command among them.
+all processes over time. ``others`` is the number of cores that processes outside the measured
+command kept busy meanwhile.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise CustosError(f"--in: no files match {pattern}")
     out: Path = arguments.out
     (out / "ray").mkdir(parents=True)
-    whole = out / "rows.jsonl"
-    whole.write_bytes(b"".join(shard.read_bytes() for shard in shards))
+    all_rows = out / "rows.jsonl"
+    all_rows.write_bytes(b"".join(shard.read_bytes() for shard in shards))
     judge = ("--judge", arguments.judge)
     ray_files = ("--in", str(pattern), "--out", str(out / "ray/*.jsonl"))
     commands = {
         "ray": (*GRADE, *judge, *ray_files, "--ray", "local"),
-        "plain": (*GRADE, *judge, "--in", str(whole), "--out", str(out / "plain.jsonl")),
+        "plain": (*GRADE, *judge, "--in", str(all_rows), "--out", str(out / "plain.jsonl")),
     }
-    figures = {name: watch(command, out / f"{name}.log") for name, command in commands.items()}
+    figures = {
+        name: run_measured(command, out / f"{name}.log") for name, command in commands.items()
+    }
     in_ray = [row for shard in shards for row in verdicts(out / "ray" / shard.name)]
     figures["verdicts"] = differences(verdicts(out / "plain.jsonl"), in_ray)
     write_json(out / "figures.json", figures)
@@ -67,8 +69,8 @@ def verdicts(path: Path) -> list[Verdict]:
     return [verdict for _, verdict in read_records(path, Verdict)]
 
 
-def watch(command: Sequence[str], log: Path) -> dict[str, Any]:
-    """Run a command to its end and look at all its processes meanwhile.
+def run_measured(command: Sequence[str], log: Path) -> dict[str, Any]:
+    """Run a command to its end and measure all its processes meanwhile.
 
     Args:
         command: Command.
@@ -87,7 +89,7 @@ def watch(command: Sequence[str], log: Path) -> dict[str, Any]:
         process = psutil.Popen(command, stdout=output, stderr=output)
     try:
         while process.poll() is None:
-            size, cpu = use_of_tree(process)
+            size, cpu = resources_of(process)
             memory.append((round(time.perf_counter() - before.elapsed, 1), size))
             cpu_seconds = max(cpu_seconds, cpu)  # at the end, some end before others
             with suppress(psutil.TimeoutExpired):
@@ -108,7 +110,7 @@ def watch(command: Sequence[str], log: Path) -> dict[str, Any]:
     }
 
 
-def use_of_tree(process: psutil.Process) -> tuple[int, float]:
+def resources_of(process: psutil.Process) -> tuple[int, float]:
     """Return the MiB and the processor seconds of a process and all that it has started."""
     size, cpu_seconds = 0, 0.0
     for one in (process, *process.children(recursive=True)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.scale import ray_shards
-from experiments.scale.ray_shards import table, watch
+from experiments.scale.ray_shards import run_measured, table
 from judging.errors import CustosError
 
 HOLDS_100_MIB = """
@@ -29,17 +29,19 @@ def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_and_processor_of_all_processes_are_counted(tmp_path: Path) -> None:
-    holding = watch((sys.executable, "-c", HOLDS_100_MIB), tmp_path / "plain.log")
+    holding = run_measured((sys.executable, "-c", HOLDS_100_MIB), tmp_path / "plain.log")
     assert 100 <= max(size for _, size in holding["memory_mib"]) <= 130
     assert 3.0 <= holding["seconds"] <= 10.0
-    computing = watch((sys.executable, "-c", STARTS_ONE_THAT_COMPUTES), tmp_path / "ray.log")
+    computing = run_measured((sys.executable, "-c", STARTS_ONE_THAT_COMPUTES), tmp_path / "ray.log")
     assert 1.0 <= computing["cpu_seconds"] <= 3.0, "those of the process that it started"
     assert table({"plain": holding, "ray": computing, "verdicts": {}}).row_count == 2
 
 
 def test_a_command_that_fails_names_its_log(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"ray\.log"):
-        watch((sys.executable, "-c", "import sys; sys.exit('no such judge')"), tmp_path / "ray.log")
+        run_measured(
+            (sys.executable, "-c", "import sys; sys.exit('no such judge')"), tmp_path / "ray.log"
+        )
     assert "no such judge" in (tmp_path / "ray.log").read_text()
 
 
