@@ -203,7 +203,7 @@ def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:
 def test_scores_that_are_not_numbers_decide_nothing(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...]
 ) -> None:
-    """As damaged weights give them, for any of the labels."""
+    """Grade with scores that damaged weights give, for any of the labels."""
     score = judge.engine.score
 
     def damaged(prompts: Any, tree: Any, is_wanted: Any = None) -> Any:

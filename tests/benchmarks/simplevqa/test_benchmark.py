@@ -337,7 +337,7 @@ def test_files_that_call_the_item_id_are_compared_too() -> None:
 
 
 def test_fields_that_are_null_are_not_there() -> None:
-    """The table takes what the grading took."""
+    """Make a table of rows that the grading takes too."""
     row = item(1, atomic_fact=None, atomic_question=None, model=None, response="x", judge_res=None)
     [request] = SIMPLEVQA.requests(row)
     assert request.response == "x"

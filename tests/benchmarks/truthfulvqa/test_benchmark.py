@@ -86,7 +86,7 @@ def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
     ],
 )
 def test_rows_that_do_not_fit(changes: dict[str, Any], fault: str) -> None:
-    """The field is the one in the user's file, which has no ``ground_truth`` before the grading."""
+    """Name the field of the user's file, which has no ``ground_truth`` before the grading."""
     row = item(3, 2, "(B)")
     del row["ground_truth"]
     with pytest.raises(CustosError, match=f"item '3': {fault}"):

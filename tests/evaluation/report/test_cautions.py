@@ -37,7 +37,7 @@ def answers_with_few_wrong(
 
 
 def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
-    """The judge is ahead on two questions of twenty, with ten answers to each."""
+    """Resample questions: the judge is ahead on two of twenty, with ten answers to each."""
     examples, verdicts = answers_with_few_wrong(questions=20, wrong=2, answers=10)
     made = build_report(examples, verdicts, seconds=1, command="", resamples=500)
     rival = made["baselines"]["logistic_overlap"]

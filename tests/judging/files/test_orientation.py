@@ -60,7 +60,7 @@ def pixels(picture: Image.Image) -> list[list[list[int]]]:
 
 
 def decoded(source: str, size: PictureSize | None = None) -> str:
-    """The picture as the service's own process makes it."""
+    """Decode a picture as the service's decoding process does."""
 
     async def main() -> str:
         decoders = Decoders(30, num_processes=1)

@@ -30,7 +30,7 @@ def test_splits_share_no_picture_and_held_out_wordings_are_for_the_test(tmp_path
 
 
 def test_as_many_rows_as_asked_for(tmp_path: Path) -> None:
-    """The shares of 30 rows are 22.8, 1.5, 2.1 and 3.6."""
+    """Divide 30 rows, whose shares are 22.8, 1.5, 2.1 and 3.6."""
     result = run("charts", "--out", tmp_path, "--rows", 30, "--captions")
     assert "30 examples" in result.stdout
     assert sum(len(read(tmp_path, name)) for name in SPLITS) == 30
