@@ -148,15 +148,16 @@ class JudgePool:
         for other, others in known[1:]:
             if others != cards:
                 raise CustosError(
-                    f"--judge {url} and --judge {other} serve different judges: their verdicts "
-                    f"would differ"
+                    f"--judge {url} and --judge {other} serve different judges "
+                    f"({_difference(cards, others)}): their verdicts may differ"
                 )
         return cards
 
     async def _cards(self, service: ServerHealth) -> list[dict[str, Any]]:
-        """Return the cards of a service, without what differs between services alike."""
+        """Return the cards of a service, without what changes no verdict."""
         cards = await AsyncJudgeClient(service.url, **self._options).judges()
-        return [{key: card[key] for key in card if key != "server"} for card in cards]
+        without = ("server", "measured")
+        return [{key: card[key] for key in card if key not in without} for card in cards]
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of the cards of the judges that may grade a request.
@@ -209,8 +210,11 @@ class JudgePool:
     ) -> None:
         """Have a service grade until the window is done or the service fails."""
         try:
-            if service.error and await self._cards(service) != self.cards:
-                raise CustosError(f"{service.url}: serves other judges than before")
+            if service.error and (cards := await self._cards(service)) != self.cards:
+                raise CustosError(
+                    f"{service.url}: serves other judges than before "
+                    f"({_difference(self.cards, cards)})"
+                )
             service.error = None
             calls = [
                 asyncio.create_task(self._call(service, client, window))
@@ -258,6 +262,18 @@ class JudgePool:
         """Return the error for a pool without a service that answers."""
         errors = "; ".join(str(service.error) for service in self._services if service.error)
         return ServerRefusal(f"no service answers: {errors}")
+
+
+def _difference(cards: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
+    """Return the first thing in which the judges of two services differ."""
+    known, other = ({card["name"]: card for card in both} for both in (cards, others))
+    if known.keys() != other.keys():
+        return f"{', '.join(known)} and {', '.join(other)}"
+    for name, card in known.items():
+        for key in sorted(card.keys() | other[name].keys()):
+            if card.get(key) != other[name].get(key):
+                return f"{name}: {key} {card.get(key)} and {other[name].get(key)}"
+    return "their order"
 
 
 async def _until_done(window: _Window) -> None:

@@ -221,13 +221,14 @@ class Judge:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return the judge's entry in listings."""
+        """Return the judge's entry in listings, with all that its fingerprints are made of."""
         return {
             "name": self.name,
             "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
             "calibration": self.calibration.id if self.calibration else None,
             **self._identity_fields(),
             **self.engine.location,
+            "packages": package_versions(),
         }
 
     def grade(

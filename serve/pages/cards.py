@@ -30,6 +30,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         judge: The judge; without a report in its folder nothing is shown as measured.
     """
     description = judge.describe()
+    packages = description.pop("packages")
     report: dict[str, Any] | None = None
     notes: list[list[str]] = []
     if judge.folder:
@@ -44,7 +45,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         "tasks": list(judge.tasks),
         "facts": {
             key: value
-            for key, value in description.items()
+            for key, value in {**description, **packages}.items()
             if key not in ("name", "tasks", "instructions") and value not in (None, "")
         },
         "unmeasured": unmeasured_tasks(judge.folder, judge.tasks) if report else [],

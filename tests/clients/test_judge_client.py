@@ -10,7 +10,7 @@ import pytest
 
 from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
-from judging import CustosError, JudgeRequest, Verdict
+from judging import CustosError, Judge, JudgeRequest, Verdict
 from serve.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
 from tests.serve.made_up import FakeJudge
@@ -136,6 +136,18 @@ def test_the_key_comes_from_the_environment_unless_one_is_given(
         ) as wrong:
             JudgeClient.connect(url, api_key="another-key-0123456789")
         assert "another-key" not in str(wrong.value)
+
+
+def test_a_service_s_fingerprint_covers_versions(
+    here: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Change the version of a package, as an upgrade of the service does."""
+    fingerprints = []
+    for version in ("0.1.0", "0.2.0"):
+        monkeypatch.setattr("judging.judge.package_versions", lambda v=version: {"custos": v})
+        with serving_judges({"qs": here}) as url:
+            fingerprints.append(JudgeClient(url).fingerprint(request(1)))
+    assert len(set(fingerprints)) == 2
 
 
 def test_fingerprints_tell_judges_apart() -> None:

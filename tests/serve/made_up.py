@@ -72,7 +72,8 @@ class FakeJudge(Judge):
         return f"{self.name}/{request.task}"
 
     def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "tasks": dict.fromkeys(self.tasks, ())}
+        packages = {"custos": "0.1.0"}
+        return {"name": self.name, "tasks": dict.fromkeys(self.tasks, ()), "packages": packages}
 
     def grade(
         self,

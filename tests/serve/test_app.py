@@ -25,6 +25,7 @@ def test_judges_and_health(client: TestClient) -> None:
         {
             "name": name,
             "tasks": {"hieval-qs": []},
+            "packages": {"custos": "0.1.0"},
             "measured": [f"judge {name}: not measured on this task (hieval-qs)"],
         }
         for name in ("first", "second")

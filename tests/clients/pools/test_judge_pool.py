@@ -160,8 +160,15 @@ def test_errors_are_told_when_none_answers(servers: list[FakeServer]) -> None:
 def test_unlike_services_are_refused(servers: list[FakeServer]) -> None:
     urls = [service(server, card={**CARD, "server": server.url}) for server in servers]
     JudgePool.connect(urls)  # they differ in the address of their model alone
-    service(servers[2], card={**CARD, "backbone": "another"})
-    with pytest.raises(CustosError, match="serve different judges"):
+    service(servers[2], card={**CARD, "measured": [{"n": "1"}]})
+    JudgePool.connect(urls)  # nor does what was measured change a verdict
+    service(servers[2], card={**CARD, "packages": {"custos": "0.0.9"}})
+    with pytest.raises(
+        CustosError, match=r"different judges \(.*: packages .* and \{'custos': '0.0.9'\}\)"
+    ):
+        JudgePool.connect(urls)
+    service(servers[2], card={**CARD, "name": "another"})
+    with pytest.raises(CustosError, match=rf"different judges \({CARD['name']} and another\)"):
         JudgePool.connect(urls)
     with pytest.raises(CustosError, match="given twice"):
         JudgePool.connect([urls[0], urls[0]])
