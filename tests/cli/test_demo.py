@@ -125,6 +125,7 @@ def test_all_of_it_with_two_steps_of_training(
     monkeypatch.setattr(demo, "plan_for_this_cpu", lambda: QUICK)
     (tmp_path / "runs" / "demo" / "judge").mkdir(parents=True)
     (tmp_path / "runs" / "demo" / "judge" / "old").write_text("of an earlier demo")
+    (tmp_path / "runs" / "demo" / "demo.log").touch()
     source = tmp_path / "NQ.json"
     source.write_text(json.dumps(evouna_items(30)), encoding="utf-8")
     demo.demo(source)
