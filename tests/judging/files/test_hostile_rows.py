@@ -24,7 +24,10 @@ HOSTILE = {
     "200,000 objects": (b'{"a":' * 200_000, "nested too deeply"),
     "a number of 5,000 digits": (b'{"question": ' + b"9" * 5000 + b"}", "too many digits"),
     "bad UTF-8": (b'{"question": "\xff"}', "not UTF-8 text: byte 0xff at position 14"),
-    "300 objects": (b'{"metadata": %b}' % (b'{"a":' * 300 + b"1" + b"}" * 300), "nested too deeply"),
+    "300 objects": (
+        b'{"metadata": %b}' % (b'{"a":' * 300 + b"1" + b"}" * 300),
+        "nested too deeply",
+    ),
     "half a surrogate pair": (b'{"metadata": {"a": "\\ud800"}}', "'metadata': holds half a char"),
     "a name that is half a pair": (b'{"\\ud800": 1}', "holds half a character"),
     "half an object": (b'{"question": ', "not valid JSON at character 14: Expecting value"),
