@@ -202,13 +202,6 @@ def check_suffix(out: Path) -> None:
         )
 
 
-def check_output(out: Path, source: Path) -> None:
-    """Raise ``CustosError`` unless a path suits ``write_graded`` and is not that of the source."""
-    check_suffix(out)
-    if out.resolve() == source.resolve():
-        raise CustosError(f"--out '{out}': that is the input file")
-
-
 def run_file(graded: Path) -> Path:
     """Return the path of the time and cost of grading a file."""
     return graded.with_name(f"{graded.name}.run.json")

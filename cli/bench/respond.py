@@ -151,7 +151,7 @@ def respond(
     --model gpt-4o --key-env OPENAI_API_KEY --out gpt.response.json
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import check_output, write_graded
+    from benchmarks.framework.files import check_suffix, write_graded
     from benchmarks.framework.responses import build_questions, join_answers
     from benchmarks.framework.wording import read_wording
     from judging.files.kept_work import locked
@@ -159,7 +159,7 @@ def respond(
     if option_logits and backbone is None:
         raise CustosError("--option-logits: needs a local model: --backbone")
     benchmark = get_benchmark(name)
-    check_output(out, Path(items))
+    check_suffix(out)
     with locked(out):
         rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
         style, started = style or benchmark.styles[0], time.perf_counter()

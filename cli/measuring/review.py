@@ -49,8 +49,6 @@ def review(
     """
     if out.suffix not in DELIMITER_BY_SUFFIX:
         raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
-    if out.resolve() in {path.resolve() for path in (source, *verdicts)}:
-        raise CustosError(f"--csv '{out}': that is another file of this command")
     check_no_labels("--csv", out)
     in_table = table_options.read()
     rows = list(read_review_rows(verdicts, source, in_table))

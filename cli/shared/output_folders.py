@@ -3,19 +3,59 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from judging.errors import CustosError
 
 PathT = TypeVar("PathT", Path, str)
 
+_OUTPUTS = "custos.outputs"
+"""Where a command's context keeps the options that name its outputs, by parameter."""
 
-def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | None:
+
+class Verb(TyperCommand):
+    """A command that writes over none of the files that it is given."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command.
+
+        Raises:
+            CustosError: If an output is a file that another option or argument names, too.
+        """
+        outputs = ctx.meta.get(_OUTPUTS, {})
+        for output, option in outputs.items():
+            out = ctx.params[output]
+            others = (
+                value
+                for name, value in ctx.params.items()
+                if name != output and (name in outputs or os.path.isfile(out))
+            )
+            if os.path.realpath(out) in map(os.path.realpath, _texts(others)):
+                raise CustosError(
+                    f"{option} '{out}': that is another file of this command; name a new file"
+                )
+        return super().invoke(ctx)
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """Yield what may be a file in the values of options: NAME=FILE as a whole, and its FILE."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _texts(value)
+        elif isinstance(value, Path | str):
+            yield from {str(value), str(value).rpartition("=")[2]}
+
+
+def in_known_folder(
+    ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
+) -> PathT | None:
     """Return the value of an option that names an output; the callback of all such options.
 
     Inside the current folder a command makes the folders that its output needs. Elsewhere the
@@ -27,6 +67,7 @@ def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | N
     """
     if path is None or "://" in str(path):
         return path
+    ctx.meta.setdefault(_OUTPUTS, {})[param.name] = param.opts[0]
     folder: Path = Path(path).resolve().parent
     if not folder.is_dir() and not folder.is_relative_to(Path.cwd()):
         missing = next(parent for parent in (folder, *folder.parents) if parent.parent.is_dir())

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.shared.output_folders import Verb
 from tests.cli.test_main import EVERY_VERB
 
 
@@ -41,3 +42,29 @@ def test_the_rule_holds_for_every_output(verb: str) -> None:
     for option in EVERY_VERB[verb].params:
         if (option.help or "").startswith("Write ") and not option.is_flag:
             assert option.callback is not None, option.name
+            assert isinstance(EVERY_VERB[verb], Verb)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("table", "truthfulvqa", "--graded", "a.json", "--json", "a.json"),
+        ("table", "truthfulvqa", "m=a.json", "--markdown", "link.json"),
+        ("table", "truthfulvqa", "m=link.json", "n=b.json", "--html", "./a.json"),
+        ("table", "truthfulvqa", "m=b.json", "--json", "new.json", "--html", "new.json"),
+        ("compare", "truthfulvqa", "a.json", "b.json", "--json", "b.json"),
+        ("lal", "--results", "a.json", "--json", "a.json"),
+    ],
+)
+def test_no_command_writes_over_a_file_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.json", "b.json"):
+        Path(name).write_text("[]")
+    Path("link.json").symlink_to("a.json")
+    done = CliRunner().invoke(app, ["bench", *command])
+    assert done.exit_code == 2
+    assert done.stderr.endswith("that is another file of this command; name a new file\n")
+    assert Path("a.json").read_text() == Path("b.json").read_text() == "[]"
+    assert not Path("new.json").exists()
