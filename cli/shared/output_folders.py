@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from judging.errors import CustosError
+from judging.files.atomic import check_is_folder
 
 PathT = TypeVar("PathT", Path, str)
 
@@ -63,17 +64,26 @@ def in_known_folder(
     folders of a URL are no folders.
 
     Raises:
-        CustosError: If the folder around the output is missing and not in the current folder.
+        CustosError: If the folder around the output is missing and not in the current folder, or
+            if nothing can be written there.
     """
     if path is None or "://" in str(path):
         return path
     ctx.meta.setdefault(_OUTPUTS, {})[param.name] = param.opts[0]
-    folder: Path = Path(path).resolve().parent
+    resolved = Path(path).resolve()
+    folder = resolved.parent
     if not folder.is_dir() and not folder.is_relative_to(Path.cwd()):
         missing = next(parent for parent in (folder, *folder.parents) if parent.parent.is_dir())
         raise CustosError(
             f"{param.opts[0]} '{path}': there is no folder {missing}; "
             f"correct the path, or make it with: mkdir -p {shlex.quote(str(folder))}"
+        )
+    places = [resolved] if resolved.is_dir() else [folder, *folder.parents]
+    place = next(place for place in places if place.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise CustosError(
+            f"{param.opts[0]} '{path}': {place} is no folder that you may write to; "
+            "name another place"
         )
     return path
 
@@ -121,8 +131,10 @@ def check_own_files(out: Path, names: Collection[str], report: str, keys: Collec
         keys: ... with these keys.
 
     Raises:
-        CustosError: If one of the files exists, and the report does not or is another one.
+        CustosError: If one of the files exists, and the report does not or is another one; if a
+            file has the folder's name.
     """
+    check_is_folder(out)
     existing = [name for name in names if (out / name).exists()]
     if existing and not _has_keys(out / report, keys):
         raise CustosError(

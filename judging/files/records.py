@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
-from judging.files.csv_rows import DELIMITERS, csv_rows, row_location
+from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
 from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
 
@@ -55,7 +55,9 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
         import pyarrow.parquet
 
         number = 0
-        for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+        file = pyarrow.parquet.ParquetFile(path)
+        check_names(path, file.schema_arrow.names)
+        for batch in file.iter_batches():
             for row in batch.to_pylist():
                 number += 1
                 yield number, {name: value for name, value in row.items() if value is not None}
@@ -76,13 +78,13 @@ def _decode_line(line: bytes, location: str) -> Any:
 
 
 def decode_json(content: bytes | str) -> Any:
-    """Decode a JSON document; bytes must be UTF-8.
+    """Decode a JSON document; bytes must be UTF-8, and may begin with a byte order mark.
 
     Raises:
         CustosError: If it cannot be decoded, or not be written again, with the reason alone.
     """
     try:
-        value = json.loads(content.decode() if isinstance(content, bytes) else content)
+        value = json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
     except json.JSONDecodeError as error:
         is_line = "\n" not in error.doc.strip()  # then its number is that of the row
         where = f"character {error.pos}" if is_line else f"line {error.lineno} column {error.colno}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,34 @@ def test_elsewhere_the_folder_around_the_output_must_exist(tmp_path: Path) -> No
         f"or make it with: mkdir -p '{out.parent}'\n"
     )
     assert not (tmp_path / "my projcets").exists()
+
+
+def test_a_file_in_the_place_of_a_folder_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refuse it before the work, which was lost at the end."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine").write_text("text")
+    assert prep(Path("mine")) == "error: --out 'mine': is a file; name a folder\n"
+    assert prep(Path("mine/data")) == (
+        f"error: --out 'mine/data': {tmp_path / 'mine'} is no folder that you may write to; "
+        "name another place\n"
+    )
+    for command in (("eval", "j", "--data", "x"), ("attack", "j", "--data", "x")):
+        done = CliRunner().invoke(app, [*command, "--out", "mine"])
+        assert done.stderr == "error: --out 'mine': is a file; name a folder\n"
+    assert Path("mine").read_text() == "text"
+
+
+def test_a_folder_that_may_not_be_written_to_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ask the system (root may write anywhere); a folder in it may be one to write to."""
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) == mounted)
+    assert f"{tmp_path} is no folder that you may write to" in prep(tmp_path / "data")
+    assert prep(mounted) == ""
 
 
 @pytest.mark.parametrize("verb", EVERY_VERB)
