@@ -306,3 +306,5 @@ def parse_record(model: type[R], data: Any, location: str) -> R:
         return model.model_validate(data)
     except ValidationError as error:
         raise FieldError.from_validation(error, location, field_names(model)) from None
+    except UnicodeEncodeError:  # the name of a field
+        raise FieldError("", "a name holds half a character (a lone surrogate)", location) from None

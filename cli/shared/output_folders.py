@@ -28,8 +28,14 @@ class Verb(TyperCommand):
         """Run the command.
 
         Raises:
-            CustosError: If an output is a file that another option or argument names, too.
+            CustosError: If an output is a file that another option or argument names, too, or if a
+                name is not UTF-8 text, which no report could hold.
         """
+        for text in _texts(ctx.params.values()):
+            if (shown := text.encode(errors="replace").decode()) != text:
+                raise CustosError(
+                    f"'{shown}' is not UTF-8 text; rename the file or change the option"
+                )
         outputs = ctx.meta.get(_OUTPUTS, {})
         for output, option in outputs.items():
             out = ctx.params[output]

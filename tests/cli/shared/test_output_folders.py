@@ -97,3 +97,13 @@ def test_no_command_writes_over_a_file_that_it_reads(
     assert done.stderr.endswith("that is another file of this command; name a new file\n")
     assert Path("a.json").read_text() == Path("b.json").read_text() == "[]"
     assert not Path("new.json").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [("--data", "a\udcff.jsonl"), ("--data", "x", "--map", "\udcff=gold")]
+)
+def test_names_that_are_not_utf_8_are_said_at_once(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """Refuse a file of an old system: the report that names it failed, after the grading."""
+    done = CliRunner().invoke(app, ["eval", "j", *option, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: '") and "' is not UTF-8 text; rename" in done.stderr
