@@ -76,8 +76,8 @@ def in_known_folder(
     if path is None or "://" in str(path):
         return path
     ctx.meta.setdefault(_OUTPUTS, {})[param.name] = param.opts[0]
-    resolved = Path(path).resolve()
-    folder = resolved.parent
+    resolved: Path = Path(path).resolve()
+    folder: Path = resolved.parent
     if not folder.is_dir() and not folder.is_relative_to(Path.cwd()):
         missing = next(parent for parent in (folder, *folder.parents) if parent.parent.is_dir())
         raise CustosError(
