@@ -25,6 +25,7 @@ from cli.service.doctor import doctor
 from cli.service.load import load
 from cli.service.serve import serve
 from cli.shared.error_line import Verbs
+from cli.shared.output_folders import Verb
 from cli.tasks import tasks
 from cli.training import recipe
 from cli.training.plan import plan
@@ -45,12 +46,12 @@ app.add_typer(
     epilog="Example: custos bench table charthal --graded gpt.eval.json --json table.json",
 )
 app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
-app.command("eval")(evaluate)
+app.command("eval", cls=Verb)(evaluate)
 for verb in (
     *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
     *(backbone, calibrate, card, export, push, review),
 ):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -8,7 +8,6 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from judging.files.pictures import (
     is_turned,
     mime_type,
+    opened_source,
     picture_errors,
     plain_url,
     read_image,
@@ -93,10 +93,8 @@ def picture_url(source: str) -> str:
         return plain_url(source)
     from PIL import Image
 
-    with picture_errors(source):
-        if not Path(source).is_file():  # a device or a pipe may have no end
-            raise OSError("no regular file")
-        content = Path(source).read_bytes()
+    with picture_errors(source), opened_source(source) as file:
+        content = file.read()
         with Image.open(io.BytesIO(content)) as picture:
             kind = mime_type(picture)
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
 from judging.errors import CustosError, FieldError
-from judging.judge import WINDOW, Judge
+from judging.judge import Judge
+from judging.scoring.windows import WINDOW
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import calibration_key

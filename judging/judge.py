@@ -29,6 +29,7 @@ from judging.scoring.ask_model import (
 )
 from judging.scoring.engine import UNWANTED, Engine, Sampling
 from judging.scoring.prompts import Encoder
+from judging.scoring.windows import in_windows
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CALIBRATION_FILE = "calibration.json"
-WINDOW = 512
-"""Requests that are read ahead, to fill batches with prompts of similar length."""
 
 OnText = Callable[[JudgeRequest, Pass, str], None]
 """Called with the request, a pass that holds only the order of the responses, and new text."""
@@ -258,11 +257,9 @@ class Judge:
         Raises:
             CustosError: If the engine fails as a whole.
         """
-        stream = iter(requests)
-        windows = iter(lambda: list(itertools.islice(stream, WINDOW)), [])
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
             self._grade_window(window, calibrated, sampling, on_text, is_wanted)
-            for window in windows
+            for window in in_windows(requests, self.encoder)
         )
         if progress:
             from judging.progress import progress_over
@@ -377,12 +374,13 @@ class Judge:
         task = get_task(requests[0].task)
         rubric, critique = task.rubric(requests[0]), critique_sampling(requests[0])
         # Encoded pictures are heavy: hold no more of them at once than grading does.
-        size = WINDOW if any(request.images for request in requests) else len(requests)
+        has_pictures = any(request.images for request in requests)
+        windows = in_windows(requests, self.encoder) if has_pictures else [requests]
         rows = []
-        for start in range(0, len(requests), size):
+        for window in windows:
             prompts = [
                 prompt
-                for index, request in enumerate(requests[start : start + size])
+                for index, request in enumerate(window)
                 for prompt in make_ordered_prompts(index, request, task, self.encoder)
             ]
             by_request = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)

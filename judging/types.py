@@ -271,7 +271,7 @@ class Verdict(_Record):
             status = "unparsed"
         elif isinstance(error, FieldError | InvalidRequest):
             status = "invalid"
-        verdict = cls(id=request.id, status=status, message=_shortened(str(error)), **signature)
+        verdict = cls(id=request.id, status=status, message=shortened(str(error)), **signature)
         if isinstance(error, FieldError):
             verdict._field_error = (error.field, error.message)
         return verdict
@@ -285,8 +285,8 @@ class Verdict(_Record):
         return FieldError(*self._field_error) if self._field_error else None
 
 
-def _shortened(text: str) -> str:
-    """Return the text of an error without the middle of a very long one."""
+def shortened(text: str) -> str:
+    """Return what a verdict says of a bad row without the middle of a very long text."""
     half = MAX_ERROR_CHARS // 2
     return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"
 
@@ -306,3 +306,5 @@ def parse_record(model: type[R], data: Any, location: str) -> R:
         return model.model_validate(data)
     except ValidationError as error:
         raise FieldError.from_validation(error, location, field_names(model)) from None
+    except UnicodeEncodeError:  # the name of a field
+        raise FieldError("", "a name holds half a character (a lone surrogate)", location) from None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
@@ -201,13 +202,6 @@ def check_suffix(out: Path) -> None:
         )
 
 
-def check_output(out: Path, source: Path) -> None:
-    """Raise ``CustosError`` unless a path suits ``write_graded`` and is not that of the source."""
-    check_suffix(out)
-    if out.resolve() == source.resolve():
-        raise CustosError(f"--out '{out}': that is the input file")
-
-
 def run_file(graded: Path) -> Path:
     """Return the path of the time and cost of grading a file."""
     return graded.with_name(f"{graded.name}.run.json")
@@ -222,11 +216,15 @@ def read_run(graded: Path) -> Row | None:
 def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
     """Write graded rows, atomically: lines for ``.jsonl``, one document for ``.json``.
 
+    Cells of Parquet files that JSON has no form for become text: dates in ISO 8601, bytes in
+    base 64.
+
     Args:
         path: File to write.
         rows: Rows that ``Benchmark.graded_row`` returned.
         keyed: Whether a JSON document is an object from id to row; otherwise it is an array.
     """
+    rows = (to_jsonable_python(row, bytes_mode="base64") for row in rows)
     if path.suffix == ".jsonl":
         with atomic_write(path) as file:
             for row in rows:

@@ -72,6 +72,9 @@ class TruthfulVQA(Benchmark):
             raise missing_fields(missing, self.location(row))
         if style == OPEN_STYLE:
             return {"response": question}
+        if len(options) > len(ascii_uppercase):
+            fault = f"{len(options)} options, more than there are letters"
+            raise FieldError("options", fault, self.location(row))
         lettered = [f"({ascii_uppercase[i]}) {option}" for i, option in enumerate(options)]
         return {"response": "\n".join([question, *lettered, _CLOSING[style]])}
 

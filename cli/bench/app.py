@@ -14,8 +14,9 @@ from cli.bench.plan import plan
 from cli.bench.respond import respond
 from cli.bench.table import table
 from cli.bench.tournament import tournament
+from cli.shared.output_folders import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 app.command("list")(list_benchmarks)
 for verb in (example, respond, grade, table, compare, plan, tournament, lal, hmi):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)

@@ -92,15 +92,13 @@ def grade(
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import check_output, run_file, write_graded
+    from benchmarks.framework.files import check_suffix, run_file, write_graded
     from benchmarks.framework.grading import read_responses
     from benchmarks.framework.rules import NAME as RULES
     from benchmarks.framework.rules import RuleGrader
 
     benchmark = get_benchmark(name)
-    for source in (responses, items):
-        if source is not None:
-            check_output(out, Path(source))
+    check_suffix(out)
     if rubric_file is not None and benchmark.rubrics_of is None:
         benchmark.register_rubrics(rubric_file)  # says that it takes none
     work = read_responses(benchmark, responses, items, out.with_name(f"{out.stem}-images"))

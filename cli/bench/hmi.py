@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from cli.shared.options.benchmark import Items
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import check_keeps_sources, in_known_folder
 from cli.shared.tables import wide_console
 
 
@@ -34,6 +34,7 @@ def hmi(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location
 
+    check_keeps_sources(out, ("hmi.md", "hmi.json"), [Path(items)])
     with error_location(Path(items)):
         charts = measure_hmi(get_benchmark("chartom").load(items, out / "images"))
     write_hmi_report(charts, out)

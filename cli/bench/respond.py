@@ -17,7 +17,7 @@ from cli.shared.options.groups import with_groups
 from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
 from cli.shared.output_folders import in_known_folder
 from cli.shared.progress import counting_bar, job_bar, spent_text
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.files.records import write_json
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def respond(
     --model gpt-4o --key-env OPENAI_API_KEY --out gpt.response.json
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import check_output, write_graded
+    from benchmarks.framework.files import check_suffix, write_graded
     from benchmarks.framework.responses import build_questions, join_answers
     from benchmarks.framework.wording import read_wording
     from judging.files.kept_work import locked
@@ -159,12 +159,15 @@ def respond(
     if option_logits and backbone is None:
         raise CustosError("--option-logits: needs a local model: --backbone")
     benchmark = get_benchmark(name)
-    check_output(out, Path(items))
+    check_suffix(out)
     with locked(out):
         rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
         style, started = style or benchmark.styles[0], time.perf_counter()
         own_words = None if wording is None else read_wording(wording)
-        questions = build_questions(benchmark, rows, style, not no_image, own_words)
+        try:
+            questions = build_questions(benchmark, rows, style, not no_image, own_words)
+        except FieldError as error:
+            raise error.at(f"{items}: {error.location}") from None
         decoding = _decoding(benchmark, published, temperature, top_p, max_tokens, reasoning_effort)
         price = price_options.read()
         server = _server(base_url, model, backbone, request_options)

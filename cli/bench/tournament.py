@@ -95,7 +95,8 @@ def tournament(
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
     texts = {player: _read_responses(benchmark, Path(file)) for player, file in files.items()}
-    _check_outputs(out, json_out, [items, *files.values(), *([against] if against else [])])
+    if out.suffix != ".jsonl":
+        raise CustosError(f"--out '{out}': expected a file ending in .jsonl")
     matches = pair_up(
         benchmark,
         benchmark.load(items, out.with_name(f"{out.stem}-images")),
@@ -129,15 +130,6 @@ def _read_responses(benchmark: Benchmark, file: Path) -> dict[str, str]:
     rows = list(read_file(file))
     with error_location(file):
         return responses_by_id(benchmark, rows)
-
-
-def _check_outputs(out: Path, json_out: Path | None, inputs: Sequence[str | Path]) -> None:
-    """Raise ``CustosError`` if an output would overwrite another file of the command."""
-    if out.suffix != ".jsonl":
-        raise CustosError(f"--out '{out}': expected a file ending in .jsonl")
-    for option, path, others in (("--out", out, inputs), ("--json", json_out, [*inputs, out])):
-        if path is not None and path.resolve() in {Path(other).resolve() for other in others}:
-            raise CustosError(f"{option} '{path}': that is another file of this command")
 
 
 def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:

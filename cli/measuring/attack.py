@@ -15,7 +15,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed
-from cli.shared.output_folders import check_own_files, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from evaluation.report.markdown import number
@@ -90,6 +90,7 @@ def attack(
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
+    check_keeps_sources(out, (JSON, MARKDOWN, PAGE, ROWS), [data])
     if not partial_file(out / ROWS).path.exists():  # a stopped run of ours goes on
         check_own_files(out, (JSON, MARKDOWN, PAGE, ROWS), JSON, ("attacks", "command"))
     in_table = table_options.read()

@@ -43,18 +43,20 @@ def review(
 
     With verdicts of several judges, rows on which their labels differ are among them. A person
     fills in the column label. Then custos eval and custos prep table read the file as it is;
-    --allow-dropped leaves out the rows that are still empty.
+    --allow-dropped leaves out the rows that are still empty. Your own columns are kept, one that is
+    called as ours with own_ before its name.
 
     Example: custos review verdicts.jsonl --in answers.csv --mapping mapping.yaml --csv review.csv
     """
     if out.suffix not in DELIMITER_BY_SUFFIX:
         raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
-    if out.resolve() in {path.resolve() for path in (source, *verdicts)}:
-        raise CustosError(f"--csv '{out}': that is another file of this command")
     check_no_labels("--csv", out)
     in_table = table_options.read()
     rows = list(read_review_rows(verdicts, source, in_table))
     to_review = [row for row in rows if row.why[0]]
-    write_review_file(out, to_review)
+    renamed = write_review_file(out, to_review)
     counts = f": {kinds}" if (kinds := count_by_kind(to_review)) else ""
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counts}; written to {out}")
+    if renamed:
+        names = ", ".join(f"{name} as {new}" for name, new in renamed.items())
+        typer.echo(f"columns of yours that are called as ours are kept under other names: {names}")

@@ -22,13 +22,14 @@ from cli.prep.synthetic.pairs import pairs
 from cli.prep.synthetic.text import synthetic
 from cli.prep.synthetic.twins import twins
 from cli.prep.table import table
+from cli.shared.output_folders import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
     *(table, evouna, truthfulqa, hieval, synthetic, claims, hard, charts, twins, chartom, pairs),
     *(critiques, error_types, truthful, benchmark_answers, mix),
 ):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 app.add_typer(
     charthal_construct.app,
     name="charthal-construct",

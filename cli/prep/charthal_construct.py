@@ -20,7 +20,7 @@ from cli.shared.options.server import (
     Temperature,
     Writer,
 )
-from cli.shared.output_folders import check_is_new, in_known_folder
+from cli.shared.output_folders import Verb, check_is_new, in_known_folder
 from cli.shared.progress import job_bar
 from cli.shared.tables import count_table
 
@@ -34,7 +34,7 @@ app = typer.Typer(
 Folder = Annotated[Path, typer.Argument(help="Folder that generate wrote.")]
 
 
-@app.command()
+@app.command(cls=Verb)
 @with_groups
 def generate(
     charts: Annotated[
@@ -108,7 +108,7 @@ def generate(
     typer.echo(f"{written} questions on {manifest['charts']} charts, {rejected} rejected: {out}")
 
 
-@app.command()
+@app.command(cls=Verb)
 def sheet(
     folder: Folder,
     out: Annotated[
@@ -136,7 +136,7 @@ def sheet(
     typer.echo(f"{len(rows)} questions: {out}")
 
 
-@app.command()
+@app.command(cls=Verb)
 def collect(
     folder: Folder,
     sheets: Annotated[

@@ -3,19 +3,66 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from judging.errors import CustosError
+from judging.files.atomic import check_is_folder
 
 PathT = TypeVar("PathT", Path, str)
 
+_OUTPUTS = "custos.outputs"
+"""Where a command's context keeps the options that name its outputs, by parameter."""
 
-def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | None:
+
+class Verb(TyperCommand):
+    """A command that writes over none of the files that it is given."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command.
+
+        Raises:
+            CustosError: If an output is a file that another option or argument names, too, or if a
+                name is not UTF-8 text, which no report could hold.
+        """
+        for text in _texts(ctx.params.values()):
+            if (shown := text.encode(errors="replace").decode()) != text:
+                raise CustosError(
+                    f"'{shown}' is not UTF-8 text; rename the file or change the option"
+                )
+        outputs = ctx.meta.get(_OUTPUTS, {})
+        for output, option in outputs.items():
+            out = ctx.params[output]
+            others = (
+                value
+                for name, value in ctx.params.items()
+                if name != output and (name in outputs or os.path.isfile(out))
+            )
+            if os.path.realpath(out) in map(os.path.realpath, _texts(others)):
+                raise CustosError(
+                    f"{option} '{out}': that is another file of this command; name a new file"
+                )
+        return super().invoke(ctx)
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """Yield what may be a file in the values of options: NAME=FILE as a whole, and its FILE."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _texts(value)
+        elif isinstance(value, Path | str):
+            yield from {str(value), str(value).rpartition("=")[2]}
+
+
+def in_known_folder(
+    ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
+) -> PathT | None:
     """Return the value of an option that names an output; the callback of all such options.
 
     Inside the current folder a command makes the folders that its output needs. Elsewhere the
@@ -23,16 +70,26 @@ def in_known_folder(param: typer.CallbackParam, path: PathT | None) -> PathT | N
     folders of a URL are no folders.
 
     Raises:
-        CustosError: If the folder around the output is missing and not in the current folder.
+        CustosError: If the folder around the output is missing and not in the current folder, or
+            if nothing can be written there.
     """
     if path is None or "://" in str(path):
         return path
-    folder: Path = Path(path).resolve().parent
+    ctx.meta.setdefault(_OUTPUTS, {})[param.name] = param.opts[0]
+    resolved: Path = Path(path).resolve()
+    folder: Path = resolved.parent
     if not folder.is_dir() and not folder.is_relative_to(Path.cwd()):
         missing = next(parent for parent in (folder, *folder.parents) if parent.parent.is_dir())
         raise CustosError(
             f"{param.opts[0]} '{path}': there is no folder {missing}; "
             f"correct the path, or make it with: mkdir -p {shlex.quote(str(folder))}"
+        )
+    places = [resolved] if resolved.is_dir() else [folder, *folder.parents]
+    place = next(place for place in places if place.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise CustosError(
+            f"{param.opts[0]} '{path}': {place} is no folder that you may write to; "
+            "name another place"
         )
     return path
 
@@ -80,8 +137,10 @@ def check_own_files(out: Path, names: Collection[str], report: str, keys: Collec
         keys: ... with these keys.
 
     Raises:
-        CustosError: If one of the files exists, and the report does not or is another one.
+        CustosError: If one of the files exists, and the report does not or is another one; if a
+            file has the folder's name.
     """
+    check_is_folder(out)
     existing = [name for name in names if (out / name).exists()]
     if existing and not _has_keys(out / report, keys):
         raise CustosError(

@@ -17,6 +17,7 @@ from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
 from judging.tasks import get_task
+from judging.types import shortened
 
 
 def read_requests(
@@ -37,7 +38,8 @@ def read_requests(
     for row, parsed in parse_table(source, JudgeRequest, mapping):
         if isinstance(parsed, BadRow):
             message = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
-            yield row, Verdict(id=parsed.id or str(row), status="invalid", message=message)
+            row_id = shortened(parsed.id) or str(row)
+            yield row, Verdict(id=row_id, status="invalid", message=shortened(message))
             continue
         changes: dict[str, Any] = {} if parsed.id else {"id": str(row)}
         changes |= {} if risk is None else {"risk": risk}

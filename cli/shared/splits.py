@@ -21,9 +21,9 @@ from judging.types import LabelledExample, parse_record
 FILES = [f"{split}.jsonl" for split in SPLITS]
 
 
-def _in_own_folder(param: typer.CallbackParam, path: Path) -> Path:
+def _in_own_folder(ctx: typer.Context, param: typer.CallbackParam, path: Path) -> Path:
     """Return the folder of ``--out``, in which no file of the user's own would be replaced."""
-    in_known_folder(param, path)
+    in_known_folder(ctx, param, path)
     check_replaceable(path, FILES)  # Now, and not after an hour of work.
     return path
 

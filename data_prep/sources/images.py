@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path
+from judging.files.pictures import EXIF_FAULT, has_too_many_exif_parts
 from judging.files.records import absolute_name
 
 if TYPE_CHECKING:
@@ -58,10 +59,12 @@ def opened_image(content: bytes) -> Iterator[OpenedImage]:
     """Open an image.
 
     Raises:
-        CustosError: If the bytes are no image, or one of too many pixels to be opened.
+        CustosError: If the bytes are no image, or one of too many pixels or parts to be opened.
     """
     from PIL import Image
 
+    if has_too_many_exif_parts(BytesIO(content)):
+        raise CustosError(EXIF_FAULT)
     try:
         with Image.open(BytesIO(content)) as image:
             yield image

@@ -68,12 +68,13 @@ def as_metadata(value: Any) -> dict[str, Any]:
     Raises:
         CustosError: If it is no object.
     """
+    reason = ""
     try:
         decoded = decode_json(value) if isinstance(value, str) else value
-    except CustosError:
-        decoded = None
+    except CustosError as error:
+        decoded, reason = None, f" ({error})"
     if not isinstance(decoded, dict):
-        raise CustosError("expected a JSON object; map single columns to metadata.NAME")
+        raise CustosError(f"expected a JSON object{reason}; map single columns to metadata.NAME")
     return decoded
 
 

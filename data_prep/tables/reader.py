@@ -16,6 +16,7 @@ from data_prep.tables.cells import (
     as_metadata,
     as_text,
     is_empty,
+    without_bytes,
 )
 from data_prep.tables.columns import ColumnPlan
 from data_prep.tables.fields import REQUEST_FIELDS
@@ -192,10 +193,10 @@ class _RowReader(Generic[RequestT]):
             return as_images(names, self.table.folder, self.image_folder)
         if name in LIST_FIELDS:
             return as_list(value, self.separator, keeps_empty=name == "responses")
+        if name == "metadata":
+            return without_bytes(as_metadata(value) if self.is_open else value)
         if not self.is_open:
             return value
-        if name == "metadata":
-            return as_metadata(value)
         return as_text(value) if name in TEXT_FIELDS else value
 
     def _with_column(self, error: FieldError, row: dict[str, Any]) -> FieldError:

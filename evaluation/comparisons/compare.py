@@ -17,7 +17,7 @@ from evaluation.intervals import RESAMPLES, mcnemar_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.report.markdown import number, p_value, table, with_interval
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
 MIN_COMMON = 20
@@ -185,11 +185,12 @@ def _read_by_id(folder: Path) -> ItemsById:
     items: dict[str, tuple[LabelledExample, Verdict]] = {}
     examples, verdicts = load_evaluation(folder)
     check_labels(examples, str(folder))
-    for example, verdict in zip(examples, verdicts, strict=True):
+    for row, (example, verdict) in enumerate(zip(examples, verdicts, strict=True), 1):
+        location = f"{folder} row {row}"
         if not example.id:
-            raise CustosError(f"{folder}: an item has no id: give every row of the data an 'id'")
+            raise FieldError("id", "is missing; give every row of the data one", location)
         if example.id in items:
-            raise CustosError(f"{folder}: id '{example.id}' occurs twice: ids must be unique")
+            raise FieldError("id", f"'{example.id}' occurs twice; ids must be unique", location)
         items[example.id] = (example, verdict)
     return items
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judging.errors import CustosError, system_errors_at
@@ -94,13 +94,22 @@ def _read_header(path: Path) -> tuple[str, tuple[str, ...]]:
     for name in names:
         if (fault := _text_fault(name)) is not None:
             raise CustosError(f"{path}: the header {fault}")
+    check_names(path, names)
+    return delimiter, names
+
+
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Check that all columns of a table have a name of their own.
+
+    Raises:
+        CustosError: If a name is missing or occurs twice.
+    """
     for column, name in enumerate(names, 1):
         if not name:
             raise CustosError(f"{path}: column {column} has no name in the header")
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise CustosError(f"{path}: {count} columns have the name '{name}' in the header")
-    return delimiter, names
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise CustosError(f"{path}: {count} columns have the name '{name}' in the header")
 
 
 def _as_row(

@@ -21,6 +21,12 @@ MOST_PIXELS = 1024 * 1024
 """Most pixels that a picture keeps unless a recipe says otherwise."""
 SCALED_PNG = "data:image/png;scaled=1;"
 """How the data URL of a picture begins that has been scaled down already, as the service does."""
+MOST_EXIF_PARTS = 100
+"""Most parts of a JPEG's EXIF. Pillow copies all earlier ones for each: 80,000 take 6 s."""
+EXIF_FAULT = f"the EXIF of the picture has more than {MOST_EXIF_PARTS} parts"
+_EXIF_START = b"Exif\0\0"
+_JPEG_START = b"\xff\xd8"
+_READ_AT_ONCE = 1 << 20
 _TAIL = 4096
 _JPEG_END = b"\xff\xd9"
 
@@ -85,7 +91,7 @@ def read_image(source: str) -> Image:
 
     from judging.files.rgb import as_rgb
 
-    with picture_errors(source), _opened(source) as file, Image.open(file) as picture:
+    with picture_errors(source), opened_source(source) as file, Image.open(file) as picture:
         return as_rgb(picture)
 
 
@@ -99,7 +105,7 @@ def picture_size(source: str) -> PictureSize:
 
     from judging.files.rgb import upright_size
 
-    with picture_errors(source), _opened(source) as file, Image.open(file) as picture:
+    with picture_errors(source), opened_source(source) as file, Image.open(file) as picture:
         return PictureSize(*upright_size(picture))
 
 
@@ -113,7 +119,7 @@ def is_turned(source: str) -> bool:
 
     from judging.files.rgb import orientation
 
-    with picture_errors(source), _opened(source) as file, Image.open(file) as picture:
+    with picture_errors(source), opened_source(source) as file, Image.open(file) as picture:
         return orientation(picture) != 1
 
 
@@ -149,11 +155,21 @@ def check_pictures(sources: Iterable[str]) -> None:
             read_image(source)
 
 
+def has_too_many_exif_parts(file: IO[bytes]) -> bool:
+    """Return whether a picture would take long to open; its file then stands at its start again."""
+    num_parts = 0
+    if file.read(len(_JPEG_START)) == _JPEG_START:
+        while content := file.read(_READ_AT_ONCE):
+            num_parts += content.count(_EXIF_START)
+    file.seek(0)
+    return num_parts > MOST_EXIF_PARTS
+
+
 def _looks_whole(source: str) -> bool:
     """Return whether header and end of a picture are in place, and every checksum of a PNG."""
     from PIL import Image
 
-    with picture_errors(source), _opened(source) as file:
+    with picture_errors(source), opened_source(source) as file:
         with Image.open(file) as picture:
             format_name = picture.format
             if format_name == "PNG":
@@ -171,17 +187,33 @@ def _looks_whole(source: str) -> bool:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[IO[bytes]]:
+def opened_source(source: str) -> Iterator[IO[bytes]]:
+    """Open a file path or a base64 data URL, for Pillow to read.
+
+    Raises:
+        FieldError: If it is a data URL of another form, or its EXIF would take long to read.
+        OSError: If it is no regular file.
+        ValueError: If it is not valid base64.
+    """
+    with _content(source) as file:
+        if has_too_many_exif_parts(file):
+            raise FieldError("images", f"{_name(source)}: {EXIF_FAULT}")
+        yield file
+
+
+def _content(source: str) -> IO[bytes]:
     if not source.startswith("data:"):
         if not Path(source).is_file():  # a device or a pipe may have no end
             raise OSError("no regular file")
-        with Path(source).open("rb") as file:
-            yield file
-        return
+        return Path(source).open("rb")
     header, _, payload = source.partition(",")
     if not header.endswith(";base64"):
         raise FieldError("images", "a data URL must be base64")
-    yield io.BytesIO(base64.b64decode(payload, validate=True))
+    return io.BytesIO(base64.b64decode(payload, validate=True))
+
+
+def _name(source: str) -> str:
+    return "data URL" if source.startswith("data:") else f"'{source}'"
 
 
 @contextmanager
@@ -201,5 +233,4 @@ def picture_errors(source: str) -> Iterator[None]:
         *(OSError, ValueError, SyntaxError, EOFError, RuntimeError),
         Image.DecompressionBombError,
     ):
-        name = "data URL" if source.startswith("data:") else f"'{source}'"
-        raise FieldError("images", f"{name} is not a readable picture") from None
+        raise FieldError("images", f"{_name(source)} is not a readable picture") from None

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
-from judging.errors import CustosError, system_errors_at
+from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
-from judging.files.csv_rows import DELIMITERS, csv_rows, row_location
+from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
 from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
 
@@ -54,7 +55,9 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
         import pyarrow.parquet
 
         number = 0
-        for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+        file = pyarrow.parquet.ParquetFile(path)
+        check_names(path, file.schema_arrow.names)
+        for batch in file.iter_batches():
             for row in batch.to_pylist():
                 number += 1
                 yield number, {name: value for name, value in row.items() if value is not None}
@@ -75,13 +78,13 @@ def _decode_line(line: bytes, location: str) -> Any:
 
 
 def decode_json(content: bytes | str) -> Any:
-    """Decode a JSON document; bytes must be UTF-8.
+    """Decode a JSON document; bytes must be UTF-8, and may begin with a byte order mark.
 
     Raises:
-        CustosError: If it cannot be decoded, with the reason alone.
+        CustosError: If it cannot be decoded, or not be written again, with the reason alone.
     """
     try:
-        return json.loads(content.decode() if isinstance(content, bytes) else content)
+        value = json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
     except json.JSONDecodeError as error:
         is_line = "\n" not in error.doc.strip()  # then its number is that of the row
         where = f"character {error.pos}" if is_line else f"line {error.lineno} column {error.colno}"
@@ -93,6 +96,35 @@ def decode_json(content: bytes | str) -> Any:
         raise CustosError("not valid JSON: nested too deeply") from None
     except ValueError:  # Python limits the digits of whole numbers, as reading them is slow
         raise CustosError("not valid JSON: a number has too many digits") from None
+    _check_writable(value)
+    return value
+
+
+def _check_writable(value: Any) -> None:
+    """Check that a decoded value can be written as JSON again: not all that Python decodes can.
+
+    Raises:
+        CustosError: If it cannot. It names the field, and the row in a list of rows.
+    """
+    if (fault := _write_fault(value)) is None:
+        return
+    rows = enumerate(value, 1) if isinstance(value, list) else [(0, value)]
+    for number, row in rows:
+        for name, part in row.items() if isinstance(row, dict) else ():
+            if reason := _write_fault({name: part}):
+                field = name.encode(errors="backslashreplace").decode()
+                raise FieldError(field, reason, f"row {number}" if number else "")
+    raise CustosError(fault)
+
+
+def _write_fault(value: Any) -> str | None:
+    try:
+        to_json(value)
+    except ValueError as error:
+        if "surrogates" in str(error):
+            return "holds half a character (a lone surrogate, such as \\ud800)"
+        return "nested too deeply"
+    return None
 
 
 def read_records(

@@ -14,10 +14,11 @@ from cli.prep.construct.statistics import statistics
 from cli.prep.construct.step import step
 from cli.prep.construct.steps import steps
 from cli.prep.construct.verdicts import verdicts
+from cli.shared.output_folders import Verb
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Build a benchmark or a training set with models and people, step by step.",
 )
 for verb in (steps, step, respond, verdicts, screen, pair, statistics, forms, sheet, collect):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)

@@ -15,6 +15,7 @@ from cli.shared.splits import (
     SourceFile,
     Test,
     Val,
+    check_keeps_splits,
     held_out_shares,
     split_and_write,
 )
@@ -44,6 +45,7 @@ def evouna(
 
     Example: custos prep evouna --source NQ.json --out data/evouna
     """
+    check_keeps_splits(out, [source])
     excluded = read_excluded(exclude) if exclude else frozenset()
     bad_rows: list[str] = []
     examples = load_evouna(source, bad_rows)

@@ -17,6 +17,7 @@ from cli.shared.splits import (
     Seed,
     Test,
     Val,
+    check_keeps_splits,
     held_out_shares,
     split_and_write,
 )
@@ -87,6 +88,7 @@ def hieval(
     Example: custos prep hieval --source rows.parquet --field references=gold --metadata
     answerer=model --label 2=Correct --label 1=Partial --label 0=Wrong --out data/qs
     """
+    check_keeps_splits(out, [Path(source), *Path(source).glob("*")])
     bad_rows: list[str] = []
     columns = _columns(field, metadata, label, separator)
     if columns.images is not None and columns.error_type is None:

@@ -14,6 +14,7 @@ from cli.shared.splits import (
     SourceFile,
     Test,
     Val,
+    check_keeps_splits,
     held_out_shares,
     split_and_write,
 )
@@ -52,6 +53,7 @@ def truthful(
     """
     from data_prep.sources.conversations import Headings, load_conversations, with_references
 
+    check_keeps_splits(out, [source])
     texts = {
         "question": question,
         "reference": reference,

@@ -11,6 +11,7 @@ from cli.shared.splits import (
     SourceFile,
     Test,
     Val,
+    check_keeps_splits,
     held_out_shares,
     write_splits,
 )
@@ -35,6 +36,7 @@ def truthfulqa(
 
     Example: custos prep truthfulqa --source truthfulqa.jsonl --out data/truthfulqa
     """
+    check_keeps_splits(out, [source])
     bad_rows: list[str] = []
     examples, left_out = load_truthfulqa(source, bad_rows)
     check_skipped(source.name, bad_rows, allow_dropped=allow_dropped)

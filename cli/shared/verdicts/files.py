@@ -25,8 +25,8 @@ def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
         table: File of ``--csv``.
 
     Raises:
-        CustosError: If one is a pipe, cannot be written by its ending, is another one of them, or
-            would replace a file that holds something else than verdicts.
+        CustosError: If one is a pipe, cannot be written by its ending, or would replace a file that
+            holds something else than verdicts.
     """
     for option, path in (("--in", source), ("--out", out)):
         if str(path) in ("-", "/dev/stdin", "/dev/stdout"):
@@ -34,17 +34,15 @@ def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
                 f"{option} '{path}': name a file; a run that is stopped goes on from its files, "
                 "so pipes are not used"
             )
-    for option, output, suffixes, others in (
-        ("--out", out, OUT_SUFFIXES, [source]),
-        ("--csv", table, TABLE_SUFFIXES, [source, out]),
+    for option, output, suffixes in (
+        ("--out", out, OUT_SUFFIXES),
+        ("--csv", table, TABLE_SUFFIXES),
     ):
         if output is None:
             continue
         if output.suffix not in suffixes:
             expected = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
             raise CustosError(f"{option} '{output}': expected a file ending in {expected}")
-        if output.resolve() in {other.resolve() for other in others}:
-            raise CustosError(f"{option} '{output}': that is another file of this command")
         check_own_verdicts(option, output)
 
 

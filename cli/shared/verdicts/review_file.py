@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cli.shared.request_rows import read_requests
-from cli.shared.verdicts.tables import TABLE_SUFFIXES, read_verdict_table
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_text
+from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_table
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_text, without_bytes
+from data_prep.tables.fields import METADATA
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
@@ -19,6 +20,7 @@ from judging.errors import system_errors_at
 from judging.files.csv_rows import csv_columns, csv_rows
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
+from judging.types import LabelledExample
 
 PERSONS_LABEL = "label"
 """Column that stays empty, for a person to fill in."""
@@ -32,6 +34,18 @@ NO_LABEL = "without a verdict"
 TWO_READINGS = "with two readings that differ"
 BELOW_RISK = "below the risk"
 JUDGE_COLUMNS = ("judge_label", "judge_confidence", "judge_critique", "reason")
+_ABOUT_LABEL = (
+    LabelledExample.model_fields.keys()
+    - JudgeRequest.model_fields.keys()
+    - {"weight", "split", "group", "source"}
+)
+_OURS = {*FIELDS, *LISTS, *RESPONSES, *JUDGE_COLUMNS, *_ABOUT_LABEL}
+"""Names that the user's own columns do not keep: ours, and those of what is known of a label.
+
+Beside the label that a person will write, an earlier error type or critique would be taken for its.
+"""
+_OWN = "own_"
+"""Before the names of such columns."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,7 @@ class ReviewRow:
 
     fields: Mapping[str, object]
     """Cells of our fields."""
-    metadata: Mapping[str, Any]
+    own: Mapping[str, Any]
     """Cells of the user's own columns."""
     verdicts: Sequence[Verdict]
 
@@ -111,7 +125,7 @@ def read_review_rows(
         if isinstance(request, Verdict):
             yield ReviewRow(*_cells_as_they_stand(row, mapping, request.id), known)
         else:
-            yield ReviewRow(_request_cells(request), request.metadata, known)
+            yield ReviewRow(_request_cells(request), _own_cells(request, row, mapping), known)
 
 
 def count_by_kind(rows: Sequence[ReviewRow]) -> str:
@@ -144,10 +158,13 @@ def check_no_labels(option: str, out: Path) -> None:
         raise CustosError(f"{option} '{out}': exists with {num_labels} labels; name a new file")
 
 
-def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
+def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
     """Write rows as CSV or TSV, with an empty column for a person's label.
 
     Columns of ours that no row fills are left out, and the user's own stand at the end.
+
+    Returns:
+        The new names of the user's own columns that are called as ours.
     """
     ours = [row.cells() for row in rows]
     always = {*FIELDS, "references", PERSONS_LABEL, *JUDGE_COLUMNS}
@@ -156,19 +173,24 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> None:
         for name in dict.fromkeys(name for cells in ours for name in cells)
         if name in always or any(cells.get(name) for cells in ours)
     ]
-    theirs = dict.fromkeys(name for row in rows for name in row.metadata)
-    free = [name for name in theirs if name not in columns]
+    theirs = dict.fromkeys(name for row in rows for name in row.own)
+    renamed: dict[str, str] = {}
+    for name in theirs.keys() & _OURS:
+        renamed[name] = _OWN + name
+        while renamed[name] in theirs:
+            renamed[name] = _OWN + renamed[name]
     write_spreadsheet(
         out,
-        [*columns, *free],
+        [*columns, *(renamed.get(name, name) for name in theirs)],
         (
             [
                 *(cells.get(name) for name in columns),
-                *(_text(row.metadata.get(name)) for name in free),
+                *(cell_text(row.own.get(name)) for name in theirs),
             ]
             for cells, row in zip(ours, rows, strict=True)
         ),
     )
+    return {name: renamed[name] for name in theirs if name in renamed}
 
 
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
@@ -204,13 +226,22 @@ def _request_cells(request: JudgeRequest) -> dict[str, object]:
     return {name: getattr(request, name) for name in FIELDS} | lists | responses
 
 
+def _own_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
+    """Return the cells of a request's row that are not among its fields in the file."""
+    names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
+    taken = {mapping.columns.get(name, name) for name in names}
+    taken |= {theirs for ours, theirs in mapping.columns.items() if ours.startswith(METADATA)}
+    others = {name: without_bytes(cell) for name, cell in row.items() if name not in taken}
+    return {**others, **request.metadata}
+
+
 def _cells_as_they_stand(
     row: Any, mapping: TableMapping, number: str
 ) -> tuple[dict[str, object], dict[str, Any]]:
     """Return the cells of our fields and of the user's own columns in a row that is no request."""
     cells = row if isinstance(row, Mapping) else {}  # such as a line that is no JSON
     columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
-    fields = {name: _text(cells.get(column)) for name, column in columns.items()}
+    fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
     fields["id"] = fields["id"] or number
     others = {name: value for name, value in cells.items() if name not in columns.values()}
     for name in fields.keys() & mapping.given.keys():
@@ -228,8 +259,3 @@ def _joined(texts: Sequence[str]) -> str:
     if any(DEFAULT_SEPARATOR in text for text in texts):
         return json.dumps(list(texts), ensure_ascii=False)
     return f"{DEFAULT_SEPARATOR} ".join(texts)
-
-
-def _text(value: object) -> object:
-    is_plain = value is None or isinstance(value, str | int | float)
-    return value if is_plain else json.dumps(value, ensure_ascii=False)

@@ -140,7 +140,7 @@ def write_table(out: Path, table: GradedTable) -> None:
     if out.suffix == ".parquet":
         _write_parquet(out, table)
     else:
-        rows = (list(map(_text, row)) for row in table.cells())
+        rows = (list(map(cell_text, row)) for row in table.cells())
         both_csv = out.suffix == table.source.suffix == ".csv"
         delimiter = csv_delimiter(table.source) if both_csv else None
         write_spreadsheet(out, table.columns, rows, delimiter)
@@ -173,7 +173,7 @@ def _kind(value: Any) -> type:
     return type(value)
 
 
-def _text(value: Any) -> Any:
+def cell_text(value: Any) -> Any:
     """Return a cell for a file of text."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -236,4 +236,4 @@ def _typed(value: Any, kind: Any) -> Any:
 
     if value is None or kind != pa.string():
         return value
-    return str(_text(value)).encode(errors="replace").decode()
+    return str(cell_text(value)).encode(errors="replace").decode()

@@ -7,6 +7,8 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +242,13 @@ def test_an_item_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, f
     path.write_text(json.dumps({**OFFICIAL[name], **fields}))
     with pytest.raises(CustosError, match=r"items\.jsonl: item '.*': field '"):
         get_benchmark(name).load(str(path))
+
+
+@pytest.mark.parametrize("name", ["graded.json", "graded.jsonl"])
+def test_cells_of_parquet_files_that_json_has_no_form_for(tmp_path: Path, name: str) -> None:
+    """Write dates and bytes as text: they were a traceback, once everything was graded."""
+    row = {"id": "1", "day": date(2026, 1, 2), "price": Decimal("1.50"), "bytes": b"\xff"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    write_graded(tmp_path / name, read_file(tmp_path / "rows.parquet"), keyed=False)
+    [written] = read_file(tmp_path / name)
+    assert written == {"id": "1", "day": "2026-01-02", "price": "1.50", "bytes": "_w=="}

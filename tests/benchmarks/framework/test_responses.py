@@ -223,6 +223,16 @@ def test_questions_that_cannot_be_asked() -> None:
         build_questions(benchmark, [truthful(), {"question": "?"}], "open")
     with pytest.raises(CustosError, match="item 'q1': field 'question': is missing"):
         build_questions(benchmark, [{**truthful(), "question": " "}], "open")
+    with pytest.raises(CustosError, match="item 'q1': field 'options': 27 options, more than"):
+        build_questions(benchmark, [{**truthful(), "options": ["x"] * 27}], "cot")
+
+
+def test_an_item_that_cannot_be_asked_is_named_with_its_file(tmp_path: Path) -> None:
+    items, out = tmp_path / "items.json", tmp_path / "out.json"
+    items.write_text(json.dumps([{**truthful(), "options": ["x"] * 27}]))
+    done = run("truthfulvqa", "--items", items, "--out", out, "--backbone", "embedded")
+    assert done.exit_code == 2
+    assert f"error: {items}: item 'q1': field 'options': 27 options" in done.stderr
 
 
 @pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])

@@ -190,7 +190,7 @@ def test_the_input_is_never_overwritten(judge: Grader, tmp_path: Path) -> None:
     source = write(tmp_path / "in.json", charthal_responses("x"))
     done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", source)
     assert done.exit_code == 2
-    assert "that is the input file" in done.stderr
+    assert "that is another file of this command" in done.stderr
 
 
 def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:

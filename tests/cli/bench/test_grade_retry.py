@@ -50,5 +50,5 @@ def test_grading_does_not_overwrite_the_items(grade: list[str | Path], tmp_path:
     items = write(tmp_path / "items.json", charthal_responses("one"))
     done = run(*grade, "--items", items, "--out", items)
     assert done.exit_code == 2
-    assert f"--out '{items}': that is the input file" in done.stderr
+    assert f"--out '{items}': that is another file of this command" in done.stderr
     assert read(items) == charthal_responses("one")

@@ -98,12 +98,13 @@ def test_what_a_ranking_is_held_against_is_read_before_anyone_is_asked(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--out", "x.json"), "--out 'x.json': expected a file ending in .jsonl"),
+        (("--out", "x.json"), "--out 'x.json': that is another file"),
+        (("--out", "new.json"), "--out 'new.json': expected a file ending in .jsonl"),
         (("--out", "y.jsonl"), "--out 'y.jsonl': that is another file"),
         (("--out", "./items.jsonl"), "--out 'items.jsonl': that is another file"),
         (("--json", "items.jsonl"), "--json 'items.jsonl': that is another file"),
-        (("--json", "m.jsonl"), "--json 'm.jsonl': that is another file"),
-        (("--against", "m.jsonl"), "--out 'm.jsonl': that is another file"),
+        (("--json", "m.jsonl"), "--out 'm.jsonl': that is another file"),
+        (("--against", "m.jsonl"), "m.jsonl: no such file"),
     ],
 )
 def test_a_tournament_overwrites_none_of_its_files(

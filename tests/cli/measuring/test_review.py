@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -45,7 +48,7 @@ def verdicts(path: Path, labels: list[str | None], name: str = "judge", **last: 
     return path
 
 
-def review(table: Path, out: Path, *files: Path) -> Any:
+def review(table: Path, out: Path, *files: Path | str) -> Any:
     options = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
     arguments = ["review", *map(str, files), "--in", str(table), "--csv", str(out), *options]
     return CliRunner().invoke(app, arguments, catch_exceptions=False)
@@ -124,6 +127,40 @@ def test_rows_that_are_no_requests_are_for_people_too(table: Path, tmp_path: Pat
         ("d", "", "", "Lyon", "any", "dog", "empty d"),
         ("e", "The capital?", "", "Nice", "any", "eel", "empty e"),
     ]
+
+
+def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Path) -> None:
+    """Keep labels of earlier people too: they and other columns were left out without a word."""
+    row = {"question": "?", "gold": "x", "answer": "y", "label": "Wrong", "error_type": "Other"}
+    row |= {"reason": "odd", "own_reason": "mine", "needs_review": "yes", "weight": "2"}
+    source, out = tmp_path / "answers.csv", tmp_path / "review.csv"
+    with source.open("w", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerows([row, row | {"gold": ""}])
+    files = verdicts(tmp_path / "v.jsonl", [None, None])
+    files.write_text(files.read_text().replace('"id": "a"', '"id": "1"').replace('"b"', '"2"'))
+    result = review(source, out, files)
+    assert result.stdout.endswith(
+        "columns of yours that are called as ours are kept under other names: label as own_label, "
+        "error_type as own_error_type, reason as own_own_reason\n"
+    )
+    names = ("label", "own_label", "own_error_type", "own_own_reason", "own_reason")
+    for written in cells(out):
+        assert [written[name] for name in names] == ["", "Wrong", "Other", "odd", "mine"]
+        assert (written["needs_review"], written["weight"]) == ("yes", "2")
+        assert written["reason"] != "odd"
+
+
+def test_a_mapped_column_of_labels_and_a_date_of_a_parquet_file_are_kept(tmp_path: Path) -> None:
+    """The date was a traceback."""
+    row = {"id": "a", "question": "?", "gold": "x", "answer": "y", "person": "bad"}
+    source, out = tmp_path / "answers.parquet", tmp_path / "review.csv"
+    pq.write_table(pa.Table.from_pylist([row | {"day": date(2026, 1, 2)}]), source)
+    files = verdicts(tmp_path / "v.jsonl", [None])
+    assert review(source, out, files, "--map", "label=person").exit_code == 0
+    [written] = cells(out)
+    assert (written["label"], written["person"], written["day"]) == ("", "bad", "2026-01-02")
 
 
 def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:

@@ -80,6 +80,11 @@ def test_files_in_a_folder(folder: Path, name: str, command: tuple[object, ...])
     [
         ("train.jsonl", ("table", "out/train.jsonl")),
         ("train.jsonl", ("hard", "--source", "out")),
+        ("train.jsonl", ("evouna", "--source", "out/train.jsonl")),
+        ("train.jsonl", ("truthful", "--source", "link.jsonl")),
+        ("val.jsonl", ("truthfulqa", "--source", "out/val.jsonl")),
+        ("cal.jsonl", ("hieval", "--source", "out/cal.jsonl")),
+        ("test.jsonl", ("hieval", "--source", "out")),
         ("test.jsonl", ("error-types", "--source", "rows.jsonl", "--hard", "out/test.jsonl")),
         ("rows.jsonl", ("critiques", "--source", "out/rows.jsonl", *SERVER)),
         ("rows.jsonl", (CONSTRUCT, "respond", "--in", "out/rows.jsonl", *SERVER)),
@@ -98,10 +103,12 @@ def test_no_command_replaces_what_it_reads(
 ) -> None:
     with write_with_manifest(folder / "out", source={}, command="custos prep ..."):
         (folder / "out" / name).write_text("rows of an earlier command")
+    (folder / "link.jsonl").symlink_to(folder / "out" / name)
     with pytest.raises(CustosError) as refused:
         run(*command, "--out", "out")
+    source = "link.jsonl" if "link.jsonl" in command else f"out/{name}"
     assert str(refused.value) == (
-        f"--out 'out': out/{name} lies there and would be replaced; name a new folder"
+        f"--out 'out': {source} lies there and would be replaced; name a new folder"
     )
     assert (folder / "out" / name).read_text() == "rows of an earlier command"
 
@@ -137,3 +144,15 @@ def test_a_single_file(folder: Path, option: str, command: tuple[object, ...]) -
         run(CONSTRUCT, *command, option, out)
     assert out.read_text() == "id,label\n1,Correct\n"
     assert not Path("new.jsonl").exists()
+
+
+@pytest.mark.parametrize("out", ["kept.jsonl", "./kept.jsonl", "link.jsonl"])
+def test_screening_again_does_not_cut_the_file(folder: Path, out: str) -> None:
+    kept = folder / "kept.jsonl"
+    write_rows(kept, [{"id": "q", "question": "How many?", "answer": "4", "right_answers": []}])
+    before = kept.read_bytes()
+    (folder / "link.jsonl").symlink_to(kept)
+    command = ("screen", "--in", "kept.jsonl", "--responses", "rows.jsonl")
+    with pytest.raises(CustosError, match=f"^--out '{Path(out)}': that is another file of this"):
+        run(CONSTRUCT, *command, "--verdicts", "verdicts.json", "--out", out)
+    assert kept.read_bytes() == before

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.shared.output_folders import Verb
 from tests.cli.test_main import EVERY_VERB
 
 
@@ -36,8 +38,72 @@ def test_elsewhere_the_folder_around_the_output_must_exist(tmp_path: Path) -> No
     assert not (tmp_path / "my projcets").exists()
 
 
+def test_a_file_in_the_place_of_a_folder_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refuse it before the work, which was lost at the end."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine").write_text("text")
+    assert prep(Path("mine")) == "error: --out 'mine': is a file; name a folder\n"
+    assert prep(Path("mine/data")) == (
+        f"error: --out 'mine/data': {tmp_path / 'mine'} is no folder that you may write to; "
+        "name another place\n"
+    )
+    for command in (("eval", "j", "--data", "x"), ("attack", "j", "--data", "x")):
+        done = CliRunner().invoke(app, [*command, "--out", "mine"])
+        assert done.stderr == "error: --out 'mine': is a file; name a folder\n"
+    assert Path("mine").read_text() == "text"
+
+
+def test_a_folder_that_may_not_be_written_to_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ask the system (root may write anywhere); a folder in it may be one to write to."""
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) == mounted)
+    assert f"{tmp_path} is no folder that you may write to" in prep(tmp_path / "data")
+    assert prep(mounted) == ""
+
+
 @pytest.mark.parametrize("verb", EVERY_VERB)
 def test_the_rule_holds_for_every_output(verb: str) -> None:
     for option in EVERY_VERB[verb].params:
         if (option.help or "").startswith("Write ") and not option.is_flag:
             assert option.callback is not None, option.name
+            assert isinstance(EVERY_VERB[verb], Verb)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("table", "truthfulvqa", "--graded", "a.json", "--json", "a.json"),
+        ("table", "truthfulvqa", "m=a.json", "--markdown", "link.json"),
+        ("table", "truthfulvqa", "m=link.json", "n=b.json", "--html", "./a.json"),
+        ("table", "truthfulvqa", "m=b.json", "--json", "new.json", "--html", "new.json"),
+        ("compare", "truthfulvqa", "a.json", "b.json", "--json", "b.json"),
+        ("lal", "--results", "a.json", "--json", "a.json"),
+    ],
+)
+def test_no_command_writes_over_a_file_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.json", "b.json"):
+        Path(name).write_text("[]")
+    Path("link.json").symlink_to("a.json")
+    done = CliRunner().invoke(app, ["bench", *command])
+    assert done.exit_code == 2
+    assert done.stderr.endswith("that is another file of this command; name a new file\n")
+    assert Path("a.json").read_text() == Path("b.json").read_text() == "[]"
+    assert not Path("new.json").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [("--data", "a\udcff.jsonl"), ("--data", "x", "--map", "\udcff=gold")]
+)
+def test_names_that_are_not_utf_8_are_said_at_once(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """Refuse a file of an old system: the report that names it failed, after the grading."""
+    done = CliRunner().invoke(app, ["eval", "j", *option, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: '") and "' is not UTF-8 text; rename" in done.stderr

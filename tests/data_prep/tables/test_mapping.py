@@ -70,3 +70,10 @@ def test_a_missing_mapping_names_the_nearest_file(tmp_path: Path) -> None:
     nearest = r"maping\.yaml: no such mapping; the nearest is '.*/mapping\.yaml'$"
     with pytest.raises(CustosError, match=nearest):
         read_mapping(tmp_path / "maping.yaml")
+
+
+def test_a_key_that_is_half_a_character_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "mapping.yaml"
+    path.write_text('"\\ud800": 1')
+    with pytest.raises(CustosError, match="mapping.yaml: a name holds half a character"):
+        read_mapping(path)

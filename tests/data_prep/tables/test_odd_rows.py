@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from judging.errors import CustosError
+from judging.files.records import write_records
 from judging.types import JudgeRequest
 from tests.data_prep.tables.made_up import save
 
@@ -33,3 +36,28 @@ def test_a_field_that_is_null_takes_what_is_given_for_all_rows(tmp_path: Path) -
     path = save(tmp_path / "rows.jsonl", json.dumps({**ROW, "mode": None}))
     [(_, request)] = read_table(path, JudgeRequest, TableMapping(mode="score"))
     assert request.mode == "score"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "fault"),
+    [
+        ('{"note": "\\ud800"}', r"field 'note': holds half a character"),
+        ('{"a":' * 300 + "1" + "}" * 300, "nested too deeply"),
+    ],
+)
+def test_metadata_in_a_cell_that_could_not_be_written_again(
+    tmp_path: Path, metadata: str, fault: str
+) -> None:
+    """Refuse the row when it is read: writing it failed, after everything else was done."""
+    quoted = metadata.replace('"', '""')
+    path = save(tmp_path / "rows.csv", f'question,references,response,metadata\n?,x,y,"{quoted}"\n')
+    with pytest.raises(CustosError, match=f"rows.csv row 1 .*'metadata': .*{fault}"):
+        list(read_table(path, JudgeRequest))
+
+
+def test_bytes_in_the_metadata_of_parquet_rows_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist([ROW | {"metadata": {"a": "b", "png": b"\xff"}}]), path)
+    [(_, request)] = read_table(path, JudgeRequest)
+    assert request.metadata == {"a": "b", "png": None}
+    write_records(tmp_path / "out.jsonl", [request])

@@ -117,14 +117,14 @@ def test_ids_must_name_one_item(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match="is not the same item in both folders"):
         compare_evaluations(a, b)
     twice = save(tmp_path / "c", examples[:1] * 2, verdicts[:1] * 2)
-    with pytest.raises(CustosError, match="id '0' occurs twice"):
+    with pytest.raises(CustosError, match="row 2: field 'id': '0' occurs twice"):
         compare_evaluations(a, twice)
     nameless = save(
         tmp_path / "d",
         [examples[0].model_copy(update={"id": ""})],
         [verdicts[0].model_copy(update={"id": ""})],
     )
-    with pytest.raises(CustosError, match="has no id"):
+    with pytest.raises(CustosError, match="row 1: field .id.: is missing"):
         compare_evaluations(nameless, a)
 
 

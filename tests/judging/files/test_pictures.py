@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from clients.messages import picture_url
-from judging.errors import FieldError
+from data_prep.sources.images import save_image
+from judging.errors import CustosError, FieldError
 from judging.files.pictures import check_pictures, megapixels, picture_size, read_image
 from judging.fingerprint import picture_sha256
 from tests.tiny import save_picture
@@ -128,3 +130,22 @@ def test_a_broken_avif_is_named(tmp_path: Path, part: bytes) -> None:
         for read in (picture_size, picture_url):
             with pytest.raises(FieldError, match="a.avif' is not a readable picture$"):
                 read(str(file))
+
+
+def test_exif_in_very_many_parts_is_refused_at_once(tmp_path: Path) -> None:
+    """Reading 300,000 of them would hold the run for a minute and more."""
+    file, part = tmp_path / "a.jpg", b"\xff\xe1\x00\x09Exif\0\0x"
+    whole = Path(save_picture(file, 70, 50)).read_bytes()
+    file.write_bytes(whole[:2] + part * 100 + whole[2:])
+    check_pictures([str(file)])
+    content = whole[:2] + part * 300_000 + whole[2:]
+    file.write_bytes(content)
+    started = time.process_time()
+    for read in (read_image, picture_size, picture_url, lambda source: check_pictures([source])):
+        with pytest.raises(FieldError, match="a.jpg': the EXIF of the picture has more than 100"):
+            read(str(file))
+    with pytest.raises(FieldError, match="data URL: the EXIF of the picture has more than 100"):
+        read_image(_data_url(content))
+    with pytest.raises(CustosError, match="the EXIF of the picture has more than 100 parts"):
+        save_image(content, tmp_path)
+    assert time.process_time() - started < 5

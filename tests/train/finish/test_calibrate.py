@@ -8,13 +8,13 @@ import pytest
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
-import judging.judge
 from cli.main import app
 from judging import Judge
 from judging.card import JudgeCard
 from judging.files.records import write_records
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
+from judging.scoring import windows
 from judging.verdicts.risk import HeldOutVerdicts
 from serve.app import create_app
 from serve.queue.service import Service
@@ -39,7 +39,7 @@ def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
         return score(prompts, tree, **options)
 
     monkeypatch.setattr(judge.engine, "score", count)
-    monkeypatch.setattr(judging.judge, "WINDOW", 3)
+    monkeypatch.setattr(windows, "WINDOW", 3)
     np.testing.assert_allclose(judge.logprobs(rows), expected, rtol=1e-5, atol=1e-5)
     assert sizes == [3, 3, 1]
 

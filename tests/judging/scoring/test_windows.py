@@ -1,0 +1,91 @@
+"""Windows: no more encoded pictures are held at once than a budget of pixels allows."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging.files.pictures import PixelLimits
+from judging.judge import Judge
+from judging.scoring import windows
+from judging.scoring.prompts import EncodedPrompt, Encoder
+from judging.types import JudgeRequest
+from tests.conftest import Folders
+from tests.tiny import save_picture
+
+SIDE = 56
+"""Pixels of a side, as the model sees it: the pictures are four times as large."""
+
+
+@pytest.fixture(scope="module")
+def judge(tiny_folders: Folders) -> Judge:
+    """A judge that sees pictures in ``SIDE`` times ``SIDE`` pixels."""
+    pixels = PixelLimits(SIDE**2, SIDE**2)
+    return Judge.load(tiny_folders("qwen2_5_vl"), device="cpu", dtype="float32", pixels=pixels)
+
+
+def requests(folder: Path, number: int, **fields: Any) -> list[JudgeRequest]:
+    """Return requests on a chart each; the first is about a file that is not there."""
+    rows = {"task": "charthal", "variant": "normal-open", "question": "?", "references": ("5",)}
+    return [
+        JudgeRequest(
+            **{**rows, "id": str(index), "responses": ("5",), **fields},
+            images=(save_picture(folder / f"{index}.png", 2 * SIDE, 2 * SIDE),)
+            if index
+            else (str(folder / "gone.png"),),
+        )
+        for index in range(number)
+    ]
+
+
+@pytest.mark.parametrize(("pictures", "sizes"), [(3, [4, 3, 1]), (100, [8]), (0.5, [1] * 8)])
+def test_pictures_end_a_window(
+    judge: Judge,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pictures: float,
+    sizes: list[int],
+) -> None:
+    monkeypatch.setattr(windows, "WINDOW_PIXELS", pictures * SIDE**2)
+    found = list(windows.in_windows(requests(tmp_path, 8), judge.encoder))
+    assert [len(window) for window in found] == sizes
+    assert [row.id for window in found for row in window] == [str(n) for n in range(8)]
+
+
+def test_a_pair_counts_for_both_orders(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "WINDOW_PIXELS", 4 * SIDE**2)
+    rows = requests(tmp_path, 6, task="truthful-pair", variant="plain", responses=("5", "6"))
+    found = windows.in_windows(rows, judge.encoder)
+    assert [len(window) for window in found] == [3, 2, 1]
+
+
+def test_few_pictures_are_held_and_verdicts_stay(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = requests(tmp_path, 12)
+    before = list(judge.grade(rows))
+    held: list[weakref.ref[Any]] = []
+    most = 0
+
+    def encode(self: Encoder, pairs: Sequence[Any]) -> list[EncodedPrompt]:
+        nonlocal most
+        prompts = original(self, pairs)
+        held.extend(weakref.ref(prompt.vision["pixel_values"]) for prompt in prompts)
+        most = max(most, sum(ref() is not None for ref in held))
+        return prompts
+
+    original = Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", encode)
+    monkeypatch.setattr(windows, "WINDOW_PIXELS", 3 * SIDE**2)
+    after = list(judge.grade(rows))
+    assert len(held) == 11 and most == 3
+    assert [row.status for row in after] == ["invalid", *["scored"] * 11]
+    for old, new in zip(before, after, strict=True):
+        assert (old.id, old.label, old.message) == (new.id, new.label, new.message)
+        assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
