@@ -126,7 +126,7 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
     for row, item in enumerate(items, 1):
         truth = read_truth(item, f"row {row}")
         response, answer = item.get("response"), item.get("extracted_answer")
-        is_whole = not is_cut_off(item, "response")
+        is_whole = not is_cut_off(item)
         option = extract_option(str(response if answer is None else answer)) if is_whole else None
         stated = extract_confidence(str(response)) if response is not None else None
         options.append(option)

@@ -51,7 +51,7 @@ def review(
         raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
     if out.resolve() in {path.resolve() for path in (source, *verdicts)}:
         raise CustosError(f"--csv '{out}': that is another file of this command")
-    check_no_labels("--csv", out)
+    check_no_labels(out)
     in_table = table_options.read()
     rows = list(read_review_rows(verdicts, source, in_table))
     to_review = [row for row in rows if row.why[0]]

@@ -130,7 +130,7 @@ def sheet(
     from data_prep.construction.sheets.rows import mix_in_gold
     from data_prep.construction.sheets.write import write_sheet
 
-    check_is_new("--out", out)  # it may be filled in
+    check_is_new(out)  # it may be filled in
     rows = mix_in_gold(rows_to_check(folder), (), 0, seed)
     write_sheet(out, FORMS.get(FORM), rows)
     typer.echo(f"{len(rows)} questions: {out}")

@@ -23,7 +23,6 @@ from cli.shared.splits import (
 from data_prep.sources.hieval import Columns, load_hieval
 from data_prep.sources.hub import HubOptions, is_hub_id, split_files
 from data_prep.splits.manifest import describe_file
-from judging.files.records import ROW_SUFFIXES
 from judging.types import parse_record
 
 
@@ -129,5 +128,5 @@ def _describe(source: Path, split: str) -> dict[str, Any]:
     """Return name and content hashes of a file or of the files of a split in a folder."""
     if source.is_file():
         return dict(describe_file(source))
-    files = split_files(source, split, ROW_SUFFIXES)
+    files = split_files(source, split)
     return {"name": source.name, "split": split, "files": [describe_file(path) for path in files]}
