@@ -14,9 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
-from judging.files.atomic import atomic_write
 from judging.files.csv_rows import row_location
-from judging.files.records import decode_json, read_rows, write_json
+from judging.files.records import decode_json, read_rows, write_json, write_records
 from judging.types import field_names
 
 Row = dict[str, Any]
@@ -228,9 +227,7 @@ def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
         keyed: Whether a JSON document is an object from id to row; otherwise it is an array.
     """
     if path.suffix == ".jsonl":
-        with atomic_write(path) as file:
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        write_records(path, rows)
     elif keyed:
         write_json(path, {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in rows})
     else:
