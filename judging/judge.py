@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from judging.batches import in_batches
 from judging.card import (
     JudgeCard,
     instruction_hash,
@@ -257,11 +258,9 @@ class Judge:
         Raises:
             CustosError: If the engine fails as a whole.
         """
-        stream = iter(requests)
-        windows = iter(lambda: list(itertools.islice(stream, WINDOW)), [])
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
             self._grade_window(window, calibrated, sampling, on_text, is_wanted)
-            for window in windows
+            for window in in_batches(requests, WINDOW)
         )
         if progress:
             from judging.progress import progress_over
