@@ -9,11 +9,11 @@ from data_prep.synthetic.benchmark_answers.rows import (
     Figure,
     MadeAnswer,
     MadeQuestion,
-    capital,
     draw_figure,
     with_unit,
 )
 from data_prep.synthetic.benchmark_answers.wordings import ChartHalWordings, Texts, Wordings
+from data_prep.synthetic.sentences import capital
 from data_prep.synthetic.text import names
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED, ChartHal
 
