@@ -199,12 +199,11 @@ class Service:
 
     def queue(self) -> QueueState:
         """Return what waits and runs now, and what happened since the start."""
-        if self._started_worker is None:
-            idle = dict.fromkeys(self.judges, 0)
-            return QueueState(idle, idle, 0, 0.0, dict(self._counters))
-        waiting = self._started_worker.waiting()
-        figures = (waiting.queued, waiting.running, waiting.tokens, waiting.oldest_s)
-        return QueueState(*figures, dict(self._counters))
+        counters = dict(self._counters)
+        if self._started_worker:
+            return self._started_worker.queue(counters)
+        idle = dict.fromkeys(self.judges, 0)
+        return QueueState(idle, idle, 0, 0.0, counters)
 
     @property
     def is_idle(self) -> bool:
