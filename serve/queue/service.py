@@ -186,12 +186,8 @@ class Service:
         Raises:
             ApiError: As :meth:`grade`, and as :func:`serve.queue.results.text_of`.
         """
-        job = ModelJob(
-            *(judge, "text", tokens),
-            write=write,
-            caller=caller_name(),
-            request_id=request_id.get(),
-        )
+        caller, call_id = caller_name(), request_id.get()
+        job = ModelJob(judge, "text", tokens, write=write, caller=caller, request_id=call_id)
         async with aclosing(self._pieces(job, deadline or Deadline(self.limits))) as pieces:
             async for piece in pieces:
                 yield piece
