@@ -13,10 +13,7 @@ from evaluation.metrics import ratio
 
 
 def paired_accuracies(
-    first: Sequence[bool],
-    second: Sequence[bool],
-    clusters: Ints,
-    seed: int = 0,
+    first: Sequence[bool], second: Sequence[bool], clusters: Ints, seed: int = 0
 ) -> dict[str, Any]:
     """Compare two judges row by row, with 95 % intervals that resample clusters for both at once.
 
