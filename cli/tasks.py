@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.options.output import AsJson
-from judging.card import CARD_FILE, SHIPPED, shipped_judges
+from judging.card import tasks_of_shipped_judges
 from judging.errors import FieldError
 from judging.tasks import TASKS, JudgeTask, get_task
 from judging.types import JudgeRequest, score_of, type_of
@@ -67,10 +67,7 @@ def tasks(
 
 def describe(task: JudgeTask) -> TaskDescription:
     """Return what users need to know of a task."""
-    cards = {
-        name: json.loads((SHIPPED / name / CARD_FILE).read_text(encoding="utf-8"))["tasks"]
-        for name in shipped_judges()
-    }
+    trained = tasks_of_shipped_judges()
     rows = task.rows_by_rubric()
     return TaskDescription(
         name=task.name,
@@ -79,7 +76,9 @@ def describe(task: JudgeTask) -> TaskDescription:
         rubrics={rubric: task.labels(rubric) for rubric in rows},
         required=(*task.required, *task.response_fields),
         need_references=tuple(name for name, row in rows.items() if _needs_references(task, row)),
-        judges={name: tuple(card[task.name]) for name, card in cards.items() if task.name in card},
+        judges={
+            name: tuple(tasks[task.name]) for name, tasks in trained.items() if task.name in tasks
+        },
         row=task.example_row(),
     )
 

@@ -8,7 +8,6 @@ for verdict in client.grade(requests):
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 from collections import deque
@@ -26,6 +25,7 @@ from clients.connection import (
     ServerRefusal,
 )
 from clients.messages import picture_url
+from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks import get_task
@@ -124,10 +124,9 @@ class AsyncJudgeClient:
             ServerRefusal: If the service refuses the key, or has no such judge.
             CustosError: If the last try of a call failed.
         """
-        stream = iter(requests)
         calls: deque[asyncio.Task[list[Verdict]]] = deque()
         try:
-            while batch := list(itertools.islice(stream, self.batch)):
+            for batch in in_batches(requests, self.batch):
                 calls.append(asyncio.create_task(self._grade(batch)))
                 if len(calls) == CALLS:
                     for verdict in await calls.popleft():
@@ -218,8 +217,7 @@ class JudgeClient:
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
-        stream = iter(requests)
-        while window := list(itertools.islice(stream, WINDOW)):
+        for window in in_batches(requests, WINDOW):
             yield from asyncio.run(self._grade_window(window))
 
     async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:

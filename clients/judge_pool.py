@@ -8,7 +8,6 @@ for verdict in pool.grade(requests):
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -19,6 +18,7 @@ from typing import Any, Self
 from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judges
 from clients.server_health import TRIES, ServerHealth, is_overdue
+from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict
 
@@ -176,8 +176,7 @@ class JudgePool:
         Raises:
             CustosError: If no service answers any more.
         """
-        stream = iter(requests)
-        while window := list(itertools.islice(stream, WINDOW)):
+        for window in in_batches(requests, WINDOW):
             yield from asyncio.run(self._grade_window(window))
 
     async def _grade_window(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:

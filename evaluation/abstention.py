@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Mask, share
-from evaluation.intervals import RESAMPLES, Floats
+from evaluation.intervals import Floats
 from evaluation.outcomes import Outcomes
 
 MAX_POINTS = 100
@@ -15,7 +15,7 @@ MAX_POINTS = 100
 
 
 def abstention(
-    outcomes: Outcomes, needs_review: Mask, risk: float, resamples: int = RESAMPLES, seed: int = 0
+    outcomes: Outcomes, needs_review: Mask, risk: float, seed: int = 0
 ) -> dict[str, Any]:
     """Measure the verdicts that are kept at a stated risk.
 
@@ -23,7 +23,6 @@ def abstention(
         outcomes: People's labels and the judge's.
         needs_review: Verdicts that are left to people. Shape ``[n]``.
         risk: Stated share of wrong verdicts among those kept.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -33,10 +32,10 @@ def abstention(
     """
     kept = outcomes.scored & ~needs_review
     everything = np.ones(len(outcomes), dtype=bool)
-    error = share(~outcomes.right, kept, outcomes.clusters, resamples, seed)
+    error = share(~outcomes.right, kept, outcomes.clusters, seed)
     return {
         "risk": risk,
-        "kept": share(kept, everything, outcomes.clusters, resamples, seed),
+        "kept": share(kept, everything, outcomes.clusters, seed),
         "error": error,
         "level": _level(error, risk),
     }

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.intervals import (
-    RESAMPLES,
     Floats,
     Interval,
     Ints,
@@ -32,22 +31,18 @@ class Draws:
 
     sums: Floats
     """Sums of each cluster. Shape ``[C, S]``."""
-    resamples: int = RESAMPLES
     seed: int = 0
 
     @classmethod
-    def of(
-        cls, columns: Floats, clusters: Ints, resamples: int = RESAMPLES, seed: int = 0
-    ) -> Draws:
+    def of(cls, columns: Floats, clusters: Ints, seed: int = 0) -> Draws:
         """Sum per-item columns by cluster.
 
         Args:
             columns: Shape ``[n, S]``.
             clusters: Items with the same number are resampled together. Shape ``[n]``.
-            resamples: Number of resamples ``B``.
             seed: Seed of the resamples.
         """
-        return cls(cluster_sums(columns, clusters), resamples, seed)
+        return cls(cluster_sums(columns, clusters), seed)
 
     @property
     def total(self) -> Floats:
@@ -57,7 +52,7 @@ class Draws:
     @cached_property
     def resampled(self) -> Floats:
         """Return the sums over clusters drawn with replacement, as ``resample_clusters`` does."""
-        return resample_clusters(self.sums, self.resamples, self.seed)
+        return resample_clusters(self.sums, seed=self.seed)
 
     def estimate(
         self, value: Callable[[Floats], Floats], n: float, is_rate: bool = False
@@ -107,13 +102,7 @@ def _widened(interval: Interval, value: float) -> Interval:
 
 
 def mean(
-    values: Floats,
-    among: Mask,
-    clusters: Ints,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    *,
-    is_rate: bool = False,
+    values: Floats, among: Mask, clusters: Ints, seed: int = 0, *, is_rate: bool = False
 ) -> dict[str, Any]:
     """Estimate the mean over the items in ``among``; nan when there are none.
 
@@ -121,7 +110,6 @@ def mean(
         values: Shape ``[n]``; those of other items may be nan.
         among: Shape ``[n]``.
         clusters: Shape ``[n]``.
-        resamples: Number of resamples.
         seed: Seed of the resamples.
         is_rate: Whether all values are 0 or 1.
 
@@ -129,17 +117,15 @@ def mean(
         ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.
     """
     columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
-    draws = Draws.of(columns, clusters, resamples, seed)
+    draws = Draws.of(columns, clusters, seed)
     return draws.estimate(
         lambda sums: ratio(sums[..., 0], sums[..., 1]), float(among.sum()), is_rate
     )
 
 
-def share(
-    hits: Mask, among: Mask, clusters: Ints, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any]:
+def share(hits: Mask, among: Mask, clusters: Ints, seed: int = 0) -> dict[str, Any]:
     """Estimate the share of the items in ``among`` that are in ``hits``. Arguments as ``mean``."""
-    return mean(hits.astype(np.float64), among, clusters, resamples, seed, is_rate=True)
+    return mean(hits.astype(np.float64), among, clusters, seed, is_rate=True)
 
 
 def without_nan(value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.estimate import Draws, value_interval
-from evaluation.intervals import RESAMPLES, Floats, Ints, cluster_standard_error
+from evaluation.intervals import Floats, Ints, cluster_standard_error
 from evaluation.outcomes import Outcomes
 from judging.types import score_of, type_of
 
@@ -102,13 +102,13 @@ class TallyDraws:
     draws: Draws
 
     @classmethod
-    def of(cls, outcomes: Outcomes, resamples: int = RESAMPLES, seed: int = 0) -> TallyDraws:
+    def of(cls, outcomes: Outcomes, seed: int = 0) -> TallyDraws:
         """Tally the items of each cluster.
 
         Confidence bins are laid over all items once and are the same in every resample.
         """
         columns = _tally_columns(outcomes)
-        return cls(outcomes.labels, Draws.of(columns, outcomes.clusters, resamples, seed))
+        return cls(outcomes.labels, Draws.of(columns, outcomes.clusters, seed))
 
     @property
     def total(self) -> Tally:
@@ -230,24 +230,20 @@ def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:
 
 
 def measure(
-    outcomes: Outcomes,
-    names: tuple[str, ...] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    outcomes: Outcomes, names: tuple[str, ...] | None = None, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
     """Compute metrics with 95 % intervals, questions resampled.
 
     Args:
         outcomes: People's labels and the judge's.
         names: Metrics to compute; all that apply by default.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
         Name to ``value``, ``low``, ``high`` and ``n``, the number of items that it is about.
         Accuracy also has ``se``, its cluster-robust standard error.
     """
-    draws = TallyDraws.of(outcomes, resamples, seed)
+    draws = TallyDraws.of(outcomes, seed)
     table = metrics_for(outcomes.labels)
     measured = {name: draws.estimate(table[name]) for name in names or tuple(table)}
     if "accuracy" in measured:
@@ -279,22 +275,19 @@ def error_types(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(type_of, labels))))
 
 
-def measure_error_types(
-    outcomes: Outcomes, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, dict[str, Any]]:
+def measure_error_types(outcomes: Outcomes, seed: int = 0) -> dict[str, dict[str, Any]]:
     """Compute, per error type, the share of its items whose type the judge names.
 
     The judge's score does not matter. These are the columns of HiEval's Table 5.
 
     Args:
         outcomes: People's labels and the judge's.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
         Error type to ``value``, ``low``, ``high`` and ``n``; empty for labels without types.
     """
-    draws = TallyDraws.of(outcomes, resamples, seed)
+    draws = TallyDraws.of(outcomes, seed)
     return {
         name: draws.estimate(
             Metric(partial(_error_type_recall, name), partial(_of_error_type, name), is_rate=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import UNSCORED
 from judging.errors import CustosError, FieldError
-from judging.types import LabelledExample, Verdict
+from judging.types import LabelledExample, Verdict, label_of
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,4 @@ def check_aligned(examples: Sequence[LabelledExample], verdicts: Sequence[Verdic
 def full_label(record: LabelledExample | Verdict) -> str:
     """Return the label with its error type, as the task spells it: ``Wrong; Reasoning Error``."""
     label = record.label or ""
-    if record.error_type and ";" not in label:
-        return f"{label}; {record.error_type}"
-    return label
+    return label if ";" in label else label_of(label, record.error_type)

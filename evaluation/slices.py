@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Mask
-from evaluation.intervals import RESAMPLES
 from evaluation.measure import measure
 from evaluation.outcomes import Outcomes
 from judging.types import LabelledExample
@@ -19,10 +18,7 @@ LENGTHS = ("short", "middle", "long")
 
 
 def slice_metrics(
-    examples: Sequence[LabelledExample],
-    outcomes: Outcomes,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    examples: Sequence[LabelledExample], outcomes: Outcomes, seed: int = 0
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Compute accuracy, coverage and kappa on every part of the examples.
 
@@ -32,7 +28,6 @@ def slice_metrics(
     Args:
         examples: Examples in the order of ``outcomes``.
         outcomes: People's labels and the judge's.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -40,7 +35,7 @@ def slice_metrics(
     """
     return {
         division: {
-            part: _measure_part(outcomes, np.array([p == part for p in parts]), resamples, seed)
+            part: _measure_part(outcomes, np.array([p == part for p in parts]), seed)
             for part in _in_order(parts)
         }
         for division, parts in divisions(examples)
@@ -79,6 +74,6 @@ def _in_order(parts: Sequence[str | None]) -> list[str]:
     return sorted(names, key=lambda part: (rank.get(part.partition(" (")[0], 0), part))
 
 
-def _measure_part(outcomes: Outcomes, inside: Mask, resamples: int, seed: int) -> dict[str, Any]:
+def _measure_part(outcomes: Outcomes, inside: Mask, seed: int) -> dict[str, Any]:
     part = outcomes.take(inside)
-    return {"n": len(part), **measure(part, SLICE_METRICS, resamples, seed)}
+    return {"n": len(part), **measure(part, SLICE_METRICS, seed)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
+from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
 from judging.scoring.windows import WINDOW
@@ -108,8 +108,7 @@ class BestJudge:
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests, streaming, in order, as ``Judge.grade``."""
-        stream = iter(requests)
-        while window := list(itertools.islice(stream, WINDOW)):
+        for window in in_batches(requests, WINDOW):
             indices_by_judge: dict[str, list[int]] = {}
             verdicts: dict[int, Verdict] = {}
             for index, request in enumerate(window):

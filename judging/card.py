@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +15,7 @@ from judging.files.records import decode_json
 from judging.fingerprint import digest
 from judging.models.backbones import Backbone
 from judging.tasks import JudgeTask, get_task
-from judging.types import Mode
+from judging.types import JudgeRequest, Mode
 
 CARD_FILE = "judge.json"
 SHIPPED = Path(__file__).parent.parent / "judges"
@@ -71,6 +72,18 @@ class JudgeCard(BaseModel):
                 for rubric in rubrics
             },
         )
+
+    @classmethod
+    def for_requests(
+        cls, backbone: Backbone, requests: Iterable[JudgeRequest], response_budget: int
+    ) -> JudgeCard:
+        """Make the card of a judge that takes all requests of the rubrics of these."""
+        rubrics: dict[str, set[str]] = {}
+        for request in requests:
+            task = get_task(request.task)
+            rubrics.setdefault(task.name, set()).add(task.rubric(request))
+        tasks = {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()}
+        return cls.for_rubrics(backbone, tasks, response_budget)
 
     def with_pixels(self, backbone: Backbone) -> Backbone:
         """Return a backbone that sees pictures as the judge saw them in training."""
@@ -139,15 +152,19 @@ def run_folder(source: str) -> Path | None:
 
 def shipped_judges_of(task: str, rubric: str | None = None) -> list[str]:
     """Return the names of the shipped judges that were trained for a task, under a rubric of it."""
-    tasks_by_judge = {
+    return [
+        name
+        for name, tasks in tasks_of_shipped_judges().items()
+        if task in tasks and (rubric is None or rubric in tasks[task])
+    ]
+
+
+def tasks_of_shipped_judges() -> dict[str, dict[str, list[str]]]:
+    """Return by the name of each shipped judge the tasks that it was trained for, with rubrics."""
+    return {
         name: json.loads((SHIPPED / name / CARD_FILE).read_text(encoding="utf-8"))["tasks"]
         for name in shipped_judges()
     }
-    return [
-        name
-        for name, tasks in tasks_by_judge.items()
-        if task in tasks and (rubric is None or rubric in tasks[task])
-    ]
 
 
 def shipped_judges() -> list[str]:

@@ -7,19 +7,15 @@ from collections.abc import Iterable
 from judging.judge import Judge
 
 
-def share_weights(judges: Iterable[Judge]) -> int:
+def share_weights(judges: Iterable[Judge]) -> None:
     """Let judges use one tensor where their weights are equal; verdicts stay as they are.
 
     An adapter is merged into the matrices that it was trained on. Embeddings, norms and the vision
     tower stay the backbone's; these are the weights that judges have in common.
-
-    Returns:
-        Bytes of memory set free.
     """
     import torch
 
     first_parameters: dict[tuple[str, str, str], torch.nn.Parameter] = {}
-    num_bytes = 0
     for judge in judges:
         model = getattr(judge.engine, "model", None)
         if not isinstance(model, torch.nn.Module):  # the model runs on a server
@@ -31,5 +27,3 @@ def share_weights(judges: Iterable[Judge]) -> int:
             is_alike = first.dtype == parameter.dtype and first.device == parameter.device
             if not is_shared and is_alike and torch.equal(first, parameter):
                 parameter.data = first.data
-                num_bytes += parameter.nbytes
-    return num_bytes

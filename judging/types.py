@@ -180,6 +180,11 @@ def type_of(label: str) -> str:
     return label.partition(";")[2].strip()
 
 
+def label_of(score: str, error_type: str | None) -> str:
+    """Return the full label of a score and, if there is one, an error type."""
+    return f"{score}; {error_type}" if error_type else score
+
+
 class Pass(_Record):
     """One run of the judge over a request: an order of a pair, or a sample."""
 

@@ -75,8 +75,7 @@ class CritiqueDpoRecipe(CritiqueRecipe):
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a judge on preferences among its own critiques, calibrate it, and report."""
     recipe = load_recipe(CritiqueDpoRecipe, SCRIPT, argv, DEFAULT_RECIPE)
-    checked = read_rows(recipe, pictures=True)
-    splits = checked.splits
+    splits, overlaps = read_rows(recipe, pictures=True)
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
@@ -102,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     run.tracker.note(f"{len(preferences)} rows with critiques that differ enough")
     if run.items_left:
         train(run, preferences)
-    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
+    finish_run(run, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 def drawing_identity(recipe: CritiqueDpoRecipe, identity: Mapping[str, Any]) -> dict[str, Any]:

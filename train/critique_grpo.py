@@ -117,8 +117,7 @@ class RightLabel:
 def main(argv: Sequence[str] | None = None) -> None:
     """Train a judge on rewards of its own critiques, calibrate it, and report."""
     recipe = load_recipe(CritiqueGrpoRecipe, SCRIPT, argv, DEFAULT_RECIPE)
-    checked = read_rows(recipe, pictures=False)
-    splits = checked.splits
+    splits, overlaps = read_rows(recipe, pictures=False)
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
@@ -129,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     run = CritiqueRun(recipe, policy, rows, len(splits.train), identity)
     if run.items_left:
         train(run, splits.train)
-    finish_run(run, splits, hashes, checked.overlaps, SCRIPT, launch_command(SCRIPT, argv))
+    finish_run(run, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
 
 
 def train(run: CritiqueRun, examples: Sequence[LabelledExample]) -> None:

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from judging.models.backbones import load_backbone
-from judging.scoring.prompts import Encoder
-from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
 from train.loop.accelerator import make_accelerator
+from train.loop.backbone import load_encoder
 from train.loop.checkpoint import check_run_folder
-from train.loop.sharding import first_device
 from train.loop.trainer import Trainer
 from train.objectives.focal import FocalObjective, FocalSection
 from train.rows.rows import index_splits
@@ -56,20 +53,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
-    with PARTS.measured("load"):
-        backbone = load_backbone(
-            recipe.backbone,
-            dtype=recipe.run.dtype,
-            device=accelerator.device,
-            quantization=recipe.run.quantization,
-            held_on=first_device(accelerator),
-        )
-    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
-    encoder = Encoder(backbone, recipe.run.response_budget)
+    encoder = load_encoder(recipe, accelerator)
     rows = index_splits(splits, LabelSupervision(encoder))
 
-    adapted = with_adapter(backbone, recipe)
-    identity = run_identity(recipe, backbone.version, hashes)
+    adapted = with_adapter(encoder.backbone, recipe)
+    identity = run_identity(recipe, adapted.version, hashes)
     trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
     trainer.fit()
     finish_run(trainer, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))

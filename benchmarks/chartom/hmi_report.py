@@ -16,7 +16,7 @@ from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import number, table, with_interval
 from evaluation.report.plots import figure_file, finish_axes
 from judging.errors import CustosError
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.records import write_json
 
 PICTURE = "hmi.png"
@@ -92,8 +92,7 @@ def write_hmi_report(charts: Sequence[Mapping[str, Any]], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "hmi.json", list(charts))
     draw_sorted(charts, out / PICTURE)
-    with atomic_write(out / "hmi.md") as file:
-        file.write(_markdown(charts))
+    write_text(out / "hmi.md", _markdown(charts))
 
 
 def draw_sorted(charts: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -15,9 +15,8 @@ from pydantic_core import to_jsonable_python
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
-from judging.files.atomic import atomic_write
 from judging.files.csv_rows import row_location
-from judging.files.records import ROW_SUFFIXES, decode_json, read_rows, write_json
+from judging.files.records import decode_json, read_rows, write_json, write_records
 from judging.types import field_names
 
 Row = dict[str, Any]
@@ -117,7 +116,7 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
         rows = hub_rows(source, HubOptions(split=split))
         return Path.cwd(), (_with_image_bytes(row, f"{source} row {n}") for n, row in rows)
     if path.is_dir():
-        files = split_files(path, split, ROW_SUFFIXES)
+        files = split_files(path, split)
         return path, (row for file in files for row in read_file(file))
     return path.parent, read_file(path)
 
@@ -189,9 +188,9 @@ def check_ids(rows: Iterable[Row]) -> None:
         ids.add(str(key))
 
 
-def is_cut_off(row: Mapping[str, Any], field: str) -> bool:
+def is_cut_off(row: Mapping[str, Any]) -> bool:
     """Tell whether a response ended at the token limit, so that its end is no final answer."""
-    return field in (row.get(CUT_OFF) or ())
+    return "response" in (row.get(CUT_OFF) or ())
 
 
 def check_suffix(out: Path) -> None:
@@ -226,9 +225,7 @@ def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
     """
     rows = (to_jsonable_python(row, bytes_mode="base64") for row in rows)
     if path.suffix == ".jsonl":
-        with atomic_write(path) as file:
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        write_records(path, rows)
     elif keyed:
         write_json(path, {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in rows})
     else:

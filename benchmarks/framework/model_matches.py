@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from evaluation.estimate import without_nan
-from evaluation.intervals import RESAMPLES, number_clusters
+from evaluation.intervals import number_clusters
 from evaluation.ranking.agreement import ranking_agreement
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.match_results import MatchResults
@@ -102,12 +102,7 @@ def pair_up(
     return matches
 
 
-def tournament_table(
-    matches: Sequence[ModelMatch],
-    verdicts: Sequence[Verdict],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> dict[str, Any]:
+def tournament_table(matches: Sequence[ModelMatch], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Return the table of a tournament.
 
     A judge that sees no difference, or abstains because its two orders disagree, gives half a win
@@ -118,8 +113,6 @@ def tournament_table(
     Args:
         matches: The matches that were judged.
         verdicts: One per match, in order.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
 
     Returns:
         As ``evaluation.ranking.tournament.rank_models``; also ``questions``, ``statuses``,
@@ -137,7 +130,7 @@ def tournament_table(
     clusters = number_clusters([match.question for match, _ in decided])
     cleaned: dict[str, Any] = without_nan(
         {
-            **rank_models(results, clusters, resamples, seed),
+            **rank_models(results, clusters),
             "questions": int(clusters.max()) + 1,
             "coverage": len(decided) / len(matches),
             "statuses": dict(Counter(verdict.status for verdict in verdicts)),
@@ -148,11 +141,7 @@ def tournament_table(
 
 
 def compare_rankings(
-    matches: Sequence[ModelMatch],
-    verdicts: Sequence[Verdict],
-    others: Sequence[Verdict],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], others: Sequence[Verdict]
 ) -> dict[str, Any]:
     """Return Kendall's tau-b of two judges' rankings, on the matches that both decided.
 
@@ -160,8 +149,6 @@ def compare_rankings(
         matches: The matches that were judged.
         verdicts: The first judge's verdicts, one per match.
         others: The other judge's, or people's.
-        resamples: Bootstrap resamples of whole questions, the same for both.
-        seed: Seed of the resamples.
 
     Returns:
         As ``evaluation.ranking.agreement.ranking_agreement``, and ``matches``, the number that both
@@ -180,7 +167,7 @@ def compare_rankings(
     ratings = []
     for judge in (0, 1):
         rows = ((match.first, match.second, by_judge[judge]) for match, by_judge in decided)
-        ratings.append(bradley_terry(MatchResults.of(rows), clusters, resamples, seed))
+        ratings.append(bradley_terry(MatchResults.of(rows), clusters))
     cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(decided)})
     return cleaned
 

@@ -14,8 +14,8 @@ from clients.chat import Reply
 from clients.completions import Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
 from clients.messages import ChatItem, Decoding
+from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
-from judging.files.kept_work import in_batches
 from judging.messages import Message
 
 if TYPE_CHECKING:

@@ -94,7 +94,7 @@ class TruthfulVQA(Benchmark):
             if row.get(field) is None:
                 raise FieldError(field, "is missing", self.location(row))
         graded = {**row, TRUTH: row[truth]}
-        is_whole = not is_cut_off(row, "response")
+        is_whole = not is_cut_off(row)
         option = extract_option(str(row["response"])) if is_whole else None
         graded["extracted_answer"] = option
         return {**graded, "is_correct": _is_right(graded)}
@@ -162,7 +162,7 @@ def _truth_field(row: Row) -> str:
 
 
 def _is_right(row: Row) -> bool:
-    if is_cut_off(row, "response"):
+    if is_cut_off(row):
         return False
     answer = row.get("extracted_answer")
     option = extract_option(str(row.get("response") if answer is None else answer))

@@ -13,7 +13,7 @@ from benchmarks.framework.files import is_cut_off, missing_fields
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
 from evaluation.estimate import Draws, Mask
-from evaluation.intervals import RESAMPLES, Floats, Ints, number_clusters
+from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import calibration_columns, expected_calibration_error, ratio
 from judging.errors import CustosError, FieldError
 
@@ -50,9 +50,7 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
 _ALL_ITEMS = ("overall", "")
 
 
-def measure_levels(
-    items: Sequence[Item], resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any]:
+def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
     """Measure accuracy overall and by part; mean, variance and CAI over levels; calibration.
 
     An answer without a readable option is wrong, and counted. Items with the same ``set_id`` (one
@@ -62,8 +60,6 @@ def measure_levels(
     Args:
         items: Each has ``category, subcategory, level, ground_truth``, ``set_id``, and either
             ``extracted_answer`` or the ``response`` to read option and stated confidence from.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
 
     Returns:
         Plain shares: ``overall_accuracy``; ``level`` (keys ``"1"`` to ``"3"``), ``category`` and
@@ -85,7 +81,7 @@ def measure_levels(
     calibration = calibration_columns(confidence, right)
     columns = np.concatenate([inside, inside * right[:, None], calibration], axis=1)
     clusters = _clusters(items)
-    draws = Draws.of(columns, clusters, resamples, seed)
+    draws = Draws.of(columns, clusters)
     groups = len(masks)
     accuracies = {
         key: draws.estimate(partial(_accuracy, groups, group), inside[:, group].sum(), is_rate=True)
@@ -126,7 +122,7 @@ def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
     for row, item in enumerate(items, 1):
         truth = read_truth(item, f"row {row}")
         response, answer = item.get("response"), item.get("extracted_answer")
-        is_whole = not is_cut_off(item, "response")
+        is_whole = not is_cut_off(item)
         option = extract_option(str(response if answer is None else answer)) if is_whole else None
         stated = extract_confidence(str(response)) if response is not None else None
         options.append(option)

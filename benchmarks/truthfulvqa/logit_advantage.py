@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evaluation.estimate import Draws
-from evaluation.intervals import RESAMPLES, Floats
+from evaluation.intervals import Floats
 from evaluation.metrics import ratio
 from judging.errors import CustosError, FieldError
 
@@ -87,16 +87,12 @@ def advantage_loss(before: Advantage, after: Advantage) -> dict[str, float]:
     }
 
 
-def measure_lal(
-    results: Sequence[Mapping[str, Any]], resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any]:
+def measure_lal(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Measure the LAL of every set and its mean; sets are resampled.
 
     Args:
         results: Each ``case`` (``set_id``, ``level``, ``answer``) and ``result``
             (``option_logits``), in any order.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
 
     Returns:
         ``items``: per set, in order of appearance, ``set_id`` and ``{measure}_{i}_to_{j}`` for the
@@ -122,7 +118,7 @@ def measure_lal(
     values = np.array([[item[name] for name in names] for item in items], dtype=np.float64)
     known = ~np.isnan(values)
     columns = np.concatenate([np.where(known, values, 0), known], axis=1)
-    draws = Draws.of(columns, np.arange(len(items)), resamples, seed)
+    draws = Draws.of(columns, np.arange(len(items)))
     intervals = {
         name: draws.estimate(partial(_mean, len(names), column), float(known[:, column].sum()))
         for column, name in enumerate(names)

@@ -15,8 +15,8 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion, load_engine
 from clients.chat import Reply
+from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
-from judging.files.kept_work import in_batches
 
 if TYPE_CHECKING:
     from judging.scoring.prompts import EncodedPrompt, Encoder

@@ -34,7 +34,7 @@ def example(
 
     benchmark = get_benchmark(name)
     check_suffix(out)
-    check_is_new("--out", out)
+    check_is_new(out)
     write_graded(out, benchmark.example, keyed=False)
     judge = (
         "--judge rules " if benchmark.rule_tasks else "--judge JUDGE " if benchmark.tasks else ""

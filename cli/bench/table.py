@@ -14,7 +14,7 @@ from cli.shared.options.benchmark import JsonOut, Name
 from cli.shared.output_folders import in_known_folder
 from cli.shared.tables import interval_table, wide_console
 from judging import CustosError
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.records import write_json
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def table(
         write_json(json_out, result)
     for path, render in ((markdown_out, markdown), (html_out, html)):
         if path is not None:
-            with atomic_write(path) as file:
-                file.write(render())
+            write_text(path, render())
 
 
 def _one_model(

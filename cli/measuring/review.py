@@ -50,7 +50,7 @@ def review(
     """
     if out.suffix not in DELIMITER_BY_SUFFIX:
         raise CustosError(f"--csv '{out}': expected a file ending in .csv or .tsv")
-    check_no_labels("--csv", out)
+    check_no_labels(out)
     in_table = table_options.read()
     rows = list(read_review_rows(verdicts, source, in_table))
     to_review = [row for row in rows if row.why[0]]

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from cli.prep.construct.asking import Asking
 from cli.shared.bad_rows import check_skipped
-from cli.shared.command_line import command_line
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.options.server import (
@@ -78,10 +78,8 @@ def generate(
     from data_prep.construction.charthal.charts import load_charts, sample_charts
     from data_prep.construction.charthal.charxiv import FILES, load_charxiv
     from data_prep.construction.charthal.questions import generate_questions
-    from data_prep.construction.model_writer import ModelWriter
     from data_prep.splits.manifest import describe_file
 
-    server = request_options.server(base_url, model)
     bad_rows: list[str] = []
     source: dict[str, Any]
     if charts.is_dir():
@@ -90,17 +88,15 @@ def generate(
     else:
         pool, source = load_charts(charts, bad_rows), {**describe_file(charts)}
     check_skipped(charts, bad_rows, allow_dropped=allow_dropped)
-    price = price_options.read()
-    with job_bar(price) as show:
-        writer = ModelWriter(
-            server,
-            Decoding(temperature=temperature, max_tokens=max_tokens),
-            price,
-            out,
-            source={**source, "bad_rows": len(bad_rows), "seed": seed},
-            command=command_line(),
-            on_progress=show,
-        )
+    asking = Asking(
+        base_url,
+        request_options,
+        Decoding(temperature=temperature, max_tokens=max_tokens),
+        {**source, "bad_rows": len(bad_rows), "seed": seed},
+        price_options.read(),
+    )
+    with job_bar(asking.prices) as show:
+        writer = asking.writer(model, out, show)
         manifest = generate_questions(sample_charts(pool, count, seed), writer)
     _show_cells(manifest["counts"])
     rejected = sum(manifest["rejected"].values())
@@ -130,7 +126,7 @@ def sheet(
     from data_prep.construction.sheets.rows import mix_in_gold
     from data_prep.construction.sheets.write import write_sheet
 
-    check_is_new("--out", out)  # it may be filled in
+    check_is_new(out)  # it may be filled in
     rows = mix_in_gold(rows_to_check(folder), (), 0, seed)
     write_sheet(out, FORMS.get(FORM), rows)
     typer.echo(f"{len(rows)} questions: {out}")

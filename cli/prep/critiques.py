@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.prep.construct.asking import Asking, OutFolder
 from cli.shared.bad_rows import show_skipped
-from cli.shared.command_line import command_line
 from cli.shared.options.groups import with_groups
 from cli.shared.options.server import (
     MaxTokens,
@@ -19,7 +19,7 @@ from cli.shared.options.server import (
     Temperature,
     Writer,
 )
-from cli.shared.output_folders import check_keeps_sources, in_known_folder
+from cli.shared.output_folders import check_keeps_sources
 from cli.shared.progress import job_bar, show_spent
 from data_prep.sources.generic import load_generic
 from data_prep.sources.judgement_text import PAIR_TASK
@@ -39,12 +39,7 @@ def critiques(
     ],
     base_url: ServerUrl,
     model: Writer,
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=in_known_folder, help="Write rows, rejects and manifest.json to this folder."
-        ),
-    ],
+    out: OutFolder,
     *,
     request_options: RequestOptions,
     temperature: Temperature = None,
@@ -61,27 +56,22 @@ def critiques(
     """
     from clients.messages import Decoding
     from data_prep.construction.critiques import CONVERSATIONS, ROWS, write_critiques
-    from data_prep.construction.model_writer import ModelWriter
 
     check_keeps_sources(out, (ROWS, CONVERSATIONS), [source])
-    server = request_options.server(base_url, model)
     bad_rows: list[str] = []
     pairs = labelled_pairs(load_generic(source, bad_rows), bad_rows)
     show_skipped(bad_rows)
     if not pairs:
         raise CustosError(f"{source}: there are no labelled rows of task '{PAIR_TASK}'")
-    price = price_options.read()
-    with job_bar(price) as show:
-        writer = ModelWriter(
-            server,
-            Decoding(temperature=temperature, max_tokens=max_tokens),
-            price,
-            out,
-            source={**describe_file(source), "bad_rows": len(bad_rows)},
-            command=command_line(),
-            on_progress=show,
-        )
-        manifest = write_critiques(pairs, writer)
+    asking = Asking(
+        base_url,
+        request_options,
+        Decoding(temperature=temperature, max_tokens=max_tokens),
+        {**describe_file(source), "bad_rows": len(bad_rows)},
+        price_options.read(),
+    )
+    with job_bar(asking.prices) as show:
+        manifest = write_critiques(pairs, asking.writer(model, out, show))
     for line in _report(manifest):
         typer.echo(line)
     show_spent(manifest)

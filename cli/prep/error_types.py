@@ -12,12 +12,12 @@ from cli.shared.bad_rows import check_skipped
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
     Cal,
+    HeldOutSizes,
     Out,
     Seed,
     SourceFile,
     Val,
     check_keeps_splits,
-    held_out_shares,
     write_splits,
 )
 from data_prep.sources.generic import load_generic
@@ -92,7 +92,7 @@ def error_types(
     seen_rows = [row for path in seen or () for row in load_generic(path)]
     sizes = PUBLISHED_TEST if published_test else test_per_type
     test, others = hard_and_new_test(examples, hard_rows, seen_rows, sizes, seed)
-    held_out = held_out_shares(val, cal, 0)
+    held_out = HeldOutSizes(val, cal, 0).read()
     splits, num_near_test = split_beside_test(others, test, held_out, seed, seen=seen_rows)
     num_train = len(splits["train"])
     splits["train"] = balanced_sample(splits["train"], per_class, seed)

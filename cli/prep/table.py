@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 
 from cli.shared.bad_rows import show_dropped
-from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
+from cli.shared.options.filters import FilterOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.splits import (
     Cal,
+    HeldOutSizes,
     Out,
     Seed,
     Val,
     check_keeps_splits,
-    held_out_shares,
     write_splits,
 )
 from data_prep.splits.both_orders import in_both_orders
@@ -47,15 +47,13 @@ ALL = "all"
 def table(
     source: Annotated[str, typer.Argument(metavar="TABLE", help=f"Read this {TABLE_FORMATS}.")],
     out: Out,
+    *,
     table_options: TableOptions,
     allow_dropped: AllowDropped = False,
     show: Annotated[
         int, typer.Option(min=0, help="Show this many rows as the judge will see them.")
     ] = 10,
-    min_words: MinWords = 0,
-    verdicts: Verdicts = None,
-    disagreeing: Disagreeing = 3,
-    models: Models = 6,
+    filters: FilterOptions,
     both_orders: Annotated[
         bool, typer.Option(help="Write every training pair in both orders of its responses.")
     ] = False,
@@ -80,14 +78,14 @@ def table(
     in_table = table_options.read()
     opened = open_table(source)
     check_keeps_splits(out, [opened.path])
-    held_out = None if test == ALL else held_out_shares(val, cal, _size(test))
+    held_out = None if test == ALL else HeldOutSizes(val, cal, _size(test)).read()
     bad_rows: dict[int, BadRow] = {}
     rows = read_examples(
         source, in_table, bad_rows, allow_dropped=allow_dropped, image_folder=out / "images"
     )
     show_dropped(bad_rows)
     examples = [_named(example, number, opened.path.stem) for number, example in rows]
-    kept = filter_examples(examples, min_words, verdicts, disagreeing, models)
+    kept = filters.kept(examples)
     if not kept:
         raise CustosError(f"{source}: no rows")
     if held_out is None:

@@ -189,7 +189,9 @@ def serve(
         address = url(listener, "https" if tls else "http")
         logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         run(
-            *(app, service, listener),
+            app,
+            service,
+            listener,
             lambda: load_named_judges(sources, models, load),
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
             tls,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import typer
 
 from data_prep.tables.reader import BadRow
 from judging.errors import CustosError
-from judging.files.atomic import atomic_write
+from judging.files.records import write_records
 from judging.types import FAILURES
 
 MAX_BAD_ROWS_SHOWN = 10
@@ -72,9 +71,9 @@ def write_problems(path: Path, problems: Mapping[int, str]) -> None:
     if not problems:
         path.unlink(missing_ok=True)
         return
-    with atomic_write(path) as file:
-        for row, message in sorted(problems.items()):
-            file.write(json.dumps({"row": row, "message": message}, ensure_ascii=False) + "\n")
+    write_records(
+        path, ({"row": row, "message": message} for row, message in sorted(problems.items()))
+    )
 
 
 def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:

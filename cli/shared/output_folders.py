@@ -94,14 +94,14 @@ def in_known_folder(
     return path
 
 
-def check_is_new(option: str, out: Path) -> None:
-    """Refuse to replace a file.
+def check_is_new(out: Path) -> None:
+    """Refuse an ``--out`` that would replace a file.
 
     Raises:
         CustosError: If the file exists.
     """
     if out.exists():
-        raise CustosError(f"{option} '{out}': exists already; name a new file")
+        raise CustosError(f"--out '{out}': exists already; name a new file")
 
 
 def check_own_rows(option: str, out: Path, keys: Collection[str]) -> None:

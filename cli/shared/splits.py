@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,9 +51,21 @@ Test = Annotated[
 ]
 
 
-def held_out_shares(val: float, cal: float, test: float) -> HeldOut:
-    """Check the sizes of the held-out splits."""
-    return parse_record(HeldOut, {"val": val, "cal": cal, "test": test}, "--val, --cal, --test")
+@dataclass(frozen=True)
+class HeldOutSizes:
+    """Sizes of the splits that are not trained on."""
+
+    val: Val = 0.05
+    cal: Cal = 0.07
+    test: Test = 0.12
+
+    def read(self) -> HeldOut:
+        """Return the sizes, checked.
+
+        Raises:
+            FieldError: If one is below 0.
+        """
+        return parse_record(HeldOut, vars(self), "--val, --cal, --test")
 
 
 def check_keeps_splits(out: Path, sources: Iterable[Path]) -> None:

@@ -22,7 +22,7 @@ from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
 from data_prep.errors import UnusableText
 from data_prep.splits.manifest import write_with_manifest
-from judging.files.atomic import atomic_write
+from judging.files.records import write_records
 from judging.fingerprint import file_sha256
 from judging.messages import Message
 
@@ -119,14 +119,14 @@ class ModelWriter:
     def write(
         self,
         outcome: Outcome[T],
-        files: Mapping[str, Iterable[BaseModel | str]],
+        files: Mapping[str, Iterable[BaseModel | Mapping[str, Any]]],
         counts: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Write files, rejects and the manifest to the folder.
 
         Args:
             outcome: Result of :meth:`ask`.
-            files: Name of each JSONL file to its rows; a row is a record or a line of JSON.
+            files: Name of each JSONL file to its rows.
             counts: Numbers of the records, for the manifest.
 
         Returns:
@@ -135,7 +135,7 @@ class ModelWriter:
         with write_with_manifest(self.out, source=self.source, command=self.command) as manifest:
             written = {**files, REJECTS: outcome.rejects}
             for name, rows in written.items():
-                write_lines(self.out / name, rows)
+                write_records(self.out / name, rows)
             rejected = Counter(reject.reason for reject in outcome.rejects)
             manifest.update(
                 model=self.server.model,
@@ -170,11 +170,3 @@ def _joined(first: JobResult, second: JobResult) -> JobResult:
         [*first.rejects, *second.rejects],
         first.num_reused + second.num_reused,
     )
-
-
-def write_lines(path: Path, rows: Iterable[BaseModel | str]) -> None:
-    """Write a JSONL file of records and lines of JSON; it appears whole or not at all."""
-    with atomic_write(path) as file:
-        for row in rows:
-            line = row if isinstance(row, str) else row.model_dump_json(exclude_unset=True)
-            file.write(f"{line}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,11 +12,12 @@ from pydantic import AliasChoices, Field, field_validator
 
 from clients.chat import Reply
 from clients.messages import ChatItem
-from data_prep.construction.model_writer import ModelWriter, Request, write_lines
+from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.construction.run_step import ROWS
 from data_prep.construction.steps.base import Row, StepRow, Text
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError
+from judging.files.records import write_records
 from judging.messages import Message
 from judging.types import ReferenceMode
 
@@ -99,7 +99,7 @@ def write_responses(
     _check_folders(writers)
     for folder in (out, *(writer.out for writer in writers)):
         check_replaceable(folder, [ROWS])
-    by_model: dict[str, dict[str, str]] = {}
+    by_model: dict[str, dict[str, Row]] = {}
     manifests: dict[str, Any] = {}
     for writer in writers:
         model = writer.server.model
@@ -107,19 +107,17 @@ def write_responses(
             [Request(question.item(), partial(question.answered, model)) for question in questions]
         )
         counts = {"counts": {"in": len(questions), "out": len(outcome.records)}}
-        lines = {
-            row["metadata"][ITEM]: json.dumps(row, ensure_ascii=False) for row in outcome.records
-        }
-        manifests[model] = writer.write(outcome, {ROWS: lines.values()}, counts)
-        by_model[model] = lines
+        answers = {row["metadata"][ITEM]: row for row in outcome.records}
+        manifests[model] = writer.write(outcome, {ROWS: answers.values()}, counts)
+        by_model[model] = answers
     rows = [
-        lines[question.id]
+        answers[question.id]
         for question in questions
-        for lines in by_model.values()
-        if question.id in lines
+        for answers in by_model.values()
+        if question.id in answers
     ]
     with write_with_manifest(out, source=source, command=command) as manifest:
-        write_lines(out / ROWS, rows)
+        write_records(out / ROWS, rows)
         manifest.update(
             counts={"questions": len(questions), "responses": len(rows)},
             models={model: _spent(written) for model, written in manifests.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -56,6 +55,6 @@ def run_step(step: Step[Any, Any], rows: Sequence[StepRow], writer: ModelWriter)
     check_replaceable(writer.out, [ROWS])
     requests = [Request(step.item(row), partial(step.read, row)) for row in rows]
     outcome = writer.ask(requests, mend=True)
-    lines = [json.dumps(row, ensure_ascii=False) for written in outcome.records for row in written]
-    counts = {"step": step.name, "counts": {"in": len(rows), "out": len(lines)}}
-    return writer.write(outcome, {ROWS: lines}, counts)
+    made = [row for written in outcome.records for row in written]
+    counts = {"step": step.name, "counts": {"in": len(rows), "out": len(made)}}
+    return writer.write(outcome, {ROWS: made}, counts)

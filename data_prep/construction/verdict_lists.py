@@ -18,7 +18,7 @@ from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError
 from judging.files.records import read_records, write_json
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, label_of
 
 LABELS, VERDICTS = "labels.jsonl", "verdicts.json"
 NO_LABEL = "no label"
@@ -122,14 +122,11 @@ def _read_label(request: JudgeRequest, reply: Reply) -> GivenLabel:
 
 
 def _graded_labels(path: Path, requests: Sequence[JudgeRequest]) -> dict[str, str | None]:
-    labels = {verdict.id: _full_label(verdict) for _, verdict in read_records(path, Verdict)}
+    labels = {
+        verdict.id: verdict.label and label_of(verdict.label, verdict.error_type)
+        for _, verdict in read_records(path, Verdict)
+    }
     for request in requests:
         if request.id not in labels:
             raise CustosError(f"{path}: no verdict on row '{request.id}'")
     return labels
-
-
-def _full_label(verdict: Verdict) -> str | None:
-    if verdict.label is None or verdict.error_type is None:
-        return verdict.label
-    return f"{verdict.label}; {verdict.error_type}"

@@ -6,7 +6,6 @@ its heading. The assistant's turn is the judgement in its tags.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,8 +100,8 @@ def with_references(
     return kept
 
 
-def to_conversation(example: LabelledExample) -> str:
-    """Write an example as one line of JSON in the public format, with the default headings.
+def to_conversation(example: LabelledExample) -> dict[str, Any]:
+    """Return an example as a row in the public format, with the default headings.
 
     Raises:
         CustosError: If the example has no critique, no confidence, or a label of another task.
@@ -119,8 +118,7 @@ def to_conversation(example: LabelledExample) -> str:
         "assistant": write_judgement(example),
     }
     messages = [{"role": role, "content": content} for role, content in turns.items()]
-    row = {"messages": messages, "images": list(example.images)}
-    return json.dumps(row, ensure_ascii=False)
+    return {"messages": messages, "images": list(example.images)}
 
 
 def _fields(

@@ -18,7 +18,7 @@ from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
-from judging.files.records import ROW_SUFFIXES, read_rows
+from judging.files.records import read_rows
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, parse_record
@@ -125,7 +125,7 @@ def _located_rows(
     if is_hub_id(source):
         rows = hub_rows(str(source), hub)
         return Path.cwd(), ((f"{path.stem}-{n}", f"{source} row {n}", row) for n, row in rows)
-    files = split_files(path, hub.split, ROW_SUFFIXES) if path.is_dir() else [path]
+    files = split_files(path, hub.split) if path.is_dir() else [path]
     located = (
         (f"{file.stem}-{n}", row_location(file, n), row)
         for file in files

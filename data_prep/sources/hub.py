@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +75,7 @@ def _no_requests() -> Iterator[None]:
         datasets.config.HF_HUB_OFFLINE = before
 
 
-def split_files(folder: Path, split: str, suffixes: Collection[str]) -> list[Path]:
+def split_files(folder: Path, split: str) -> list[Path]:
     """List the files of a split in a folder, or in its ``data`` folder, sorted by name.
 
     The hub names a split's files after it: ``test.jsonl``, ``test-00000-of-00002.parquet``. Without
@@ -84,7 +84,6 @@ def split_files(folder: Path, split: str, suffixes: Collection[str]) -> list[Pat
     Args:
         folder: Folder of a data set.
         split: Name of the split.
-        suffixes: Endings of files that hold rows; our own manifest is none of them.
 
     Raises:
         CustosError: If the folder holds no such file.
@@ -93,8 +92,8 @@ def split_files(folder: Path, split: str, suffixes: Collection[str]) -> list[Pat
         files = sorted(
             file
             for file in (candidate.iterdir() if candidate.is_dir() else ())
-            if file.suffix in suffixes and file.name != MANIFEST_NAME
+            if file.suffix in ROW_SUFFIXES and file.name != MANIFEST_NAME
         )
         if files:
             return [file for file in files if file.stem.split("-")[0] == split] or files
-    raise CustosError(f"{folder}: no {', '.join(suffixes)} file in this folder")
+    raise CustosError(f"{folder}: no {', '.join(ROW_SUFFIXES)} file in this folder")

@@ -66,7 +66,6 @@ def hard_and_new_test(
     seen: Sequence[LabelledExample],
     per_type: int | Mapping[str, int],
     seed: int = 0,
-    hard_share: float = HARD_SHARE,
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
     """Draw a test in which a fixed share of every error type is hard.
 
@@ -79,7 +78,6 @@ def hard_and_new_test(
             question is near none of these and none of ``hard``.
         per_type: How many of each error type, or how many of every single one.
         seed: Which examples to draw.
-        hard_share: Share of hard cases.
 
     Returns:
         The test, and the examples that remain to train on: their questions are near none of the
@@ -102,10 +100,10 @@ def hard_and_new_test(
         new_rows = [row for row in rows if row.group not in old_clusters]
         num = min(
             per_type if isinstance(per_type, int) else per_type[name],
-            math.floor(len(hard_rows) / hard_share),
-            math.floor(len(new_rows) / (1 - hard_share)),
+            math.floor(len(hard_rows) / HARD_SHARE),
+            math.floor(len(new_rows) / (1 - HARD_SHARE)),
         )
-        num_hard = round(hard_share * num)
+        num_hard = round(HARD_SHARE * num)
         if not 0 < num_hard < num:
             raise CustosError(
                 f"'{name}' has {len(hard_rows)} hard and {len(new_rows)} new cases: too few for a "

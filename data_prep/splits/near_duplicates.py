@@ -49,22 +49,16 @@ def is_question_key(group: str) -> bool:
     return _QUESTION_KEY.fullmatch(group) is not None
 
 
-def cluster_examples(
-    examples: Sequence[LabelledExample], threshold: float = THRESHOLD
-) -> list[str]:
+def cluster_examples(examples: Sequence[LabelledExample]) -> list[str]:
     """Return the name of every example's cluster; examples that belong together share it.
 
     A name depends on the members of its cluster alone, not on their order.
 
     Args:
         examples: Any number of examples; the order does not matter.
-        threshold: Jaccard similarity in (0, 1] from which two questions are near-duplicates.
 
     Returns:
         A cluster name for each example, in the order given.
-
-    Raises:
-        ValueError: If the threshold is out of range.
     """
     questions = [normalise_question(example.question) for example in examples]
     texts = sorted(set(questions))
@@ -76,7 +70,7 @@ def cluster_examples(
         for shared in (("group", example.group), *(("image", name) for name in example.images))
         if shared[1]
     ]
-    clusters = near_duplicate_clusters(texts, threshold)
+    clusters = near_duplicate_clusters(texts)
     if links:
         clusters = merge_clusters(clusters, *np.array(links, dtype=np.int64).T)
 
@@ -86,11 +80,9 @@ def cluster_examples(
     return [_key(first_text[int(clusters[node[question]])]) for question in questions]
 
 
-def cluster_together(
-    *lists: Sequence[LabelledExample], threshold: float = THRESHOLD
-) -> list[list[str]]:
+def cluster_together(*lists: Sequence[LabelledExample]) -> list[list[str]]:
     """Cluster several lists of examples at once; return the cluster names of each list."""
-    names = iter(cluster_examples([row for rows in lists for row in rows], threshold))
+    names = iter(cluster_examples([row for rows in lists for row in rows]))
     return [[next(names) for _ in rows] for rows in lists]
 
 

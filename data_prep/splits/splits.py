@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
-from data_prep.splits.near_duplicates import THRESHOLD, cluster_examples, cluster_together
+from data_prep.splits.near_duplicates import cluster_examples, cluster_together
 from judging.errors import CustosError
 from judging.types import LabelledExample, Split
 
@@ -66,7 +66,6 @@ def split_examples(
     examples: Sequence[LabelledExample],
     held_out: HeldOut | None = None,
     seed: int = 0,
-    threshold: float = THRESHOLD,
 ) -> Splits:
     """Deal examples to the four splits, cluster by cluster.
 
@@ -78,7 +77,6 @@ def split_examples(
         examples: Examples of one data set, in any order.
         held_out: Sizes of the held-out splits.
         seed: Which of the many balanced divisions to take.
-        threshold: Similarity from which two questions are near-duplicates.
 
     Raises:
         CustosError: If there are no examples, or the held-out splits leave none for training.
@@ -86,7 +84,7 @@ def split_examples(
     if not examples:
         raise CustosError("there are no labelled examples to split")
     targets = (held_out or HeldOut()).targets(len(examples))
-    clusters = cluster_examples(examples, threshold)
+    clusters = cluster_examples(examples)
     split_of = _deal(clusters, [example.label for example in examples], targets, seed)
     splits: Splits = {split: [] for split in SPLITS}
     for example, cluster in zip(examples, clusters, strict=True):
@@ -109,7 +107,6 @@ def split_beside_test(
     test: Sequence[LabelledExample],
     held_out: HeldOut | None = None,
     seed: int = 0,
-    threshold: float = THRESHOLD,
     seen: Sequence[LabelledExample] = (),
 ) -> tuple[Splits, int]:
     """Split examples into train, val and cal beside a test split that is already chosen.
@@ -119,7 +116,6 @@ def split_beside_test(
         test: The test split.
         held_out: Sizes of val and cal, shares being of all examples; ``test`` is ignored.
         seed: Which of the many balanced divisions to take.
-        threshold: Similarity from which two questions are near-duplicates.
         seen: Examples that an earlier stage was trained on or chosen by; what shares a cluster with
             them is for training only.
 
@@ -130,9 +126,7 @@ def split_beside_test(
         CustosError: If nothing remains to split or to train on, or if val and cal need more
             examples than are unseen.
     """
-    test_clusters, seen_clusters, clusters = cluster_together(
-        test, seen, examples, threshold=threshold
-    )
+    test_clusters, seen_clusters, clusters = cluster_together(test, seen, examples)
     in_test, in_seen = set(test_clusters), set(seen_clusters)
     unseen: list[LabelledExample] = []
     familiar: list[LabelledExample] = []
@@ -152,7 +146,7 @@ def split_beside_test(
             "whose questions no earlier stage has seen; ask for less"
         )
     if unseen or not familiar:
-        splits = split_examples(unseen, beside, seed, threshold)
+        splits = split_examples(unseen, beside, seed)
     else:
         splits = {split: [] for split in SPLITS}
     splits["train"] = shuffled([*splits["train"], *familiar], seed)

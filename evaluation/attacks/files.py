@@ -10,7 +10,7 @@ from evaluation.attacks.report import AttackReport
 from evaluation.attacks.rows import AttackRow
 from evaluation.report.markdown import markdown_templates, number
 from evaluation.report.page import page_templates
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.records import write_json, write_records
 from judging.types import Verdict
 
@@ -49,10 +49,8 @@ def write_attacks(
     write_records(
         folder / ROWS, (GradedRow(**dict(row), verdict=verdict) for row, verdict in graded)
     )
-    with atomic_write(folder / MARKDOWN) as file:
-        file.write(render_markdown(report, source))
-    with atomic_write(folder / PAGE) as file:
-        file.write(render_page(report, source))
+    write_text(folder / MARKDOWN, render_markdown(report, source))
+    write_text(folder / PAGE, render_page(report, source))
     write_json(folder / JSON, report.model_dump(mode="json"))
 
 

@@ -13,23 +13,16 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import RESAMPLES, Floats
+from evaluation.intervals import Floats
 from evaluation.metrics import cohen_kappa, ratio
 
 
-def label_agreement(
-    pairs: Sequence[tuple[str, str]],
-    labels: Sequence[str],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> dict[str, Any]:
+def label_agreement(pairs: Sequence[tuple[str, str]], labels: Sequence[str]) -> dict[str, Any]:
     """Measure how far two people agree on single labels.
 
     Args:
         pairs: Labels of the two on each item.
         labels: All labels that there are.
-        resamples: Bootstrap resamples of items.
-        seed: Seed of the resamples.
 
     Returns:
         ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label``
@@ -44,7 +37,7 @@ def label_agreement(
     cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
     items = np.zeros((len(pairs), size * size))
     items[np.arange(len(pairs)), cells] = 1
-    draws = Draws(items, resamples, seed)
+    draws = Draws(items)
 
     def estimate(value: Callable[[Floats], Floats], is_rate: bool = False) -> dict[str, Any]:
         return draws.estimate(

@@ -8,7 +8,6 @@ from typing import Any
 
 from evaluation.comparisons.paired import paired_accuracies
 from evaluation.declared_labels import label_set
-from evaluation.intervals import RESAMPLES
 from evaluation.measure import measure
 from evaluation.outcomes import full_label, gather
 from judging.types import LabelledExample, Verdict
@@ -25,7 +24,6 @@ def measure_by_task(
     examples: Sequence[LabelledExample],
     verdicts: Sequence[Verdict],
     rivals: Mapping[str, Sequence[Verdict]],
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Measure a judge on every task apart.
@@ -34,7 +32,6 @@ def measure_by_task(
         examples: Examples with people's labels.
         verdicts: The judge's verdicts in the same order.
         rivals: Other verdicts on the same examples by name. Those of :data:`TASK_RIVALS` are used.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -56,7 +53,7 @@ def measure_by_task(
             rival = gather(of_task, of_rival, labels)
             if rival.scored.any():
                 paired = paired_accuracies(
-                    judge.right.tolist(), rival.right.tolist(), judge.clusters, resamples, seed
+                    judge.right.tolist(), rival.right.tolist(), judge.clusters, seed
                 )
                 compared[name] = {
                     "accuracy": paired["second"],
@@ -65,7 +62,7 @@ def measure_by_task(
                 }
         measured[task] = {
             "n": len(rows),
-            **measure(judge, TASK_METRICS, resamples, seed),
+            **measure(judge, TASK_METRICS, seed),
             "rivals": compared,
         }
     return measured

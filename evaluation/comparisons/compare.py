@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation
-from evaluation.intervals import RESAMPLES, mcnemar_p
+from evaluation.intervals import mcnemar_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.report.markdown import number, p_value, table, with_interval
@@ -143,7 +143,7 @@ def _compare_outcomes(
 ) -> dict[str, Any]:
     # The clusters are the same, so one seed resamples both judges alike.
     draws_a, draws_b = (
-        TallyDraws.of(outcomes, RESAMPLES, seed) for outcomes in _with_probabilities_of_both(a, b)
+        TallyDraws.of(outcomes, seed) for outcomes in _with_probabilities_of_both(a, b)
     )
     compared = {
         name: {

@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import RESAMPLES, Floats, Interval, Ints, wilson_interval
+from evaluation.intervals import Floats, Interval, Ints, wilson_interval
 from evaluation.metrics import ratio
 
 
 def paired_accuracies(
-    first: Sequence[bool],
-    second: Sequence[bool],
-    clusters: Ints,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    first: Sequence[bool], second: Sequence[bool], clusters: Ints, seed: int = 0
 ) -> dict[str, Any]:
     """Compare two judges row by row, with 95 % intervals that resample clusters for both at once.
 
@@ -29,7 +25,6 @@ def paired_accuracies(
         first: Whether the first judge is right, by row.
         second: The same of the second judge.
         clusters: Rows with the same number are resampled together. Shape ``[n]``.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -37,7 +32,7 @@ def paired_accuracies(
         and ``high``, which are ``None`` where one cluster gives no interval; ``n``; ``clusters``.
     """
     columns = np.stack([first, second, np.ones(len(first))], axis=1).astype(np.float64)
-    draws = Draws.of(columns, clusters, resamples, seed)
+    draws = Draws.of(columns, clusters, seed)
     groups = len(draws.sums)
 
     def share(column: int) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.intervals import RESAMPLES
 from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
 from judging.types import LabelledExample, Verdict
@@ -19,7 +18,6 @@ def compare_annotators(
     examples: Sequence[LabelledExample],
     verdicts: Sequence[Verdict],
     labels: Sequence[str],
-    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any] | None:
     """Measure two people and the judge against each other.
@@ -32,7 +30,6 @@ def compare_annotators(
         examples: Examples; those without a second label are left out.
         verdicts: The judge's verdicts, one per example in the same order.
         labels: Every label that occurs.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -60,7 +57,7 @@ def compare_annotators(
     if not common.any():
         return None
     draws = {
-        name: TallyDraws.of(outcomes.take(common), resamples, seed)
+        name: TallyDraws.of(outcomes.take(common), seed)
         for name, outcomes in (
             ("people", people),
             ("judge_first", judge_first),
@@ -69,7 +66,7 @@ def compare_annotators(
     }
     return {
         "n_second": int(rows.sum()),
-        "people_all": _estimates(TallyDraws.of(people.take(rows), resamples, seed)),
+        "people_all": _estimates(TallyDraws.of(people.take(rows), seed)),
         **{name: _estimates(of_pair) for name, of_pair in draws.items()},
         "second_minus_first": _differences(draws["judge_first"], draws["judge_second"]),
         "judge_minus_second": _differences(draws["people"], draws["judge_first"]),

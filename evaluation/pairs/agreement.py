@@ -14,7 +14,7 @@ from scipy import special
 
 from evaluation import metrics
 from evaluation.estimate import mean
-from evaluation.intervals import RESAMPLES, Floats, number_clusters
+from evaluation.intervals import Floats, number_clusters
 from evaluation.measure import METRICS, Metric, TallyDraws
 from evaluation.outcomes import Outcomes, gather
 from judging.errors import CustosError, FieldError
@@ -90,10 +90,7 @@ PAIR_METRICS: Mapping[str, Metric] = {
 
 
 def measure_pairs(
-    examples: Sequence[LabelledExample],
-    verdicts: Sequence[Verdict],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], seed: int = 0
 ) -> dict[str, dict[str, Any]]:
     """Compare pairwise verdicts with people's labels; questions (or groups) are resampled.
 
@@ -103,7 +100,6 @@ def measure_pairs(
     Args:
         examples: Pairs with people's labels.
         verdicts: The judge's verdicts, one per example in the same order.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -115,8 +111,8 @@ def measure_pairs(
         CustosError: If a label is none of the three, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
-    draws = TallyDraws.of(outcomes, resamples, seed)
-    stated = TallyDraws.of(_with_stated_confidence(outcomes, verdicts), resamples, seed)
+    draws = TallyDraws.of(outcomes, seed)
+    stated = TallyDraws.of(_with_stated_confidence(outcomes, verdicts), seed)
     return {
         **{name: draws.estimate(metric) for name, metric in PAIR_METRICS.items()},
         "ece_stated": stated.estimate(METRICS["ece"]),
@@ -148,10 +144,7 @@ def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict
 
 
 def self_consistency(
-    runs: Sequence[Sequence[str | None]],
-    groups: Sequence[Hashable],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    runs: Sequence[Sequence[str | None]], groups: Sequence[Hashable]
 ) -> dict[str, Any]:
     """Return the mean entropy, in nats, of the labels that k sampled runs give an item.
 
@@ -163,8 +156,6 @@ def self_consistency(
     Args:
         runs: Labels by item, then run. Shape ``[n][k]``.
         groups: Question (or group) of each item; resampled together. Length ``n``.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
 
     Returns:
         ``value``, ``low``, ``high``, ``n`` (items with all labels) and ``runs`` (k).
@@ -184,7 +175,7 @@ def self_consistency(
     complete = np.array([None not in labels for labels in runs])
     entropy = special.entr(counts / sizes[0]).sum(axis=1)
     clusters = number_clusters(groups)
-    return {**mean(entropy, complete, clusters, resamples, seed), "runs": sizes[0]}
+    return {**mean(entropy, complete, clusters), "runs": sizes[0]}
 
 
 def _with_stated_confidence(outcomes: Outcomes, verdicts: Sequence[Verdict]) -> Outcomes:

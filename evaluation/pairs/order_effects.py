@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.estimate import mean, share
-from evaluation.intervals import RESAMPLES, Floats, Ints, mcnemar_p
+from evaluation.intervals import Floats, Ints, mcnemar_p
 from evaluation.metrics import UNSCORED
 from evaluation.pairs.agreement import PAIR_LABELS, TIE, A, B, gather_pairs
 from judging.types import LabelledExample, Pass, Verdict
@@ -56,10 +56,7 @@ def order_posteriors(verdicts: Sequence[Verdict], order: Order) -> list[dict[str
 
 
 def order_effects(
-    examples: Sequence[LabelledExample],
-    verdicts: Sequence[Verdict],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], seed: int = 0
 ) -> dict[str, Any]:
     """Measure what the order of presentation does, and what judging both orders gains.
 
@@ -73,7 +70,6 @@ def order_effects(
     Args:
         examples: Pairs with people's labels.
         verdicts: The judge's verdicts, one per example in the same order.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -94,7 +90,7 @@ def order_effects(
     given, swapped = _labels(in_given), _labels(in_swapped)
     merged = _labels([a and b and _merge(a, b) for a, b in zip(in_given, in_swapped, strict=True)])
     both = merged != UNSCORED
-    draw = (outcomes.clusters, resamples, seed)
+    draw = (outcomes.clusters, seed)
     # The pair's second response is shown first when swapped, so its surplus is minus A's.
     given_bias, swapped_bias = surplus_of_a(given, human), -surplus_of_a(swapped, human)
     right = {"given": given == human, "swapped": swapped == human, "merged": merged == human}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws, mean
-from evaluation.intervals import RESAMPLES, Floats
+from evaluation.intervals import Floats
 from evaluation.metrics import ratio
 from evaluation.pairs.agreement import A, B, gather_pairs
 from evaluation.pairs.order_effects import surplus_of_a
@@ -16,10 +16,7 @@ from judging.types import LabelledExample, Verdict
 
 
 def verbosity_effect(
-    examples: Sequence[LabelledExample],
-    verdicts: Sequence[Verdict],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], seed: int = 0
 ) -> dict[str, Any]:
     """Measure how far the judge leans to longer responses beyond people.
 
@@ -29,7 +26,6 @@ def verbosity_effect(
     Args:
         examples: Pairs with people's labels.
         verdicts: The judge's verdicts, one per example in the same order.
-        resamples: Bootstrap resamples.
         seed: Seed of the resamples.
 
     Returns:
@@ -59,9 +55,9 @@ def verbosity_effect(
         ],
         axis=1,
     ).astype(np.float64)
-    draws = Draws.of(columns, outcomes.clusters, resamples, seed)
+    draws = Draws.of(columns, outcomes.clusters, seed)
     return {
-        "preference": mean(for_longer, uneven, outcomes.clusters, resamples, seed),
+        "preference": mean(for_longer, uneven, outcomes.clusters, seed),
         "longer_against_people": draws.estimate(_longer_share, float(people_shorter.sum()), True),
         "shorter_against_people": draws.estimate(_shorter_share, float(people_longer.sum()), True),
         "difference": draws.estimate(

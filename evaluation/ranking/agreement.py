@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws
-from evaluation.intervals import RESAMPLES, Floats, percentile_interval, rate_interval
+from evaluation.intervals import Floats, percentile_interval, rate_interval
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
@@ -71,7 +71,7 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
 
 
 def rank_answerers(
-    outcomes: Outcomes, answerers: Sequence[str | None], resamples: int = RESAMPLES, seed: int = 0
+    outcomes: Outcomes, answerers: Sequence[str | None], seed: int = 0
 ) -> dict[str, Any] | None:
     """Compare the share of Correct answers per answering system, by people and by the judge.
 
@@ -80,7 +80,6 @@ def rank_answerers(
     Args:
         outcomes: People's labels and the judge's.
         answerers: The system that gave each answer; ``None`` leaves the item out. Length ``n``.
-        resamples: Bootstrap resamples of questions, each with its answers by all systems.
         seed: Seed of the resamples.
 
     Returns:
@@ -93,7 +92,7 @@ def rank_answerers(
     if not 2 <= len(names) <= MAX_ANSWERERS or not correct:
         return None
     columns = _answerer_columns(outcomes, answerers, names, correct)
-    draws = Draws.of(columns, outcomes.clusters, resamples, seed)
+    draws = Draws.of(columns, outcomes.clusters, seed)
     counts, *_ = _by_side(draws.total)
     (people, judge), (people_resampled, judge_resampled) = (
         _shares(sums) for sums in (draws.total, draws.resampled)

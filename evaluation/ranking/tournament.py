@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import value_interval
-from evaluation.intervals import RESAMPLES, Floats, Ints, rate_interval
+from evaluation.intervals import Floats, Ints, rate_interval
 from evaluation.metrics import ratio
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.elo import elo_table
@@ -19,9 +19,7 @@ from evaluation.ranking.match_results import (
 )
 
 
-def rank_models(
-    results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any]:
+def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str, Any]:
     """Return the table of a tournament as plain values; arguments as in ``bradley_terry``.
 
     Returns:
@@ -35,8 +33,8 @@ def rank_models(
         CustosError: As ``bradley_terry``.
     """
     names = results.names
-    ratings = bradley_terry(results, clusters, resamples, seed)
-    elo = elo_table(results, seed=seed)
+    ratings = bradley_terry(results, clusters)
+    elo = elo_table(results)
     wins = win_matrix(results)
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
@@ -57,7 +55,7 @@ def rank_models(
         "win_rate": _win_rates(
             results,
             wins,
-            resampled_wins(results, clusters, resamples, seed),
+            resampled_wins(results, clusters),
             clusters_met(results, clusters),
         ),
         "n": len(results),

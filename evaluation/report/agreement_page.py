@@ -11,7 +11,7 @@ from typing import Any
 from evaluation.report.disagreements import FILE, Disagreement
 from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, review_line
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 
 HEADLINES = {
     "accuracy": "share of rows on which judge and people give the same label",
@@ -33,8 +33,7 @@ def write_page(
         folder: Folder to write to.
     """
     path = folder / "report.html"
-    with atomic_write(path) as file:
-        file.write(render_page(report, disagreements, source))
+    write_text(path, render_page(report, disagreements, source))
     return path
 
 

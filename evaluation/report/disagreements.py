@@ -85,8 +85,8 @@ def _differs_from_second(example: LabelledExample, verdict: Verdict) -> bool:
     return example.second_label is not None and full_label(verdict) != example.second_label
 
 
-def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> int:
-    """Write ``disagreements.csv``, with the caller's own columns at the end; return the rows.
+def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> None:
+    """Write ``disagreements.csv``, with the caller's own columns at the end.
 
     Columns that no row fills are left out. A column of the caller that is called like one of ours
     gets the name ``metadata.NAME``.
@@ -102,7 +102,7 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
     ]
     theirs = list(dict.fromkeys(name for row in disagreements for name in row.example.metadata))
     header = [*columns, *(f"metadata.{name}" if name in columns else name for name in theirs)]
-    return write_spreadsheet(
+    write_spreadsheet(
         folder / FILE,
         header,
         (

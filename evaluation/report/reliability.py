@@ -14,7 +14,7 @@ from evaluation.report.markdown import TEMPLATES, markdown_templates
 from evaluation.report.report import versions
 from evaluation.unscored import NothingScored
 from judging.errors import CustosError, FieldError
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.records import write_json
 from judging.judge import Judge
 from judging.tasks import get_task
@@ -143,13 +143,11 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / JSON, dict(card))
     text = render_card(card)
-    with atomic_write(folder / MARKDOWN) as file:
-        file.write(f"# {card['judge']}\n\n{text}")
+    write_text(folder / MARKDOWN, f"# {card['judge']}\n\n{text}")
     readme = folder / "README.md"
     if readme.is_file():
         replaced = with_section(readme.read_text(encoding="utf-8"), text)
-        with atomic_write(readme) as file:
-            file.write(replaced)
+        write_text(readme, replaced)
 
 
 def render_card(card: Mapping[str, Any]) -> str:

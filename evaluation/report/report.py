@@ -32,7 +32,7 @@ from evaluation.ranking.agreement import rank_answerers
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.records import write_json
 from judging.types import LabelledExample, Verdict
 
@@ -51,7 +51,6 @@ def build_report(
     seen: Mapping[str, Any] | None = None,
     risk: float | None = None,
     seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
 
@@ -70,7 +69,6 @@ def build_report(
         seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
         seed: Seed of the resamples.
-        resamples: Number of resamples.
 
     Returns:
         Plain values ready for JSON, ``None`` where a metric does not exist; the keys are those of
@@ -85,7 +83,7 @@ def build_report(
     labels = label_set(examples, verdicts, *rivals.values(), *before)
     judge = gather(examples, verdicts, labels)
     total = TallyDraws.of(judge).total
-    measured = measure(judge, resamples=resamples, seed=seed)
+    measured = measure(judge, seed=seed)
     answerers = [_answerer(example) for example in examples]
     report: dict[str, Any] = {
         "n": len(examples),
@@ -95,17 +93,17 @@ def build_report(
         "items_per_second": len(examples) / seconds if seconds > 0 else None,
         "metrics": measured,
         "per_class": per_class(total),
-        "error_types": measure_error_types(judge, resamples, seed),
-        "pairs": _pairs(examples, verdicts, labels, resamples, seed),
+        "error_types": measure_error_types(judge, seed),
+        "pairs": _pairs(examples, verdicts, labels, seed),
         "confusion": _confusion(judge, total),
-        "slices": slice_metrics(examples, judge, resamples, seed),
-        "tasks": measure_by_task(examples, verdicts, rivals, resamples, seed),
+        "slices": slice_metrics(examples, judge, seed),
+        "tasks": measure_by_task(examples, verdicts, rivals, seed),
         "baselines": {
-            name: _baseline(judge, gather(examples, rival, labels), resamples, seed)
+            name: _baseline(judge, gather(examples, rival, labels), seed)
             for name, rival in rivals.items()
         },
-        "second_annotator": compare_annotators(examples, verdicts, labels, resamples, seed),
-        "answerer_ranking": rank_answerers(judge, answerers, resamples, seed),
+        "second_annotator": compare_annotators(examples, verdicts, labels, seed),
+        "answerer_ranking": rank_answerers(judge, answerers, seed),
         "calibration": _calibration(examples, judge, uncalibrated, labels),
         "risk_coverage": risk_coverage(judge),
         "abstention": risk
@@ -113,7 +111,6 @@ def build_report(
             judge,
             np.array([verdict.needs_review for verdict in verdicts]),
             risk,
-            resamples,
             seed,
         ),
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
@@ -126,7 +123,7 @@ def build_report(
         "seen_data": seen,
         "command": command,
         "seed": seed,
-        "resamples": resamples,
+        "resamples": RESAMPLES,
         "versions": versions(),
     }
     cleaned: dict[str, Any] = without_nan(report)
@@ -143,8 +140,7 @@ def write_report(report: dict[str, Any], out_dir: Path) -> None:
 
     out_dir.mkdir(parents=True, exist_ok=True)
     names = plots.draw_report(report, out_dir)
-    with atomic_write(out_dir / "report.md") as file:
-        file.write(render_markdown(report, names))
+    write_text(out_dir / "report.md", render_markdown(report, names))
     write_json(out_dir / "report.json", report)
 
 
@@ -204,7 +200,7 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
     return baselines
 
 
-def _baseline(judge: Outcomes, baseline: Outcomes, resamples: int, seed: int) -> dict[str, Any]:
+def _baseline(judge: Outcomes, baseline: Outcomes, seed: int) -> dict[str, Any]:
     """Measure a baseline, and compare it with the judge where both gave a label.
 
     ``gain`` is the judge's accuracy less the baseline's on these rows.
@@ -214,14 +210,13 @@ def _baseline(judge: Outcomes, baseline: Outcomes, resamples: int, seed: int) ->
         judge.right[both].tolist(),
         baseline.right[both].tolist(),
         judge.clusters[both],
-        resamples,
         seed,
     )
     judge_only = int(np.sum(both & judge.right & ~baseline.right))
     baseline_only = int(np.sum(both & ~judge.right & baseline.right))
     return {
-        **measure(baseline, resamples=resamples, seed=seed),
-        "error_types": measure_error_types(baseline, resamples, seed),
+        **measure(baseline, seed=seed),
+        "error_types": measure_error_types(baseline, seed),
         "gain": compared["difference"],
         "mcnemar_p": mcnemar_p(judge_only, baseline_only),
         "judge_only_right": judge_only,
@@ -259,16 +254,15 @@ def _pairs(
     examples: Sequence[LabelledExample],
     verdicts: Sequence[Verdict],
     labels: Sequence[str],
-    resamples: int,
     seed: int,
 ) -> dict[str, Any] | None:
     """Measure pairwise verdicts; return ``None`` where these are none."""
     if not (set(labels) <= set(PAIR_LABELS) and all(len(e.responses) == 2 for e in examples)):
         return None
     return {
-        "measures": measure_pairs(examples, verdicts, resamples, seed),
-        "order": order_effects(examples, verdicts, resamples, seed),
-        "length": verbosity_effect(examples, verdicts, resamples, seed),
+        "measures": measure_pairs(examples, verdicts, seed),
+        "order": order_effects(examples, verdicts, seed),
+        "length": verbosity_effect(examples, verdicts, seed),
     }
 
 

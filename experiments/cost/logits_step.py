@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.cost.step_variants import FLOOR, compare_steps
+from experiments.cost.step_variants import FLOOR, compare_steps, cost_of_steps
 from judging.files.records import write_json
 
 VOCABULARY, STEPS = 151_936, 3
@@ -81,7 +80,7 @@ def measure(variant: str, shape: Shape) -> dict[str, Any]:
     keep[:, -shape.supervised - 1 : -1] = True
     targets = ids.roll(-1, 1)[keep]
     taken, loss = [], torch.zeros(())
-    for _ in range(0 if variant == "weights only" else STEPS):
+    for _ in range(0 if variant == FLOOR else STEPS):
         started = time.perf_counter()
         if variant == "full":
             logits = model(input_ids=ids, use_cache=False).logits
@@ -100,9 +99,7 @@ def measure(variant: str, shape: Shape) -> dict[str, Any]:
         model.zero_grad()
         del logprobs
         taken.append(time.perf_counter() - started)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    seconds = sorted(taken)[len(taken) // 2] if taken else 0.0
-    return {"peak_mib": peak, "seconds_per_step": seconds, "loss": loss.item()}
+    return {**cost_of_steps(taken), "loss": loss.item()}
 
 
 def _model() -> Any:

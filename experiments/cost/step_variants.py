@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,14 +13,25 @@ FLOOR = "weights only"
 """The variant that takes no step and holds only the model."""
 
 
+def cost_of_steps(seconds: Sequence[float]) -> dict[str, float]:
+    """Return the peak memory of this process in MiB and the median seconds of its steps.
+
+    This is what a module prints for :func:`compare_steps`.
+    """
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "peak_mib": peak,
+        "seconds_per_step": sorted(seconds)[len(seconds) // 2] if seconds else 0.0,
+    }
+
+
 def compare_steps(module: str, variants: Sequence[str], *options: str) -> dict[str, Any]:
     """Run ``python -m MODULE --variant VARIANT OPTIONS`` for every variant.
 
     A process records its peak memory once, so each variant needs its own process.
 
     Args:
-        module: Module that prints ``peak_mib`` and ``seconds_per_step`` as JSON (``FLOOR`` prints
-            ``peak_mib`` only).
+        module: Module that prints what :func:`cost_of_steps` returns, and more, as JSON.
         variants: ``FLOOR``, then the variant that the others are divided by, then the others.
         options: Options of the module.
 

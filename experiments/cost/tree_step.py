@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from experiments.cost.step_variants import FLOOR, compare_steps
+from experiments.cost.step_variants import FLOOR, compare_steps, cost_of_steps
 from judging.files.records import write_json
 from judging.scoring.label_tree import LabelTree
 from judging.tasks import get_task
@@ -62,7 +61,7 @@ def measure(variant: str, prompt: str) -> dict[str, Any]:
     model = _model()
     encoded, tree = _prompt(model, IMAGE_GRIDS[prompt]), _tree()
     taken = []
-    for _ in range(0 if variant == "weights only" else STEPS):
+    for _ in range(0 if variant == FLOOR else STEPS):
         started = time.perf_counter()
         if variant == "tree":
             logits = TreeModel(model)(make_tree_batch([encoded], [tree], 0))
@@ -73,8 +72,7 @@ def measure(variant: str, prompt: str) -> dict[str, Any]:
         (-logprobs[0] - torch.log1p(-(logprobs[1:] / LABEL_TOKENS).exp()).mean()).backward()
         model.zero_grad()
         taken.append(time.perf_counter() - started)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"peak_mib": peak, "seconds_per_step": sorted(taken)[len(taken) // 2] if taken else 0.0}
+    return cost_of_steps(taken)
 
 
 def _apart(model: Any, prompt: EncodedPrompt, tree: LabelTree, count: int) -> Any:

@@ -34,7 +34,7 @@ from evaluation.outcomes import gather
 from evaluation.report.markdown import number, table
 from judging import Judge, LabelledExample
 from judging.errors import CustosError
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.kept_work import KeptResult, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256
@@ -305,6 +305,5 @@ def main(argv: Sequence[str]) -> None:
     command = shlex.join(["python", "-m", "experiments", "ablation", *argv])
     page = render(results, command)
     write_json(options.out / "ablation.json", {"command": command, "cells": results})
-    with atomic_write(options.out / "ablation.md") as file:
-        file.write(page)
+    write_text(options.out / "ablation.md", page)
     console.print(page, markup=False, soft_wrap=True)

@@ -28,7 +28,7 @@ from evaluation.outcomes import Outcomes, gather
 from evaluation.report.markdown import table as markdown_table
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.records import read_records, write_json, write_records
 from judging.fingerprint import digest
 from judging.judge import Judge
@@ -305,6 +305,5 @@ def main(argv: Sequence[str] | None = None, train: Train = train_fold) -> None:
     report = {**build_report(examples, verdicts), "seconds": time.perf_counter() - started}
     write_json(options.out / "report.json", report)
     text = render(report)
-    with atomic_write(options.out / "report.md") as file:
-        file.write(text + "\n")
+    write_text(options.out / "report.md", text + "\n")
     console.print(text, markup=False, soft_wrap=True)

@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from evaluation.estimate import Draws, Mask, without_nan
+from evaluation.estimate import Draws, Mask, share, without_nan
 from evaluation.evaluate import grade_examples
-from evaluation.intervals import RESAMPLES, Ints, number_clusters
+from evaluation.intervals import Ints, number_clusters
 from evaluation.metrics import ratio
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import table, with_interval
 from judging import Judge, LabelledExample, Verdict
 from judging.errors import CustosError, FieldError
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.pictures import read_image
 from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
@@ -86,6 +86,7 @@ def probe(
     labels = {name: _labels(grade_examples(judge, rows)) for name, rows in rows_by_picture.items()}
     human = [full_label(example) for example in examples]
     clusters = number_clusters([example.group or example.question for example in examples])
+    everything = np.ones(len(human), bool)
     skills = {
         name: _by_skill(examples, labels, human, clusters, keys, measure, seed)
         for name, keys in SKILLS.items()
@@ -95,12 +96,12 @@ def probe(
         "groups": int(clusters.max()) + 1,
         "judged_by": measure,
         "measures": {
-            name: _compared(labels, human, clusters, np.ones(len(human), bool), name, seed)
-            for name in MEASURES
+            name: _compared(labels, human, clusters, everything, name, seed) for name in MEASURES
         },
         "changed": {
-            other: _share(
+            other: share(
                 np.array([a != b for a, b in zip(labels["right"], labels[other], strict=True)]),
+                everything,
                 clusters,
                 seed,
             )
@@ -196,10 +197,10 @@ def _compared(
         for given in labels.values()
     ]
     columns = np.stack([counted, *hits], axis=1).astype(np.float64)
-    draws = Draws.of(columns[counted], clusters[counted], RESAMPLES, seed)
+    draws = Draws.of(columns[counted], clusters[counted], seed)
     n = float(counted.sum())
 
-    def share(name: str) -> dict[str, Any]:
+    def agreement(name: str) -> dict[str, Any]:
         column = 1 + list(labels).index(name)
         return draws.estimate(lambda sums: ratio(sums[..., column], sums[..., 0]), n, True)
 
@@ -209,15 +210,9 @@ def _compared(
 
     return {
         "n": int(n),
-        **{name: share(name) for name in labels},
+        **{name: agreement(name) for name in labels},
         **{f"right - {name}": gain(name) for name in labels if name != "right"},
     }
-
-
-def _share(hits: Mask, clusters: Ints, seed: int) -> dict[str, Any]:
-    columns = np.stack([hits, np.ones_like(hits)], axis=1).astype(np.float64)
-    draws = Draws.of(columns, clusters, RESAMPLES, seed)
-    return draws.estimate(lambda s: ratio(s[..., 0], s[..., 1]), float(len(hits)), True)
 
 
 def _is_beyond_chance(compared: Mapping[str, Any]) -> bool:
@@ -313,6 +308,5 @@ def main(argv: Sequence[str]) -> None:
     )
     page = render(report)
     write_json(options.out / "image_probe.json", report)
-    with atomic_write(options.out / "image_probe.md") as file:
-        file.write(page)
+    write_text(options.out / "image_probe.md", page)
     Console().print(page, markup=False, soft_wrap=True)

@@ -39,6 +39,9 @@ SKILLS: Mapping[str, float] = {
 JUDGE = "made grades"
 PEOPLE = 40
 """People who answer a chart's FACT question."""
+FIGURES, PER_PART, SETS, EXAMPLES = 30, 4, 12, 300
+"""Figures of ChartHal, questions of each part of SimpleVQA, pictures of each category of
+TruthfulVQA, and examples of each task of HiEval."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -56,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     Console().print(f"{out}: made answers to charthal, simplevqa, truthfulvqa, chartom, hieval")
 
 
-def write_charthal(folder: Path, figures: int = 30) -> None:
+def write_charthal(folder: Path) -> None:
     """Write ``results/MODEL/eval.json``, as a clone of ChartHal's repository has them.
 
     Every figure has a question of each of the twelve kinds.
@@ -65,7 +68,7 @@ def write_charthal(folder: Path, figures: int = 30) -> None:
     cells = [(q_type, relation) for q_type in TYPES for relation in RELATIONS]
     for name, skill in SKILLS.items():
         rows = {}
-        for figure in range(figures):
+        for figure in range(FIGURES):
             for number, (q_type, relation) in enumerate(cells):
                 drawn = seeded_rng("charthal", name, figure, number)
                 score = int(drawn.random() < skill ** hard[relation])
@@ -84,11 +87,11 @@ def write_charthal(folder: Path, figures: int = 30) -> None:
         _write(folder / "results" / name / "eval.json", rows)
 
 
-def write_simplevqa(path: Path, per_part: int = 4) -> None:
+def write_simplevqa(path: Path) -> None:
     """Write one file with the answers, confidences and conclusions of all models."""
     rows: list[Row] = []
     parts = [(task, domain) for task in TASKS for domain in DOMAINS]
-    for number in range(per_part * len(parts)):
+    for number in range(PER_PART * len(parts)):
         task, domain = parts[number % len(parts)]
         row: Row = {
             "data_id": number,
@@ -109,15 +112,15 @@ def write_simplevqa(path: Path, per_part: int = 4) -> None:
     _write(path, rows)
 
 
-def write_truthfulvqa(folder: Path, sets: int = 12) -> None:
+def write_truthfulvqa(folder: Path) -> None:
     """Write ``extracted/MODEL.json``, as the results of TruthfulVQA's code.
 
-    Every category has ``sets`` pictures, each with a question at all three levels.
+    Every category has pictures with a question at all three levels.
     """
     for name, skill in SKILLS.items():
         rows: list[Row] = []
         for place, category in enumerate(CATEGORIES):
-            for level in (level for _ in range(sets) for level in (1, 2, 3)):
+            for level in (level for _ in range(SETS) for level in (1, 2, 3)):
                 drawn = seeded_rng("truthfulvqa", name, len(rows))
                 chance = skill ** (level * (0.6 + 0.08 * place))
                 truth = drawn.choice("ABCD")
@@ -181,13 +184,13 @@ def write_chartom(folder: Path) -> None:
         _write(folder / f"{name}.json", graded)
 
 
-def write_hieval(folder: Path, size: int = 300) -> None:
+def write_hieval(folder: Path) -> None:
     """Write ``MODEL.json``: made judges' labels beside made labels of people, for both tasks."""
     hieval = get_benchmark("hieval")
     for name, skill in SKILLS.items():
         rows = []
         for task in hieval.tasks:
-            for number in range(size):
+            for number in range(EXAMPLES):
                 people = _human_label(seeded_rng("hieval", task, number), task)
                 other = _human_label(seeded_rng("hieval", task, number, "other"), task)
                 drawn = seeded_rng("hieval", task, number, name)

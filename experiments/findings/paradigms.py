@@ -28,7 +28,7 @@ from evaluation.pairs.agreement import measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
 from experiments.findings.paradigm_tables import render_paradigms
 from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.kept_work import KeptFile, KeptLine, KeptResult, Origin, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, picture_sha256
@@ -110,8 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     result["data_sha256"] = file_sha256(arguments.data)
     write_json(arguments.out / "paradigms.json", result)
-    with atomic_write(arguments.out / "paradigms.md") as file:
-        file.write(render_paradigms(result))
+    write_text(arguments.out / "paradigms.md", render_paradigms(result))
     Console().print(render_paradigms(result), markup=False, soft_wrap=True, highlight=False)
 
 

@@ -15,7 +15,7 @@ from judging.card import CARD_FILE, JudgeCard, run_folder
 from judging.errors import CustosError
 from judging.export.checkpoint import write_checkpoint
 from judging.export.parity import Parity, compare, judge_scores
-from judging.files.atomic import atomic_write, sync
+from judging.files.atomic import sync, write_text
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.models.backbones import Backbone, Dtype, empty_model
 from judging.names.judges import check_name
@@ -98,8 +98,9 @@ def export_merged(
         for file in _JUDGE_FILES:
             if (run / file).is_file():
                 shutil.copyfile(run / file, partial / JUDGE_FOLDER / file)
-        with atomic_write(partial / "README.md") as readme:
-            readme.write(_readme(folder.name, name, card, shell, weights_dtype, parity))
+        write_text(
+            partial / "README.md", _readme(folder.name, name, card, shell, weights_dtype, parity)
+        )
         num_bytes = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
     return Export(name, card.backbone, weights_dtype, num_bytes, parity, card.random_weights)
 

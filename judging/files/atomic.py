@@ -70,6 +70,12 @@ def atomic_write(path: Path) -> Iterator[IO[str]]:
         yield file
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, atomically."""
+    with atomic_write(path) as file:
+        file.write(text)
+
+
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
     """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""

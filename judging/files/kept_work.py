@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
+from judging.batches import in_batches
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import sync
 from judging.files.records import write_json, write_records
@@ -292,10 +293,3 @@ def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
             with suppress(OSError):
                 file.truncate(end)
             raise
-
-
-def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield the items in lists of a size; the last list may be shorter."""
-    stream = iter(items)
-    while batch := list(itertools.islice(stream, size)):
-        yield batch

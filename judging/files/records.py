@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -168,12 +168,16 @@ def absolute_name(name: str, folder: Path) -> str:
     return name if is_url else str((folder / name).resolve())
 
 
-def write_records(path: Path, records: Iterable[BaseModel]) -> int:
-    """Write records as JSONL, atomically, leaving out unset fields; return how many."""
+def write_records(path: Path, records: Iterable[BaseModel | Mapping[str, Any]]) -> int:
+    """Write records as JSONL, atomically; return how many. Unset fields of models are left out."""
     count = 0
     with atomic_write(path) as file:
         for record in records:
-            file.write(record.model_dump_json(exclude_unset=True) + "\n")
+            if isinstance(record, BaseModel):
+                line = record.model_dump_json(exclude_unset=True)
+            else:
+                line = json.dumps(record, ensure_ascii=False)
+            file.write(f"{line}\n")
             count += 1
     return count
 

@@ -21,8 +21,8 @@ def write_spreadsheet(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     delimiter: str | None = None,
-) -> int:
-    """Write a CSV or TSV file in UTF-8 with a byte order mark, atomically; return how many rows.
+) -> None:
+    """Write a CSV or TSV file in UTF-8 with a byte order mark, atomically.
 
     A text that a spreadsheet would take for a formula begins with an apostrophe, unless it is a
     number. ``None`` is an empty cell.
@@ -33,15 +33,11 @@ def write_spreadsheet(
         rows: Cells of each row.
         delimiter: What separates cells; default a comma in CSV files, a tab in TSV files.
     """
-    count = 0
     with atomic_write(path) as file:
         file.write(BYTE_ORDER_MARK)
         writer = csv.writer(file, delimiter=delimiter or DELIMITER_BY_SUFFIX[path.suffix])
         writer.writerow(map(_cell, columns))
-        for row in rows:
-            writer.writerow(map(_cell, row))
-            count += 1
-    return count
+        writer.writerows(map(_cell, row) for row in rows)
 
 
 def _cell(value: object) -> object:

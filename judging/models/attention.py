@@ -108,7 +108,6 @@ def grouped_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float,
-    dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Compute attention, under the mask as plain matrix products, for CPUs.
@@ -125,8 +124,7 @@ def grouped_attention(
         attention_mask: Additive, ``[batch or 1, 1, masked, keys]``, in ``query``'s dtype, for the
             last queries; those before are causal. All are causal if it is ``None``.
         scaling: Factor on the scores.
-        dropout: Must be zero: Qwen-VL has no attention dropout.
-        kwargs: Arguments of other implementations (unused).
+        kwargs: Arguments of other implementations (unused); Qwen-VL has no attention dropout.
 
     Returns:
         ``[batch, queries, heads, head_dim]`` and no weights.
@@ -141,7 +139,6 @@ def fused_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float,
-    dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Compute attention with PyTorch's fused kernels, for GPUs.

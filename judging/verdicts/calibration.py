@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, score_of, type_of
+from judging.types import JudgeRequest, label_of, score_of, type_of
 from judging.verdicts.probabilities import normalise, score_logprobs
 from judging.verdicts.risk import HeldOutVerdicts
 
@@ -76,8 +76,7 @@ class CalibrationSet(BaseModel):
             calibration = self.error_types.get(rubric) if len(types) > 1 else None
             shares = calibration.posterior(types) if calibration else normalise(types)
             for error_type, share in shares.items():
-                label = f"{score}; {error_type}" if error_type else score
-                probabilities[label] = probability * share
+                probabilities[label_of(score, error_type)] = probability * share
         return {label: probabilities[label] for label in logprobs}
 
     @classmethod

@@ -57,7 +57,7 @@ def fit_type_calibration(
 
 
 def cross_fitted_verdicts(
-    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices, seed: int = 0
+    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices
 ) -> HeldOutVerdicts:
     """Return a verdict on a random row of each question, calibrated without that question.
 
@@ -66,7 +66,6 @@ def cross_fitted_verdicts(
         targets: Index of the human label, ``[items]``.
         labels: Label strings.
         questions: Number of each item's question, from 0, ``[items]``.
-        seed: Seed of the choice of rows and of the folds.
 
     Returns:
         The verdicts in the order of the questions.
@@ -74,7 +73,7 @@ def cross_fitted_verdicts(
     Raises:
         CustosError: If a label occurs in a single fold only.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     shuffled = rng.permutation(len(questions))
     one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
     folds = rng.permutation(int(questions.max()) + 1) % FOLDS

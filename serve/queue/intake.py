@@ -52,7 +52,7 @@ class Intake:
         except FieldError as error:
             return Verdict.from_error(error, request, judge_name=name)
         return ModelJob(
-            *(name, kind, tokens, request), caller=caller_name(), request_id=request_id.get()
+            name, kind, tokens, request, caller=caller_name(), request_id=request_id.get()
         )
 
     async def small_pictures(self, sources: Sequence[str], judge: Judge) -> tuple[str, ...]:

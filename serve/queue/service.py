@@ -186,12 +186,8 @@ class Service:
         Raises:
             ApiError: As :meth:`grade`, and as :func:`serve.queue.results.text_of`.
         """
-        job = ModelJob(
-            *(judge, "text", tokens),
-            write=write,
-            caller=caller_name(),
-            request_id=request_id.get(),
-        )
+        caller, call_id = caller_name(), request_id.get()
+        job = ModelJob(judge, "text", tokens, write=write, caller=caller, request_id=call_id)
         async with aclosing(self._pieces(job, deadline or Deadline(self.limits))) as pieces:
             async for piece in pieces:
                 yield piece
@@ -199,12 +195,11 @@ class Service:
 
     def queue(self) -> QueueState:
         """Return what waits and runs now, and what happened since the start."""
-        if self._started_worker is None:
-            idle = dict.fromkeys(self.judges, 0)
-            return QueueState(idle, idle, 0, 0.0, dict(self._counters))
-        waiting = self._started_worker.waiting()
-        figures = (waiting.queued, waiting.running, waiting.tokens, waiting.oldest_s)
-        return QueueState(*figures, dict(self._counters))
+        counters = dict(self._counters)
+        if self._started_worker:
+            return self._started_worker.queue(counters)
+        idle = dict.fromkeys(self.judges, 0)
+        return QueueState(idle, idle, 0, 0.0, counters)
 
     @property
     def is_idle(self) -> bool:

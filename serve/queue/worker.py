@@ -14,6 +14,7 @@ from judging import CustosError, Judge, JudgeRequest
 from judging.types import Pass
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.lanes import Job, Lanes, Pace
+from serve.queue.metrics import QueueState
 from serve.queue.watchdog import Watchdog
 
 logger = logging.getLogger("custos.serve")
@@ -43,20 +44,6 @@ class ModelJob(Job):
     """0 if it was dropped before the model had it."""
     num_passed_on: int = 0
     """Characters of its text that its caller has already."""
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """The queue at one moment."""
-
-    queued: Mapping[str, int]
-    """Jobs waiting, by judge."""
-    running: Mapping[str, int]
-    """Jobs that the model has now, by judge."""
-    tokens: int
-    """Tokens waiting."""
-    oldest_s: float
-    """Seconds that the oldest job has waited; 0 if none waits."""
 
 
 class Abandoned(Exception):
@@ -128,15 +115,20 @@ class Worker:
         with self._changed:
             self._lanes.remove(jobs)
 
-    def waiting(self) -> Waiting:
-        """Return what waits and what runs."""
+    def queue(self, counters: Mapping[str, int]) -> QueueState:
+        """Return what waits and what runs.
+
+        Args:
+            counters: Requests since the start, by outcome.
+        """
         running = dict.fromkeys(self.judges, 0)
         with self._changed:
             for job in self._running:
                 running[job.judge] += 1
             now = time.monotonic()
             oldest_s = now - min((job.queued_at for job in self._lanes), default=now)
-            return Waiting(self._lanes.count_by_judge(), running, self._lanes.tokens, oldest_s)
+            queued, tokens = self._lanes.count_by_judge(), self._lanes.tokens
+        return QueueState(queued, running, tokens, oldest_s, counters)
 
     @property
     def is_alive(self) -> bool:

@@ -85,7 +85,7 @@ def test_reports_and_comparisons_refuse_too() -> None:
     examples = labelled("right", "wrong", "right")
     verdicts = [scored("Correct", id=row.id) for row in examples]
     for refuse in (
-        lambda: build_report(examples, verdicts, seconds=1, command="", resamples=10),
+        lambda: build_report(examples, verdicts, seconds=1, command=""),
         lambda: label_set(examples, verdicts),
     ):
         with pytest.raises(CustosError, match="--labels right=Correct,wrong=Wrong"):

@@ -9,20 +9,20 @@ from evaluation.metrics import ratio
 def test_share_by_hand() -> None:
     hits = np.array([True, True, False, True])
     among = np.array([True, True, True, False])
-    found = share(hits, among, np.arange(4), resamples=200)
+    found = share(hits, among, np.arange(4))
     assert (found["value"], found["n"]) == (pytest.approx(2 / 3), 3)
     assert 0 <= found["low"] < 2 / 3 < found["high"] <= 1
 
 
 def test_a_share_of_nothing_is_nan() -> None:
-    found = share(np.ones(3, bool), np.zeros(3, bool), np.arange(3), resamples=10)
+    found = share(np.ones(3, bool), np.zeros(3, bool), np.arange(3))
     assert np.isnan([found["value"], found["low"], found["high"]]).all()
     assert found["n"] == 0
 
 
 def test_a_share_of_all_has_width() -> None:
     everything = np.ones(20, bool)
-    found = share(everything, everything, np.arange(20), resamples=50)
+    found = share(everything, everything, np.arange(20))
     assert (found["low"], found["high"]) == pytest.approx(wilson_interval(20, 20))
 
 
@@ -60,14 +60,14 @@ def test_clusters_widen() -> None:
 def test_a_mean_leaves_out_what_does_not_exist() -> None:
     values = np.array([1.0, 4.0, np.nan, 100.0])
     among = np.array([True, True, False, False])
-    found = mean(values, among, np.arange(4), resamples=200)
+    found = mean(values, among, np.arange(4))
     assert (found["value"], found["n"]) == (2.5, 2)
     assert (found["low"], found["high"]) == (1, 4)
 
 
 def test_resamples_without_spread_are_no_interval() -> None:
     """As of kappa where judge and people never differ: twenty items do not prove it to be 1."""
-    found = mean(np.ones(20), np.ones(20, bool), np.arange(20), resamples=50)
+    found = mean(np.ones(20), np.ones(20, bool), np.arange(20))
     assert found["value"] == 1
     assert np.isnan([found["low"], found["high"]]).all()
 

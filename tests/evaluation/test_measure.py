@@ -130,7 +130,7 @@ def test_a_thousand_resamples_of_fifteen_thousand_items_take_seconds() -> None:
 
 
 def test_shares_of_error_types_by_hand() -> None:
-    found = measure_error_types(gather(*typed_records(), TYPED_LABELS), resamples=200)
+    found = measure_error_types(gather(*typed_records(), TYPED_LABELS))
     assert {kind: (row["value"], row["n"]) for kind, row in found.items()} == {
         "Reasoning Error": (0.5, 4),
         "Other": (1.0, 2),
@@ -143,4 +143,4 @@ def test_labels_without_types_have_none() -> None:
     examples, verdicts = typed_records()
     assert error_types(("Correct", "Wrong")) == ()
     outcomes = gather(examples[:1], verdicts[:1], ("Correct", "Wrong"))
-    assert measure_error_types(outcomes, resamples=10) == {}
+    assert measure_error_types(outcomes) == {}

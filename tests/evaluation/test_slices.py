@@ -26,7 +26,7 @@ def test_slices_by_language_where_it_is_known() -> None:
         example(id="c"),
     ]
     verdicts = [scored("Correct", id="a"), scored("Wrong", id="b"), scored("Correct", id="c")]
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
+    made = build_report(examples, verdicts, seconds=1, command="")
     language = made["slices"]["language"]
     assert {part: row["accuracy"]["value"] for part, row in language.items()} == {"en": 1, "zh": 0}
 

@@ -59,15 +59,7 @@ class Policy:
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests with the weights of now, and without calibration."""
         requests = list(requests)
-        rubrics: dict[str, set[str]] = {}
-        for request in requests:
-            task = get_task(request.task)
-            rubrics.setdefault(task.name, set()).add(task.rubric(request))
-        card = JudgeCard.for_rubrics(
-            self.backbone,
-            {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()},
-            self.encoder.response_budget,
-        )
+        card = JudgeCard.for_requests(self.backbone, requests, self.encoder.response_budget)
         with self._judging() as engine:
             verdicts = list(Judge("policy", self.backbone, engine, card).grade(requests))
         return iter(verdicts)

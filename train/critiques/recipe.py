@@ -46,19 +46,15 @@ class CritiqueRecipe(Recipe):
         return self
 
 
-def check_setting(environment: dict[str, str] | None = None) -> None:
+def check_setting() -> None:
     """Check that TRL is installed and that there is one process.
-
-    Args:
-        environment: Environment variables; default those of this process.
 
     Raises:
         CustosError: If not.
     """
     if find_spec("trl") is None:
         raise CustosError("trl is not installed: pip install 'custos[trl]'")
-    environment = dict(os.environ) if environment is None else environment
-    if int(environment.get("WORLD_SIZE", "1")) > 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise CustosError(
             "critiques are trained on in one process: give 'custos train' --processes 1, or start "
             "the script with 'python'"

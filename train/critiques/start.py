@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 
 from data_prep.splits.overlap import Overlap
 from judging.errors import FieldError, errors_at
-from judging.models.backbones import load_backbone
-from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.critiques.policy import Policy
 from train.critiques.recipe import CritiqueRecipe, check_setting
-from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator
+from train.loop.backbone import load_encoder
 from train.setup.data import Splits, check_splits, read_splits
 from train.setup.overlap import check_overlaps
 from train.setup.starting_adapter import with_adapter
 
 
-@dataclass(frozen=True)
-class CheckedRows:
-    """The rows of a run, checked before anything is loaded."""
-
-    splits: Splits
-    overlaps: list[Overlap]
-    """Overlaps between splits that the recipe allows."""
-
-
-def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> CheckedRows:
+def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> tuple[Splits, list[Overlap]]:
     """Read the rows of a run, and check that it can begin.
 
     Args:
         recipe: Validated recipe.
         pictures: Whether rows may have pictures.
+
+    Returns:
+        The rows, and the overlaps between splits that the recipe allows.
 
     Raises:
         CustosError: If TRL is missing, there are several processes, or rows are not fit for it.
@@ -45,17 +36,15 @@ def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> CheckedRows:
     overlaps = check_overlaps(splits, recipe.data)
     check_splits(splits, recipe.data)
     _check_rows(chain(splits.train, splits.val), pictures=pictures)
-    return CheckedRows(splits, overlaps)
+    return splits, overlaps
 
 
 def load_policy(recipe: CritiqueRecipe) -> Policy:
     """Load the judge that a run starts from, with the adapter that is trained."""
     accelerator = make_accelerator(recipe.run)
-    with PARTS.measured("load"):
-        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=accelerator.device)
-    backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
-    encoder = Encoder(backbone, recipe.run.response_budget)
-    return Policy(with_adapter(backbone, recipe), encoder, accelerator, recipe.critiques.max_tokens)
+    encoder = load_encoder(recipe, accelerator)
+    adapted = with_adapter(encoder.backbone, recipe)
+    return Policy(adapted, encoder, accelerator, recipe.critiques.max_tokens)
 
 
 def _check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:

@@ -96,10 +96,8 @@ class _Rehearsal:
     def __init__(
         self, main: Main, script: str, recipe: Path, keys: Sequence[str], steps: int
     ) -> None:
-        self.main, self.script, self.recipe, self.keys, self.steps = (
-            *(main, script, recipe),
-            *(list(keys), steps),
-        )
+        self.main, self.script, self.recipe = main, script, recipe
+        self.keys, self.steps = list(keys), steps
         self.is_first = int(os.environ.get("RANK", "0")) == 0
 
     def run(self) -> None:

@@ -14,7 +14,7 @@ from data_prep.splits.manifest import MANIFEST_NAME
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from judging.verdicts.notes import KNOWS_NOTHING
@@ -75,8 +75,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         + ".",
         "",
     ]
-    with atomic_write(folder / "README.md") as file:
-        file.write("\n".join(lines))
+    write_text(folder / "README.md", "\n".join(lines))
 
 
 def _measured(result: RunResult) -> list[str]:

@@ -58,11 +58,7 @@ def grade_start(
         return {}
     recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
     backbone = trainer.rows.train.encoder.backbone
-    card = JudgeCard.for_rubrics(
-        backbone,
-        _rubrics(examples),
-        recipe.run.response_budget,
-    )
+    card = JudgeCard.for_requests(backbone, examples, recipe.run.response_budget)
     indices = affordable_rows(examples, recipe.run.seed)
     with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():
         engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
@@ -123,11 +119,3 @@ def _model_of_start(trainer: FinishedTrainer) -> Iterator[TreeModel]:
 
 def _takes_critique(example: LabelledExample) -> bool:
     return get_task(example.task).critique is not None and example.mode != "score"
-
-
-def _rubrics(examples: Sequence[LabelledExample]) -> dict[str, tuple[str, ...]]:
-    rubrics: dict[str, set[str]] = {}
-    for example in examples:
-        task = get_task(example.task)
-        rubrics.setdefault(task.name, set()).add(task.rubric(example))
-    return {name: tuple(sorted(of_task)) for name, of_task in rubrics.items()}

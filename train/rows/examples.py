@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from multiprocessing.reduction import DupFd
 from typing import IO, Any, overload
 
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.types import LabelledExample
 
@@ -65,8 +65,7 @@ class Examples(Sequence[LabelledExample]):
         try:
             file = tempfile.TemporaryFile(prefix="custos-rows-")
             with pa.ipc.new_file(file, _SCHEMA) as writer:
-                remaining = iter(rows)
-                while part := list(islice(remaining, WRITTEN_AT_ONCE)):
+                for part in in_batches(rows, WRITTEN_AT_ONCE):
                     lines = [_to_json(row) for row in part]
                     writer.write_batch(
                         pa.record_batch([pa.array(lines, pa.large_binary())], _SCHEMA)

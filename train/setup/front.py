@@ -81,17 +81,7 @@ class TrainingRun:
             CustosError: If there is no such recipe, or a held-out file without a training file.
         """
         name = recipe_of_task(recipe)
-        if files and "train" not in files:
-            raise CustosError(f"--{next(iter(files))} needs --train; give both")
-        if name and not files:
-            raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
-        if not files and mapping != TableMapping():
-            raise CustosError("--map and the other options of tables need --train; give both")
-        if name and mapping.task not in (None, recipe):
-            raise CustosError(
-                f"custos train {recipe}: the mapping says task {mapping.task}, and grading with it "
-                f"would too; give custos train {mapping.task}, or --task {recipe}"
-            )
+        _check_tables(recipe, files, mapping, is_task=name is not None)
         path = _find(recipe, name)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
         given = [
@@ -111,17 +101,19 @@ class TrainingRun:
             used = [split for split in ("train", *HELD_OUT) if split in (*files, *held_out)]
             data = {split: str(output / DATA_FOLDER / f"{split}.jsonl") for split in used}
             given = [f"data={json.dumps(data)}", *given]
+        if name and not mapping.task:
+            mapping = mapping.model_copy(update={"task": recipe})
         return cls(
-            script,
-            path,
-            (*given, *keys, *(["data.mapping=null"] if files else [])),
-            output,
-            files,
-            mapping if name is None or mapping.task else _with_task(mapping, recipe),
-            held_out,
-            int(run.get("seed", 0)),
-            command,
-            values.get("task"),
+            script=script,
+            recipe=path,
+            overrides=(*given, *keys, *(["data.mapping=null"] if files else [])),
+            output=output,
+            files=files,
+            mapping=mapping,
+            held_out=held_out,
+            seed=int(run.get("seed", 0)),
+            command=command,
+            task=values.get("task"),
         )
 
     def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
@@ -200,6 +192,23 @@ class TrainingRun:
         )
 
 
+def _check_tables(
+    recipe: str, files: Mapping[Split, str], mapping: TableMapping, *, is_task: bool
+) -> None:
+    """Check that a recipe or a task, the user's tables and their mapping go together."""
+    if files and "train" not in files:
+        raise CustosError(f"--{next(iter(files))} needs --train; give both")
+    if is_task and not files:
+        raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
+    if not files and mapping != TableMapping():
+        raise CustosError("--map and the other options of tables need --train; give both")
+    if is_task and mapping.task not in (None, recipe):
+        raise CustosError(
+            f"custos train {recipe}: the mapping says task {mapping.task}, and grading with it "
+            f"would too; give custos train {mapping.task}, or --task {recipe}"
+        )
+
+
 def _find(recipe: str, of_task: str | None) -> Path:
     near = get_close_matches(recipe, task_names(), n=1, cutoff=0.8)
     if near and not of_task and not Path(recipe).exists() and recipe not in recipe_names():
@@ -216,7 +225,3 @@ def _recipe_mapping(path: Path, values: Mapping[str, Any]) -> TableMapping:
     if isinstance(mapping, str):
         return read_mapping(Path(mapping))
     return parse_record(TableMapping, mapping, f"{path}: data.mapping")
-
-
-def _with_task(mapping: TableMapping, task: str) -> TableMapping:
-    return mapping.model_copy(update={"task": task})

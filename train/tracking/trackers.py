@@ -17,7 +17,7 @@ from rich.console import Console
 from judging.files.atomic import atomic_write
 from train.setup.run_log import RUN_LOG
 from train.tracking.experiment_log import ExperimentLog
-from train.tracking.progress_bar import ProgressBar
+from train.tracking.training_bar import TrainingBar
 
 METRICS_FILE = "metrics.jsonl"
 """A line for every report, with its step, in the run folder."""
@@ -65,7 +65,7 @@ class Tracker:
         self.silent = not accelerator.is_main_process
         self.console = Console(quiet=self.silent)
         shows_bar = self.console.is_terminal and not self.silent
-        self._bar = ProgressBar(self.console, total_steps, unit) if shows_bar else None
+        self._bar = TrainingBar(self.console, total_steps, unit) if shows_bar else None
         self._experiment = ExperimentLog(accelerator, folder, self.note)
         self._num_timed, self._started = 0, 0.0
         self._step_began, self._line_shown = 0.0, -math.inf

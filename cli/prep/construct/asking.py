@@ -1,4 +1,4 @@
-"""Options and a server for the verbs of ``custos prep construct`` that ask models."""
+"""Options and a server for the verbs of ``custos prep`` that ask models."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,7 +65,7 @@ def collect(
     --sheet ben.csv --third carla.csv --out data/labels
     """
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.model_writer import REJECTS, write_lines
+    from data_prep.construction.model_writer import REJECTS
     from data_prep.construction.run_step import ROWS
     from data_prep.construction.sheets.collect import collect as bring_together
     from data_prep.construction.sheets.rows import read_gold_rows, read_sheet_rows
@@ -76,7 +75,7 @@ def collect(
         describe_file,
         write_with_manifest,
     )
-    from judging.files.records import write_json
+    from judging.files.records import write_json, write_records
 
     form = FORMS.get(name)
     names = (ROWS, DISAGREEMENTS, REJECTS, AGREEMENT)
@@ -94,9 +93,9 @@ def collect(
     files = [*sheets, *([third] if third else [])]
     source = {**describe_file(rows), "sheets": [describe_file(path) for path in files]}
     with write_with_manifest(out, source=source, command=command_line()) as manifest:
-        for file, lines in ((ROWS, collected.rows), (DISAGREEMENTS, collected.disagreements)):
-            write_lines(out / file, (json.dumps(row, ensure_ascii=False) for row in lines))
-        write_lines(out / REJECTS, collected.discarded)
+        write_records(out / ROWS, collected.rows)
+        write_records(out / DISAGREEMENTS, collected.disagreements)
+        write_records(out / REJECTS, collected.discarded)
         write_json(out / AGREEMENT, agreement)
         manifest.update(form=form.name, counts=collected.counts)
     _show(agreement)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from cli.shared.bad_rows import show_problems
 from cli.shared.output_folders import check_own_rows, in_known_folder
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
+from judging.files.records import write_records
 
 
 def pair(
@@ -49,7 +49,6 @@ def pair(
     Example: custos prep construct pair --in data/answers/rows.jsonl --out pairs.jsonl
     """
     from data_prep.construction.match_ups import KEYS, group_responses, pair_responses
-    from data_prep.construction.model_writer import write_lines
 
     for option, path in (("--out", out), ("--scores", scores)):
         if path is not None:
@@ -69,10 +68,10 @@ def pair(
             f"no question has the responses of {match_ups + 1} models, which {match_ups} match-ups "
             "of each response take; add models, or lower --match-ups"
         )
-    write_lines(out, (json.dumps(row, ensure_ascii=False) for row in paired.pairs))
+    write_records(out, paired.pairs)
     if scores is not None:
         groups = group_responses(answered, seed)
-        write_lines(scores, (json.dumps(row, ensure_ascii=False) for row in groups))
+        write_records(scores, groups)
         typer.echo(f"{len(answered)} responses to score, in {len(groups)} rows: {scores}")
     typer.echo(
         f"{len(paired.pairs)} pairs, {len(paired.too_few)} questions with too few responses: {out}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from cli.prep.construct.asking import Rows
 from cli.shared.output_folders import check_own_rows, in_known_folder
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
+from judging.files.records import write_records
 
 
 def screen(
@@ -43,7 +43,6 @@ def screen(
     Example: custos prep construct screen --in data/checked/rows.jsonl
     --responses data/answers/rows.jsonl --verdicts data/judges/verdicts.json --out data/hard.jsonl
     """
-    from data_prep.construction.model_writer import write_lines
     from data_prep.construction.run_step import load_rows
     from data_prep.construction.screening import RIGHT_ANSWERS
     from data_prep.construction.screening import screen as screen_rows
@@ -62,7 +61,7 @@ def screen(
     screened = screen_rows(items, answered, labels, models)
     if not screened.kept:
         raise CustosError(f"{rows}: no question is left that a model answers wrongly")
-    write_lines(out, (json.dumps(row, ensure_ascii=False) for row in screened.kept))
+    write_records(out, screened.kept)
     typer.echo(
         f"{len(screened.kept)} kept, {len(screened.dropped)} answered by all, "
         f"{len(screened.unscreened)} not screened: {out}"

@@ -50,7 +50,7 @@ def sheet(
     from data_prep.construction.sheets.rows import mix_in_gold, read_gold_rows, read_sheet_rows
     from data_prep.construction.sheets.write import write_sheet
 
-    check_is_new("--out", out)  # it may be filled in
+    check_is_new(out)  # it may be filled in
     form = FORMS.get(name)
     loaded = read_sheet_rows(rows)
     gold_rows = read_gold_rows(gold, form) if gold else []

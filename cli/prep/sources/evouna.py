@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
-    Cal,
+    HeldOutSizes,
     Out,
     Seed,
     SourceFile,
-    Test,
-    Val,
     check_keeps_splits,
-    held_out_shares,
     split_and_write,
 )
 from data_prep.sources.evouna import load_evouna
@@ -24,6 +22,7 @@ from data_prep.splits.excluded import read_excluded, without_excluded
 from data_prep.splits.manifest import describe_file
 
 
+@with_groups
 def evouna(
     source: SourceFile,
     out: Out,
@@ -36,9 +35,8 @@ def evouna(
         ),
     ] = None,
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare EVOUNA: answers of five systems to open questions, judged right or wrong by people.
@@ -53,7 +51,7 @@ def evouna(
     described: dict[str, object] = dict(describe_file(source))
     if exclude:
         described["exclude"] = describe_file(exclude)
-    held_out, num_filtered = held_out_shares(val, cal, test), len(examples) - len(kept)
+    held_out, num_filtered = sizes.read(), len(examples) - len(kept)
     split_and_write(
         kept, out, described, held_out, seed, bad_rows, num_filtered, allow_dropped=allow_dropped
     )

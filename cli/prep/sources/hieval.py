@@ -9,25 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.command_line import read_assignments
-from cli.shared.options.filters import Disagreeing, MinWords, Models, Verdicts, filter_examples
+from cli.shared.options.filters import FilterOptions
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
-from cli.shared.splits import (
-    Cal,
-    Out,
-    Seed,
-    Test,
-    Val,
-    check_keeps_splits,
-    held_out_shares,
-    split_and_write,
-)
+from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, split_and_write
 from data_prep.sources.hieval import Columns, load_hieval
 from data_prep.sources.hub import HubOptions, is_hub_id, split_files
 from data_prep.splits.manifest import describe_file
-from judging.files.records import ROW_SUFFIXES
 from judging.types import parse_record
 
 
+@with_groups
 def hieval(
     source: Annotated[
         str,
@@ -71,14 +63,10 @@ def hieval(
     hub_revision: Annotated[
         str | None, typer.Option(help="Read this commit of the hub data set. Default: the newest.")
     ] = None,
-    min_words: MinWords = 0,
-    verdicts: Verdicts = None,
-    disagreeing: Disagreeing = 3,
-    models: Models = 6,
+    *,
+    filters: FilterOptions,
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    sizes: HeldOutSizes,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare responses labelled Correct, Partial or Wrong, from a file or the Hugging Face hub.
@@ -104,8 +92,8 @@ def hieval(
     )
     on_hub = {"name": source, "split": hub_split, "config": hub_config, "revision": hub_revision}
     described = on_hub if is_hub_id(source) else _describe(Path(source), hub_split)
-    kept = filter_examples(examples, min_words, verdicts, disagreeing, models)
-    held_out, num_filtered = held_out_shares(val, cal, test), len(examples) - len(kept)
+    kept = filters.kept(examples)
+    held_out, num_filtered = sizes.read(), len(examples) - len(kept)
     split_and_write(
         kept, out, described, held_out, seed, bad_rows, num_filtered, allow_dropped=allow_dropped
     )
@@ -131,5 +119,5 @@ def _describe(source: Path, split: str) -> dict[str, Any]:
     """Return name and content hashes of a file or of the files of a split in a folder."""
     if source.is_file():
         return dict(describe_file(source))
-    files = split_files(source, split, ROW_SUFFIXES)
+    files = split_files(source, split)
     return {"name": source.name, "split": split, "files": [describe_file(path) for path in files]}

@@ -6,22 +6,21 @@ from typing import Annotated, Literal
 
 import typer
 
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import (
-    Cal,
+    HeldOutSizes,
     Out,
     Seed,
     SourceFile,
-    Test,
-    Val,
     check_keeps_splits,
-    held_out_shares,
     split_and_write,
 )
 from data_prep.splits.manifest import describe_file
 from judging.types import parse_record
 
 
+@with_groups
 def truthful(
     source: SourceFile,
     out: Out,
@@ -42,9 +41,8 @@ def truthful(
         ),
     ] = "shown",
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare judged pairs in the public format: chat messages with image marks, and images.
@@ -64,7 +62,7 @@ def truthful(
     bad_rows: list[str] = []
     examples = load_conversations(source, headings, image_folder=out / "images", bad_rows=bad_rows)
     examples = with_references(examples, shown)
-    held_out = held_out_shares(val, cal, test)
+    held_out = sizes.read()
     split_and_write(
         examples, out, describe_file(source), held_out, seed, bad_rows, allow_dropped=allow_dropped
     )

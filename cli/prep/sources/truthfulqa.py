@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from cli.shared.bad_rows import check_skipped
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
-from cli.shared.splits import (
-    Cal,
-    Out,
-    Seed,
-    SourceFile,
-    Test,
-    Val,
-    check_keeps_splits,
-    held_out_shares,
-    write_splits,
-)
+from cli.shared.splits import HeldOutSizes, Out, Seed, SourceFile, check_keeps_splits, write_splits
 from data_prep.sources.truthfulqa import load_truthfulqa
 from data_prep.splits.manifest import describe_file
 from data_prep.splits.splits import split_examples
 
 
+@with_groups
 def truthfulqa(
     source: SourceFile,
     out: Out,
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Prepare TruthfulQA: answers of models, judged true or false by people.
@@ -40,7 +31,7 @@ def truthfulqa(
     bad_rows: list[str] = []
     examples, left_out = load_truthfulqa(source, bad_rows)
     check_skipped(source.name, bad_rows, allow_dropped=allow_dropped)
-    held_out = held_out_shares(val, cal, test)
+    held_out = sizes.read()
     left_out = {"bad_rows": len(bad_rows), **left_out}
     splits = split_examples(examples, held_out, seed)
     write_splits(splits, out, describe_file(source), held_out, seed, left_out)

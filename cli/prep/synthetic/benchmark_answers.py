@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
+from cli.shared.options.groups import with_groups
+from cli.shared.splits import HeldOutSizes, Out, Seed, write_splits
 from cli.shared.tables import count_table
 from data_prep.splits.splits import split_made
 from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
 from judging.errors import CustosError
 
 
+@with_groups
 def benchmark_answers(
     out: Out,
     rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
@@ -27,9 +29,8 @@ def benchmark_answers(
         ),
     ] = None,
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
 ) -> None:
     """Make questions and responses for judges of ChartHal, SimpleVQA and CHARTOM's FACT.
 
@@ -43,7 +44,7 @@ def benchmark_answers(
     if unknown := sorted(set(tasks or ()) - MAKERS.keys()):
         raise CustosError(f"--task '{unknown[0]}': expected one of {', '.join(MAKERS)}")
     chosen = tasks or list(MAKERS)
-    held_out = held_out_shares(val, cal, test)
+    held_out = sizes.read()
     splits, num_near_test = split_made(
         lambda number, split: generate_benchmark_answers(number, seed, split, chosen),
         rows,

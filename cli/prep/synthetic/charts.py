@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from cli.shared.chart_files import Captions, NumRows, Out, Seed, write_planned
-from cli.shared.splits import Cal, Test, Val, held_out_shares
+from cli.shared.options.groups import with_groups
+from cli.shared.splits import HeldOutSizes
 from data_prep.synthetic.charts.generate import plan_rows
 from data_prep.synthetic.charts.rows import TWIN_SHARE
 
 
+@with_groups
 def charts(
     out: Out,
     rows: NumRows,
@@ -22,9 +24,8 @@ def charts(
             min=0, max=1, help="Share of groups that begin with twins (see custos prep twins)."
         ),
     ] = TWIN_SHARE,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
     captions: Captions = False,
 ) -> None:
     """Make error-analysis examples about drawn charts, figures and shapes.
@@ -36,15 +37,14 @@ def charts(
 
     Example: custos prep charts --out data/charts --rows 20000 --seed 1
     """
-    sizes = {
-        split: round(size) for split, size in held_out_shares(val, cal, test).targets(rows).items()
-    }
-    sizes["train"] += rows - sum(sizes.values())  # as many as asked for, however shares are rounded
+    counts = {split: round(size) for split, size in sizes.read().targets(rows).items()}
+    # As many as asked for, however shares are rounded.
+    counts["train"] += rows - sum(counts.values())
     planned = {
         f"{split}.jsonl": list(
             plan_rows(size, seed, "test" if split == "test" else "train", twins, f"charts-{split}")
         )
-        for split, size in sizes.items()
+        for split, size in counts.items()
     }
     source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins, "captions": captions}
     write_planned(out, planned, source)

@@ -6,18 +6,19 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
+from cli.shared.options.groups import with_groups
+from cli.shared.splits import HeldOutSizes, Out, Seed, write_splits
 from data_prep.splits.splits import SPLITS, fill_by_group, shuffled
 from data_prep.synthetic.claims.generate import generate_claims
 
 
+@with_groups
 def claims(
     out: Out,
     rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
 ) -> None:
     """Make explanations that give all, some or none of a reference of several sentences.
 
@@ -27,11 +28,11 @@ def claims(
 
     Example: custos prep claims --rows 6000 --out data/claims
     """
-    held_out = held_out_shares(val, cal, test)
-    sizes = held_out.targets(rows)
-    num_test = round(sizes["test"])
+    held_out = sizes.read()
+    targets = held_out.targets(rows)
+    num_test = round(targets["test"])
     trained = list(generate_claims(rows - num_test, seed, held_out=False))
-    dealt = fill_by_group(trained, lambda row: row.group, sizes, seed)
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
     dealt["test"] = list(generate_claims(num_test, seed, held_out=True))
     splits = {
         split: shuffled((row.model_copy(update={"split": split}) for row in dealt[split]), seed)

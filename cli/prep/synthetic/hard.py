@@ -10,17 +10,9 @@ import typer
 from rich.console import Console
 
 from cli.shared.bad_rows import check_skipped
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
-from cli.shared.splits import (
-    Cal,
-    Out,
-    Seed,
-    Test,
-    Val,
-    check_keeps_splits,
-    held_out_shares,
-    write_splits,
-)
+from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, write_splits
 from cli.shared.tables import count_table
 from data_prep.sources.generic import load_generic
 from data_prep.splits.manifest import describe_file
@@ -30,6 +22,7 @@ from judging.errors import CustosError
 from judging.types import LabelledExample, Split
 
 
+@with_groups
 def hard(
     source: Annotated[
         Path,
@@ -49,9 +42,8 @@ def hard(
         ),
     ] = None,
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Make responses that deceive a judge, and right ones in the same words.
@@ -71,7 +63,7 @@ def hard(
         raise CustosError(f"{source}: holds no train.jsonl; make it with 'custos prep'")
     check_keeps_splits(out, files.values() or [source])
 
-    held_out = held_out_shares(val, cal, test)
+    held_out = sizes.read()
     labelled: Splits = (
         {split: load_generic(path, bad_rows) for split, path in files.items()}
         if files

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from cli.shared.command_line import command_line
-from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, show_splits
+from cli.shared.options.groups import with_groups
+from cli.shared.splits import HeldOutSizes, Out, Seed, show_splits
 from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate_pairs
 
 
+@with_groups
 def pairs(
     out: Out,
     rows: Annotated[int, typer.Option(min=1, help="Make this many pairs, all splits together.")],
@@ -22,9 +24,8 @@ def pairs(
         bool, typer.Option(help="Write every training pair in both orders of its responses.")
     ] = True,
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
 ) -> None:
     """Make pairs of responses about charts, of known truth and faults, with critiques.
 
@@ -35,7 +36,7 @@ def pairs(
     """
     from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
 
-    held_out = held_out_shares(val, cal, test)
+    held_out = sizes.read()
     num_test = round(held_out.targets(rows)["test"])
     splits = split_pairs(
         list(generate_pairs(rows - num_test, seed, "train", pictures)),

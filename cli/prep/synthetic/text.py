@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.shared.splits import Cal, Out, Seed, Test, Val, held_out_shares, write_splits
+from cli.shared.options.groups import with_groups
+from cli.shared.splits import HeldOutSizes, Out, Seed, write_splits
 from data_prep.splits.splits import split_made
 
 
+@with_groups
 def synthetic(
     out: Out,
     rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
@@ -21,9 +23,8 @@ def synthetic(
         ),
     ] = "all",
     seed: Seed = 0,
-    val: Val = 0.05,
-    cal: Cal = 0.07,
-    test: Test = 0.12,
+    *,
+    sizes: HeldOutSizes,
 ) -> None:
     """Make quick-scoring examples whose labels hold by construction.
 
@@ -34,7 +35,7 @@ def synthetic(
     """
     from data_prep.synthetic.text.generate import generate_examples
 
-    held_out = held_out_shares(val, cal, test)
+    held_out = sizes.read()
     splits, num_near_test = split_made(
         lambda number, split: generate_examples(number, seed, split, worlds), rows, held_out, seed
     )

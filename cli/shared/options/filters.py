@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -32,19 +33,23 @@ Disagreeing = Annotated[
 Models = Annotated[int, typer.Option(help="With --verdicts: number of models that judged.")]
 
 
-def filter_examples(
-    examples: Sequence[LabelledExample],
-    min_words: int,
-    verdicts: Path | None,
-    disagreeing: int,
-    models: int,
-) -> list[LabelledExample]:
-    """Apply the filters that the options name, in the paper's order.
+@dataclass(frozen=True)
+class FilterOptions:
+    """Filters of examples."""
 
-    Raises:
-        CustosError: If the file of verdicts cannot be read or does not fit the examples.
-    """
-    long_enough = list(drop_trivial(examples, min_words))
-    if verdicts is None:
-        return long_enough
-    return list(keep_contested(long_enough, read_verdicts(verdicts), disagreeing, models))
+    min_words: MinWords = 0
+    verdicts: Verdicts = None
+    disagreeing: Disagreeing = 3
+    models: Models = 6
+
+    def kept(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
+        """Return the examples that pass all filters, in the paper's order.
+
+        Raises:
+            CustosError: If the file of verdicts cannot be read or does not fit the examples.
+        """
+        long_enough = list(drop_trivial(examples, self.min_words))
+        if self.verdicts is None:
+            return long_enough
+        verdicts = read_verdicts(self.verdicts)
+        return list(keep_contested(long_enough, verdicts, self.disagreeing, self.models))

@@ -135,12 +135,11 @@ def count_by_kind(rows: Sequence[ReviewRow]) -> str:
     return ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 
 
-def check_no_labels(option: str, out: Path) -> None:
+def check_no_labels(out: Path) -> None:
     """Refuse to replace a file that is no review file, or one in which a person wrote a label.
 
     Args:
-        option: Option that names the file.
-        out: CSV or TSV file that is about to be written; an empty or missing one may be.
+        out: ``--csv`` file that is about to be written; an empty or missing one may be.
 
     Raises:
         CustosError: If it holds something else or labels.
@@ -153,9 +152,9 @@ def check_no_labels(option: str, out: Path) -> None:
         columns = csv_columns(out)
         num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in csv_rows(out))
     if not {PERSONS_LABEL, "judge_label", "reason"} <= set(columns):
-        raise CustosError(f"{option} '{out}': exists and is no review file; name a new file")
+        raise CustosError(f"--csv '{out}': exists and is no review file; name a new file")
     if num_labels:
-        raise CustosError(f"{option} '{out}': exists with {num_labels} labels; name a new file")
+        raise CustosError(f"--csv '{out}': exists with {num_labels} labels; name a new file")
 
 
 def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:

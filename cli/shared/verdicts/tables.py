@@ -12,6 +12,7 @@ from typing import Any
 from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import open_table
 from judging import CustosError, Verdict
+from judging.batches import in_batches
 from judging.files.atomic import atomic_path
 from judging.files.csv_rows import csv_columns, csv_delimiter, row_location
 from judging.files.records import read_rows
@@ -197,8 +198,7 @@ def _write_parquet(out: Path, table: GradedTable) -> None:
     types = [*theirs, *ours, *[pa.float64() for _ in table.labels]]
     schema = pa.schema(list(zip(table.columns, types, strict=True)))
     with atomic_path(out) as partial, pq.ParquetWriter(partial, schema) as writer:
-        rows = table.cells()
-        while batch := list(itertools.islice(rows, ROWS_AT_ONCE)):
+        for batch in in_batches(table.cells(), ROWS_AT_ONCE):
             arrays = [
                 pa.array([_typed(value, kind) for value in column], kind)
                 for column, kind in zip(zip(*batch, strict=True), types, strict=True)

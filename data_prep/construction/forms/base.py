@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from data_prep.construction.steps.base import Row
 from data_prep.splits.filters import count_words
@@ -164,14 +164,8 @@ class Form(ABC):
         ]
 
 
-FormT = TypeVar("FormT", bound=type[Form])
-
-FORMS: Registry[Form] = Registry("form", "data_prep.construction.forms")
-
-
-def form(declared: FormT) -> FormT:
-    """Register a form under its name; use as a decorator."""
-    return FORMS.declare(declared)
+FORMS = Registry[Form]("form", "data_prep.construction.forms")
+form = FORMS.declare
 
 
 def plain_options(*names: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from data_prep.construction.forms.base import Entry, Filled, Form, agreed_values
 from data_prep.construction.steps.base import Row
 from judging.tasks.hieval_ea import IMAGE, OTHER, OVERTHINKING, REASONING, UNANSWERABLE
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+from judging.types import label_of
 
 _SCORE = Entry(
     "score",
@@ -46,7 +47,7 @@ class HiEvalForm(Form):
         return {
             **row,
             "task": self.task,
-            "label": f"{label}; {error_type}" if error_type else label,
+            "label": label_of(label, error_type),
             **({"error_type": error_type} if error_type else {}),
             "annotators": list(fillings),
         }

@@ -19,7 +19,7 @@ from data_prep.construction.forms.base import Entry, Form
 from data_prep.construction.sheets.rows import item_name
 from data_prep.construction.steps.base import Row
 from judging.errors import errors_at
-from judging.files.atomic import atomic_write
+from judging.files.atomic import write_text
 from judging.files.pictures import read_image
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -52,8 +52,7 @@ def write_page(path: Path, form: Form, rows: Sequence[Row]) -> None:
         style=(TEMPLATES / "sheet.css").read_text(encoding="utf-8"),
         content=_for_script(content),
     )
-    with atomic_write(path) as file:
-        file.write(page)
+    write_text(path, page)
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -106,14 +106,8 @@ class Step(ABC, Generic[RowT, ReplyT]):
         return list(self.rows(row, read_reply(reply, self.reply_type)))
 
 
-StepT = TypeVar("StepT", bound=type[Step[Any, Any]])
-
-STEPS: Registry[Step[Any, Any]] = Registry("step", "data_prep.construction.steps")
-
-
-def construction_step(step: StepT) -> StepT:
-    """Register a step under its name; use as a decorator."""
-    return STEPS.declare(step)
+STEPS = Registry[Step[Any, Any]]("step", "data_prep.construction.steps")
+construction_step = STEPS.declare
 
 
 def read_reply(reply: Reply, reply_type: type[ReplyT]) -> ReplyT:

@@ -9,11 +9,11 @@ from data_prep.synthetic.benchmark_answers.rows import (
     Figure,
     MadeAnswer,
     MadeQuestion,
-    capital,
     draw_figure,
     with_unit,
 )
 from data_prep.synthetic.benchmark_answers.wordings import ChartHalWordings, Texts, Wordings
+from data_prep.synthetic.sentences import capital
 from data_prep.synthetic.text import names
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED, ChartHal
 
@@ -79,18 +79,26 @@ class Writer:
 
     def invented(self) -> str:
         """Return an answer with a number that is made up."""
-        return self.sentence(self.wordings.answering, x=self.unit(str(self.rng.randint(11, 990))))
+        return self.answer(str(self.rng.randint(11, 990)))
 
-    def answer(self, name: str, number: str) -> str:
+    def answer(self, number: str) -> str:
         """Return a closed answer."""
         return self.sentence(self.wordings.answering, x=self.unit(number))
 
-    def response(self, label: str, kind: str, *parts: str) -> MadeAnswer:
-        """Return the parts as one response, often with a sentence before them."""
+    def right(self, kind: str, *parts: str) -> MadeAnswer:
+        """Return the parts as one faithful response."""
+        return MadeAnswer(self._joined(parts), FAITHFUL, kind)
+
+    def wrong(self, kind: str, *parts: str) -> MadeAnswer:
+        """Return the parts as one hallucinated response."""
+        return MadeAnswer(self._joined(parts), HALLUCINATED, kind)
+
+    def _joined(self, parts: Sequence[str]) -> str:
+        """Return the parts as one text, often with a sentence before them."""
         padding = []
         if self.rng.random() < PADDED:
             padding = [self.sentence(self.wordings.padding)]
-        return MadeAnswer(" ".join([*padding, *parts]), label, kind)
+        return " ".join([*padding, *parts])
 
 
 def make_charthal(rng: Random, wordings: Wordings) -> tuple[MadeQuestion, list[MadeAnswer]]:
@@ -121,60 +129,37 @@ def _question(writer: Writer, variant: str, templates: Texts, *references: str) 
 
 
 def _irrelevant(writer: Writer) -> Made:
-    words = writer.wordings
+    words, say = writer.wordings, writer.sentence
     return (
         _question(writer, "irrelevant", words.irrelevant_questions),
         [
-            writer.response(FAITHFUL, "unrelated", writer.sentence(words.unrelated)),
-            writer.response(
-                FAITHFUL,
-                "unrelated, declined",
-                writer.sentence(words.unrelated),
-                writer.sentence(words.declining),
-            ),
+            writer.right("unrelated", say(words.unrelated)),
+            writer.right("unrelated, declined", say(words.unrelated), say(words.declining)),
         ],
         [
-            writer.response(HALLUCINATED, "answered", writer.invented()),
-            writer.response(HALLUCINATED, "explained", writer.causes(words.certain)),
-            writer.response(HALLUCINATED, "explained", writer.causes(words.tentative)),
-            writer.response(
-                HALLUCINATED,
-                "unrelated, answered",
-                writer.sentence(words.unrelated),
-                writer.invented(),
-            ),
-            writer.response(
-                HALLUCINATED,
-                "unrelated, explained",
-                writer.sentence(words.unrelated),
-                writer.causes(words.certain),
+            writer.wrong("answered", writer.invented()),
+            writer.wrong("explained", writer.causes(words.certain)),
+            writer.wrong("explained", writer.causes(words.tentative)),
+            writer.wrong("unrelated, answered", say(words.unrelated), writer.invented()),
+            writer.wrong(
+                "unrelated, explained", say(words.unrelated), writer.causes(words.certain)
             ),
         ],
     )
 
 
 def _inexistent_closed(writer: Writer) -> Made:
-    words = writer.wordings
+    words, say = writer.wordings, writer.sentence
     return (
         _question(writer, "inexistent-closed", words.inexistent_closed_questions),
         [
-            writer.response(FAITHFUL, "lacking", writer.sentence(words.lacking)),
-            writer.response(
-                FAITHFUL,
-                "lacking, declined",
-                writer.sentence(words.lacking),
-                writer.sentence(words.declining),
-            ),
+            writer.right("lacking", say(words.lacking)),
+            writer.right("lacking, declined", say(words.lacking), say(words.declining)),
         ],
         [
-            writer.response(HALLUCINATED, "answered", writer.invented()),
-            writer.response(HALLUCINATED, "answered", writer.invented()),
-            writer.response(
-                HALLUCINATED,
-                "lacking, answered",
-                writer.sentence(words.lacking),
-                writer.invented(),
-            ),
+            writer.wrong("answered", writer.invented()),
+            writer.wrong("answered", writer.invented()),
+            writer.wrong("lacking, answered", say(words.lacking), writer.invented()),
         ],
     )
 
@@ -195,44 +180,31 @@ def _open_responses(
     writer: Writer, fault: Texts, kind: str
 ) -> tuple[list[MadeAnswer], list[MadeAnswer]]:
     """Return responses that do and do not name the fault of the question, and how they go on."""
-    words = writer.wordings
+    words, say = writer.wordings, writer.sentence
     good = [
-        writer.response(
-            FAITHFUL, f"{kind}, declined", writer.sentence(fault), writer.sentence(words.declining)
-        ),
-        writer.response(
-            FAITHFUL, f"{kind}, tentative", writer.sentence(fault), writer.causes(words.tentative)
-        ),
+        writer.right(f"{kind}, declined", say(fault), say(words.declining)),
+        writer.right(f"{kind}, tentative", say(fault), writer.causes(words.tentative)),
     ]
     bad = [
-        writer.response(
-            HALLUCINATED, f"{kind}, certain", writer.sentence(fault), writer.causes(words.certain)
-        ),
-        writer.response(HALLUCINATED, "certain", writer.causes(words.certain)),
-        writer.response(HALLUCINATED, "tentative", writer.causes(words.tentative)),
+        writer.wrong(f"{kind}, certain", say(fault), writer.causes(words.certain)),
+        writer.wrong("certain", writer.causes(words.certain)),
+        writer.wrong("tentative", writer.causes(words.tentative)),
     ]
     return good, bad
 
 
 def _contradictory_closed(writer: Writer) -> Made:
-    words, figure = writer.wordings, writer.figure
+    words, figure, say = writer.wordings, writer.figure, writer.sentence
     right, wrong = str(figure.values[writer.b]), writer.wrong_number(writer.b)
     premise = f"The premise is wrong: {writer.a} has {figure.written(writer.a)}."
-    declined = writer.response(
-        FAITHFUL,
-        "denying, declined",
-        writer.sentence(words.denying),
-        writer.sentence(words.declining),
-    )
+    declined = writer.right("denying, declined", say(words.denying), say(words.declining))
     if writer.rng.random() < 0.3:
         question = _question(
             writer, "contradictory-closed", words.contradictory_unanswered_questions, premise
         )
         bad = [
-            writer.response(
-                HALLUCINATED, "denying, invented", writer.sentence(words.denying), writer.invented()
-            ),
-            writer.response(HALLUCINATED, "invented", writer.invented()),
+            writer.wrong("denying, invented", say(words.denying), writer.invented()),
+            writer.wrong("invented", writer.invented()),
         ]
         return question, [declined], bad
     reference = f"{premise} {_reference(writer, writer.b)}"
@@ -241,22 +213,12 @@ def _contradictory_closed(writer: Writer) -> Made:
     )
     good = [
         declined,
-        writer.response(
-            FAITHFUL,
-            "denying, answered",
-            writer.sentence(words.denying),
-            writer.answer(writer.b, right),
-        ),
+        writer.right("denying, answered", say(words.denying), writer.answer(right)),
     ]
     bad = [
-        writer.response(
-            HALLUCINATED,
-            "denying, wrong",
-            writer.sentence(words.denying),
-            writer.answer(writer.b, wrong),
-        ),
-        writer.response(HALLUCINATED, "answered", writer.answer(writer.b, right)),
-        writer.response(HALLUCINATED, "wrong", writer.answer(writer.b, wrong)),
+        writer.wrong("denying, wrong", say(words.denying), writer.answer(wrong)),
+        writer.wrong("answered", writer.answer(right)),
+        writer.wrong("wrong", writer.answer(wrong)),
     ]
     return question, good, bad
 
@@ -279,32 +241,27 @@ def _normal_closed(writer: Writer) -> Made:
     )
     near = value + writer.rng.choice((-1, 1)) * int(value * RANGE * writer.rng.random())
     good = [
-        writer.response(FAITHFUL, "right", writer.answer(name, str(value))),
-        writer.response(FAITHFUL, "in range", writer.answer(name, str(near))),
+        writer.right("right", writer.answer(str(value))),
+        writer.right("in range", writer.answer(str(near))),
     ]
     other = str(writer.figure.values[writer.b])
     bad = [
-        writer.response(HALLUCINATED, "wrong", writer.answer(name, writer.wrong_number(name))),
-        writer.response(HALLUCINATED, "wrong", writer.answer(name, writer.wrong_number(name))),
+        writer.wrong("wrong", writer.answer(writer.wrong_number(name))),
+        writer.wrong("wrong", writer.answer(writer.wrong_number(name))),
     ]
     if abs(int(other) - value) > RANGE * value:
-        bad.append(writer.response(HALLUCINATED, "of another", writer.answer(name, other)))
+        bad.append(writer.wrong("of another", writer.answer(other)))
     return question, good, bad
 
 
 def _normal_open(writer: Writer) -> Made:
     words = writer.wordings
     question = _question(writer, "normal-open", words.normal_open_questions)
-    good = [
-        writer.response(FAITHFUL, "tentative", writer.causes(words.tentative)) for _ in range(2)
-    ]
+    good = [writer.right("tentative", writer.causes(words.tentative)) for _ in range(2)]
     bad = [
-        writer.response(HALLUCINATED, "certain", writer.causes(words.certain)),
-        writer.response(
-            HALLUCINATED,
-            "tentative, then certain",
-            writer.causes(words.tentative),
-            writer.causes(words.certain),
+        writer.wrong("certain", writer.causes(words.certain)),
+        writer.wrong(
+            "tentative, then certain", writer.causes(words.tentative), writer.causes(words.certain)
         ),
     ]
     return question, good, bad

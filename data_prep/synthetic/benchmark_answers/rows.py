@@ -61,8 +61,3 @@ def draw_figure(rng: Random, wordings: Wordings, count: int) -> Figure:
 def with_unit(number: str, unit: str) -> str:
     """Return a number and its unit as they are written one after the other."""
     return f"{number}{unit}" if unit == "%" else f"{number} {unit}"
-
-
-def capital(text: str) -> str:
-    """Return a text that begins with a capital letter."""
-    return text[:1].upper() + text[1:]

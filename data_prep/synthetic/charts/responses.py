@@ -30,6 +30,7 @@ from data_prep.synthetic.charts.wordings import (
     ResponseFrame,
     StepWording,
 )
+from data_prep.synthetic.sentences import capital, join_list
 from data_prep.synthetic.wording import WordingSplit, wordings_of
 from judging.tasks.hieval_ea import IMAGE, OTHER, OVERTHINKING, REASONING, UNANSWERABLE
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
@@ -162,20 +163,11 @@ def put_into_words(
     return frame.template.format(
         **slots,
         readings=readings,
-        Readings=_capital(readings),
+        Readings=capital(readings),
         step=step,
-        Step=_capital(step),
+        Step=capital(step),
         answer=join_list(solution.answers),
     )
-
-
-def join_list(parts: Sequence[str]) -> str:
-    """Write ``A, B and C``."""
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def respond(

@@ -25,7 +25,7 @@ from data_prep.synthetic.seeds import seeded_rng
 from data_prep.synthetic.wording import WordingSplit, question_wordings_of
 from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
-from judging.types import LabelledExample, type_of
+from judging.types import LabelledExample, label_of, type_of
 
 TYPE_SHARES: dict[str | None, float] = {None: 0.40, **dict.fromkeys(ERROR_TYPES, 0.12)}
 """Share of each error type over all rows; ``None`` is Correct."""
@@ -153,7 +153,7 @@ def _with_shared_rows(
     rows = []
     for position, (its_scene, its_exercise, error_type, behaviour) in enumerate(sides):
         response = ChartResponse(text, wording, behaviour)
-        label = _label(WRONG if error_type else CORRECT, error_type)
+        label = label_of(WRONG if error_type else CORRECT, error_type)
         row_id = f"{group.name}-{position}"
         row = _example(group, its_scene, its_exercise, question, response, label, row_id)
         metadata = row.metadata | {relation: group.name}
@@ -181,7 +181,7 @@ def _draw_example(
         wordings = wordings_for(exercise, stream.wordings)
         response = respond(rng, exercise, score, error_type, wordings)
         if response:
-            label = _label(score, error_type)
+            label = label_of(score, error_type)
             question = _draw_question(rng, exercise, stream.wordings)
             return _example(group, scene, exercise, question, response, label, row_id)
 
@@ -197,10 +197,6 @@ def _free_shares(twins: float) -> dict[str | None, float]:
 
 def _draw_question(rng: Random, exercise: Exercise, wordings: WordingSplit) -> ChartQuestion:
     return rng.choice(questions_for(exercise, question_wordings_of(QUESTIONS, wordings)))
-
-
-def _label(score: str, error_type: str | None) -> str:
-    return f"{score}; {error_type}" if error_type else score
 
 
 def _example(

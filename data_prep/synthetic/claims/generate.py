@@ -10,6 +10,7 @@ from typing import Literal
 from data_prep.synthetic.claims.facets import HELD_OUT_SENTENCES, Facet, Topic
 from data_prep.synthetic.claims.topics import TOPICS
 from data_prep.synthetic.seeds import seeded_rng
+from data_prep.synthetic.sentences import capital, join_list
 from data_prep.synthetic.text import names
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample
@@ -119,13 +120,13 @@ def _draw_explanation(rng: Random) -> Explanation:
     subject = topic.name.format(w=names.word(rng, "en"))
     facets = rng.sample(topic.facets, rng.randint(2, len(topic.facets)))
     claims = tuple(Claim(facet, rng.randrange(len(facet.values))) for facet in facets)
-    asked = _enumerate([facet.asked for facet in facets])
+    asked = join_list([facet.asked for facet in facets])
     sentences = [_put(rng, claim, subject, held_out=False) for claim in claims]
     listed = rng.random() < SPLIT_REFERENCE_SHARE
     return Explanation(
         subject,
         claims,
-        _capital(rng.choice(QUESTIONS).format(s=subject, asked=asked)),
+        capital(rng.choice(QUESTIONS).format(s=subject, asked=asked)),
         tuple(sentences) if listed else (" ".join(sentences),),
     )
 
@@ -135,7 +136,7 @@ def _respond(rng: Random, explanation: Explanation, coverage: Coverage, *, held_
     fillers = rng.sample(FILLERS, rng.choice((0, 0, 1, 1, 2)))
     if coverage == "none":
         empty = rng.sample(EMPTY, rng.randint(1, 3))
-        return _lay_out(rng, [_capital(text.format(s=subject)) for text in empty], fillers)
+        return _lay_out(rng, [capital(text.format(s=subject)) for text in empty], fillers)
     if coverage == "some" or (coverage == "contradicted" and rng.random() < 0.4):
         claims = rng.sample(claims, rng.randint(1, len(claims) - 1))
     if coverage == "contradicted":
@@ -157,7 +158,7 @@ def _put(rng: Random, claim: Claim, subject: str, *, held_out: bool) -> str:
     sentences = claim.facet.sentences
     cut = len(sentences) - HELD_OUT_SENTENCES
     template = rng.choice(sentences[cut:] if held_out else sentences[:cut])
-    return _capital(template.format(s=subject, v=rng.choice(claim.facet.values[claim.value])))
+    return capital(template.format(s=subject, v=rng.choice(claim.facet.values[claim.value])))
 
 
 def _lay_out(rng: Random, sentences: list[str], fillers: list[str]) -> str:
@@ -172,11 +173,3 @@ def _lay_out(rng: Random, sentences: list[str], fillers: list[str]) -> str:
     gap = " " if style == "text" else "\n"
     before = fillers[: rng.randint(0, len(fillers))]
     return gap.join([*before, body, *fillers[len(before) :]])
-
-
-def _enumerate(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Literal
 
-from data_prep.synthetic.charts.responses import join_list
 from data_prep.synthetic.preference_pairs.responses import PairedResponse
 from data_prep.synthetic.preference_pairs.wordings import SOURCES
+from data_prep.synthetic.sentences import join_list
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.tasks.truthful import TIE, A, B
 

@@ -9,7 +9,6 @@ from data_prep.synthetic.charts.problems import Solution
 from data_prep.synthetic.charts.responses import (
     Exercise,
     ResponseWording,
-    join_list,
     put_into_words,
     score_answers,
     slots_of,
@@ -18,6 +17,7 @@ from data_prep.synthetic.charts.responses import (
 )
 from data_prep.synthetic.charts.scenes import View
 from data_prep.synthetic.preference_pairs.wordings import WORDINGS, PairWording
+from data_prep.synthetic.sentences import join_list
 from data_prep.synthetic.wording import WordingSplit, wordings_of
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, OFF_TOPIC, PADDED
 from judging.tasks.hieval_qs import WRONG

@@ -8,6 +8,7 @@ from random import Random
 from typing import Literal
 
 from data_prep.synthetic.seeds import seeded_rng
+from data_prep.synthetic.sentences import capital, join_list
 from data_prep.synthetic.text import names
 from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Content, Situation
 from data_prep.synthetic.text.facts import Facts
@@ -145,12 +146,12 @@ def _response_slots(rng: Random, instance: WorldInstance) -> dict[str, str]:
     language, facts = instance.situation.language, instance.situation.facts
     question = instance.question
     subject = question.subject.format(**facts.slots)
-    slots = {"subject": subject, "Subject": subject[:1].upper() + subject[1:], "be": question.be}
+    slots = {"subject": subject, "Subject": capital(subject), "be": question.be}
     if question.deed:
         slots["deed"] = question.deed.format(**facts.slots)
     if question.clause:
         slots["clause"] = question.clause.format(**facts.slots, items="{items}")
-        slots["Clause"] = slots["clause"][:1].upper() + slots["clause"][1:]
+        slots["Clause"] = capital(slots["clause"])
     if facts.steps:
         slots["steps"] = ("" if language == "zh" else " ").join(facts.steps)
     if facts.alternatives:
@@ -191,6 +192,4 @@ def _joined(items: Sequence[str], join: Join, language: Language) -> str:
         return "; ".join(items)
     if language == "zh":
         return ("、" if join == "and" else "，").join(items)
-    if join == "and" and len(items) > 1:
-        return f"{', '.join(items[:-1])} and {items[-1]}"
-    return ", ".join(items)
+    return join_list(items) if join == "and" else ", ".join(items)

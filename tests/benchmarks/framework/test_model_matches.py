@@ -126,12 +126,12 @@ def test_two_judges_rankings_agree_or_not() -> None:
     labels = rng.choice(["A", "B"], len(matches), p=[0.75, 0.25])  # x over y over z
     verdicts = [verdict(str(label)) for label in labels]
     turned = [verdict("B" if label == "A" else "A") for label in labels]
-    same = compare_rankings(matches, verdicts, verdicts, resamples=100)
+    same = compare_rankings(matches, verdicts, verdicts)
     assert (same["value"], same["low"], same["high"], same["n"]) == (1, 1, 1, 3)
-    other = compare_rankings(matches, verdicts, turned, resamples=100)
+    other = compare_rankings(matches, verdicts, turned)
     assert (other["value"], other["matches"]) == (-1, 180)
     partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]
-    assert compare_rankings(matches, verdicts, partly, resamples=100)["matches"] == 135
+    assert compare_rankings(matches, verdicts, partly)["matches"] == 135
 
 
 def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:

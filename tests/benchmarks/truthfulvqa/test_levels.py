@@ -30,7 +30,7 @@ ITEMS = [
 
 
 def test_by_hand() -> None:
-    found = measure_levels(ITEMS, resamples=100)
+    found = measure_levels(ITEMS)
     assert found["overall_accuracy"] == pytest.approx(7 / 12)
     assert found["level"] == {"1": 0.75, "2": 0.5, "3": 0.5}
     assert found["category"] == {"c": pytest.approx(4 / 8), "d": pytest.approx(3 / 4)}
@@ -58,7 +58,7 @@ def test_published_level_means_give_their_own_cai() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from("ABCD")), min_size=1, max_size=30))
 def test_parts_weigh_up_to_the_whole(rows: list[tuple[int, str]]) -> None:
-    found = measure_levels([item(level, f"({letter})") for level, letter in rows], resamples=5)
+    found = measure_levels([item(level, f"({letter})") for level, letter in rows])
     for division in ("level", "category", "subcategory"):
         parts = found["intervals"][division].values()
         total = sum(part["value"] * part["n"] for part in parts)
@@ -103,7 +103,7 @@ def test_faults_are_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_levels_of_a_table_with_gaps_are_the_same_levels() -> None:
-    found = measure_levels([{**row, "level": float(row["level"])} for row in ITEMS], resamples=5)
+    found = measure_levels([{**row, "level": float(row["level"])} for row in ITEMS])
     assert set(found["level"]) == {str(row["level"]) for row in ITEMS}
 
 

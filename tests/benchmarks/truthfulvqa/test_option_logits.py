@@ -109,7 +109,7 @@ def test_the_two_parts_of_lal_are_those_of_logits(
     asked = build_questions(truthfulvqa, rows, "standard")
     results, _ = option_logits(truthfulvqa, rows, asked, _replies(), tiny_folders("qwen3_vl"))
     logits = {one["case"]["level"]: one["result"]["option_logits"] for one in results}
-    mean = measure_lal(results, resamples=10)["mean"]
+    mean = measure_lal(results)["mean"]
     fall = logits[1]["B"] - logits[2]["B"]
     assert mean["correct_degradation_1_to_2"] == pytest.approx(fall)
     others = [max(v for k, v in logits[level].items() if k != "B") for level in (1, 2)]

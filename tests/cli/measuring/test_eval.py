@@ -1,5 +1,4 @@
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evaluation.folder import load_evaluation
-from evaluation.report.report import build_report
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.card import JudgeCard
 from judging.fingerprint import file_sha256
@@ -43,13 +41,6 @@ class TrainedJudge(FakeJudge):
         return verdict.model_copy(
             update={"passes": (raw,), "label_mass": 0.9, "posterior": "exact"}
         )
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "evaluation.report.report.build_report", partial(build_report, resamples=20)
-    )
 
 
 @pytest.fixture

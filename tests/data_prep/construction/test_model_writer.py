@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +75,9 @@ def test_records_and_rejects_come_in_the_order_of_the_requests(
 def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> None:
     model_writer = writer(fake, tmp_path)
     outcome = model_writer.ask(requests("7", "three"))
-    files: dict[str, Iterable[BaseModel | str]] = {
+    files: dict[str, Iterable[BaseModel | Mapping[str, Any]]] = {
         "numbers.jsonl": outcome.records,
-        "lines.jsonl": ['{"a": 1}'],
+        "lines.jsonl": [{"a": 1}],
     }
     manifest = model_writer.write(outcome, files, {"counts": {"odd": 1}})
     assert manifest == json.loads((tmp_path / "manifest.json").read_text())
@@ -112,8 +112,8 @@ def test_files_that_cannot_be_written_leave_no_manifest(fake: FakeServer, tmp_pa
     outcome = model_writer.ask(requests("7"))
     model_writer.write(outcome, {"numbers.jsonl": outcome.records}, {})
 
-    def broken() -> Iterator[str]:
-        yield "half"
+    def broken() -> Iterator[dict[str, str]]:
+        yield {"half": "written"}
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):

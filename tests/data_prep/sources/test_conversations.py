@@ -85,7 +85,7 @@ def test_there_and_back(tmp_path: Path) -> None:
         critique="Both are vague.",
         confidence=0.31,
     )
-    written = json.loads(to_conversation(example))
+    written = to_conversation(example)
     assert [turn["role"] for turn in written["messages"]] == ["system", "user", "assistant"]
     assert "reference answer" in written["messages"][0]["content"]
     [read] = load(tmp_path, written)

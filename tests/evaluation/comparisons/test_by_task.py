@@ -41,7 +41,7 @@ EXAMPLES = [
 def test_counts_by_hand() -> None:
     judge = verdicts("1", "1", "0", "0", "0", "1", "Correct", "Incorrect")
     rules = verdicts(*(None,) * 6, None, "Incorrect")
-    measured = measure_by_task(EXAMPLES, judge, {RULES_NAME: rules, "other": judge}, resamples=50)
+    measured = measure_by_task(EXAMPLES, judge, {RULES_NAME: rules, "other": judge})
     assert list(measured) == ["charthal", "chartom-fact"]
     charthal, fact = measured["charthal"], measured["chartom-fact"]
     assert charthal["n"] == 6
@@ -60,13 +60,5 @@ def test_counts_by_hand() -> None:
 def test_rows_without_a_label_are_wrong_in_the_comparison() -> None:
     judge = verdicts(*("1",) * 6, None, "Incorrect")
     rules = verdicts(*(None,) * 6, "Correct", "Incorrect")
-    fact = measure_by_task(EXAMPLES, judge, {RULES_NAME: rules}, resamples=50)["chartom-fact"]
+    fact = measure_by_task(EXAMPLES, judge, {RULES_NAME: rules})["chartom-fact"]
     assert fact["rivals"][RULES_NAME]["gain"]["value"] == -0.5
-
-
-def test_rivals_are_resampled_as_often_as_the_judge() -> None:
-    """A single resample is one end of its interval, and the value itself the other."""
-    judge = verdicts("1", "1", "0", "0", "0", "1", "Correct", "Incorrect")
-    measured = measure_by_task(EXAMPLES, judge, {}, resamples=1)["charthal"]
-    for estimate in (measured["accuracy"], measured["rivals"][VARIANT_MAJORITY]["accuracy"]):
-        assert estimate["value"] in (estimate["low"], estimate["high"])

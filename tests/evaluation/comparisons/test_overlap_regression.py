@@ -70,7 +70,7 @@ def test_a_judge_that_does_not_beat_it_says_so() -> None:
         scored("Wrong" if number % 5 == 0 else row.label, 0.8, "Other", row.id)
         for number, row in enumerate(rows)
     ]
-    options: dict[str, Any] = {"seconds": 1.0, "command": "x", "resamples": 50}
+    options: dict[str, Any] = {"seconds": 1.0, "command": "x"}
     report = build_report(rows, wrong_on_some, **options)
     assert report["baselines"]["logistic_overlap"]["accuracy"]["value"] == 1
     assert any("not shown to beat a logistic regression" in text for text in report["cautions"])

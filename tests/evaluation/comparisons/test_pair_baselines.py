@@ -66,6 +66,6 @@ def test_a_report_on_pairs_holds_them() -> None:
         Verdict(id=row.id, status="scored", label="A", probabilities={"A": 1.0}, judge="one")
         for row in rows
     ]
-    baselines = build_report(rows, verdicts, seconds=1, command="", resamples=20)["baselines"]
+    baselines = build_report(rows, verdicts, seconds=1, command="")["baselines"]
     assert {"majority_label", "longer_response", "nearer_reference"} <= set(baselines)
     assert baselines["nearer_reference"]["accuracy"]["value"] == 0.5

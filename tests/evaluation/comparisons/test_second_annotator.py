@@ -26,7 +26,7 @@ def with_second(
 @pytest.mark.parametrize("every", [1, 2])
 def test_figures_are_those_of_scikit_learn(every: int) -> None:
     examples, verdicts = with_second(every)
-    measured = compare_annotators(examples, verdicts, LABELS, resamples=50)
+    measured = compare_annotators(examples, verdicts, LABELS)
     assert measured is not None
     rows = [
         (row.label, row.second_label, verdict.label)
@@ -78,9 +78,9 @@ def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
 
 
 def test_none_without_second_labels_or_labels_of_the_judge() -> None:
-    assert compare_annotators(*evaluation(), LABELS, resamples=10) is None
+    assert compare_annotators(*evaluation(), LABELS) is None
     examples = [example("Correct", second_label="Wrong")]
-    assert compare_annotators(examples, [unscored()], LABELS, resamples=10) is None
+    assert compare_annotators(examples, [unscored()], LABELS) is None
 
 
 @pytest.mark.parametrize(

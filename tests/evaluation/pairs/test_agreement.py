@@ -31,12 +31,12 @@ def records(
 
 
 def values(labels: Sequence[tuple[str, str | None]]) -> dict[str, float]:
-    measured = measure_pairs(*records(labels), resamples=10)
+    measured = measure_pairs(*records(labels))
     return {name: row["value"] for name, row in measured.items()}
 
 
 def test_by_hand() -> None:
-    found = measure_pairs(*records(LABELS), resamples=200)
+    found = measure_pairs(*records(LABELS))
     assert {
         name: (found[name]["value"], found[name]["n"]) for name in found if "ece" not in name
     } == {
@@ -98,7 +98,7 @@ def test_calibration_of_model_and_of_what_it_says() -> None:
         )
         for i in range(40)
     ]
-    found = measure_pairs(examples, verdicts, resamples=50)
+    found = measure_pairs(examples, verdicts)
     assert found["ece_model"]["value"] == pytest.approx(0)
     assert found["ece_stated"]["value"] == pytest.approx(0.4)
     assert (found["ece_model"]["n"], found["ece_stated"]["n"]) == (40, 30)
@@ -133,7 +133,7 @@ def test_self_consistency_by_hand() -> None:
         ["A", "B", "A", "B", "A"],
         ["A", "A", "B", "B", None],
     ]
-    found = self_consistency(runs, ["p", "q", "r"], resamples=50)
+    found = self_consistency(runs, ["p", "q", "r"])
     entropy = -(0.6 * np.log(0.6) + 0.4 * np.log(0.4))
     assert found["value"] == pytest.approx(entropy / 2)
     assert (found["n"], found["runs"]) == (2, 5)
@@ -142,11 +142,11 @@ def test_self_consistency_by_hand() -> None:
 @given(st.lists(st.lists(st.sampled_from(PAIR_LABELS), min_size=5, max_size=5), min_size=2))
 def test_self_consistency_is_scipys_entropy(runs: list[list[str]]) -> None:
     expected = np.mean([stats.entropy([labels.count(x) for x in PAIR_LABELS]) for labels in runs])
-    found = self_consistency(runs, range(len(runs)), resamples=20)
+    found = self_consistency(runs, range(len(runs)))
     assert found["value"] == pytest.approx(expected, abs=1e-12)
     assert -1e-12 <= found["value"] <= np.log(3) + 1e-12
     turned = [[OTHER[label] for label in reversed(labels)] for labels in runs]
-    again = self_consistency(turned, range(len(runs)), resamples=20)
+    again = self_consistency(turned, range(len(runs)))
     assert again["value"] == pytest.approx(found["value"], abs=1e-12)
 
 

@@ -28,7 +28,7 @@ def test_verbosity_by_hand() -> None:
         pair(human, str(i), a="x" * a + " ", b="y" * b) for i, (human, _, a, b) in enumerate(rows)
     ]
     verdicts = [judged(row[1], str(i)) for i, row in enumerate(rows)]
-    found = verbosity_effect(examples, verdicts, resamples=100)
+    found = verbosity_effect(examples, verdicts)
     summary = {name: (row["value"], row["n"]) for name, row in found.items()}
     assert summary == {
         "preference": (pytest.approx((4.5 - 3.5) / 7), 7),
@@ -61,7 +61,7 @@ def test_verbosity_does_not_care_which_side_is_long(
     def measured(rows: list[tuple[str, str, int, int]]) -> list[float]:
         examples = [pair(h, str(i), a="x" * a, b="y" * b) for i, (h, _, a, b) in enumerate(rows)]
         verdicts = [judged(row[1], str(i)) for i, row in enumerate(rows)]
-        found = verbosity_effect(examples, verdicts, resamples=5)
+        found = verbosity_effect(examples, verdicts)
         return [row["value"] for row in found.values()]
 
     turned = [(OTHER[human], OTHER[judge], b, a) for human, judge, a, b in rows]

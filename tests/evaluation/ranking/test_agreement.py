@@ -41,7 +41,7 @@ def test_agreement_of_rankings() -> None:
 
 def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
     examples, verdicts = evaluation(accuracy=1.0, questions=150)
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=200)
+    made = build_report(examples, verdicts, seconds=1, command="")
     ranking = made["answerer_ranking"]
     assert list(ranking["answerers"]) == ["cat", "bee", "ant"]
     assert ranking["kendall_tau"] == {"value": 1, "low": 1, "high": 1, "n": 3}
@@ -57,7 +57,7 @@ def test_ranking_leaves_out_what_the_judge_left_out() -> None:
     ]
     verdicts = [scored(item.label, id=item.id) for item in examples]
     verdicts[2] = unscored("2")
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
+    made = build_report(examples, verdicts, seconds=1, command="")
     answerers = made["answerer_ranking"]["answerers"]
     assert {name: row["n"] for name, row in answerers.items()} == {"a": 2, "b": 3}
     assert answerers["a"]["people"]["value"] == answerers["a"]["judge"]["value"] == 1 / 2
@@ -66,7 +66,7 @@ def test_ranking_leaves_out_what_the_judge_left_out() -> None:
 def test_people_who_wrote_an_answer_each_are_no_systems_to_rank() -> None:
     examples, verdicts = evaluation(questions=40)
     named = [e.model_copy(update={"metadata": {"answerer": f"person {e.id}"}}) for e in examples]
-    made = build_report(named, verdicts, seconds=1, command="", resamples=10)
+    made = build_report(named, verdicts, seconds=1, command="")
     assert len(made["slices"]["answerer"]) == 120
     assert made["answerer_ranking"] is None
 
@@ -74,5 +74,5 @@ def test_people_who_wrote_an_answer_each_are_no_systems_to_rank() -> None:
 def test_ranking_is_reversed_when_the_judge_says_the_opposite() -> None:
     examples, _ = evaluation(questions=150)
     verdicts = [scored("Wrong" if i.label == "Correct" else "Correct", id=i.id) for i in examples]
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=50)
+    made = build_report(examples, verdicts, seconds=1, command="")
     assert made["answerer_ranking"]["kendall_tau"]["value"] == -1

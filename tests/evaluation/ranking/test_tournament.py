@@ -3,22 +3,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.intervals import Z_95, wilson_interval
+from evaluation.intervals import RESAMPLES, Z_95, wilson_interval
 from evaluation.ranking.match_results import MatchResults
 from evaluation.ranking.tournament import rank_models
 
 
 def test_draws_without_finite_strengths_are_counted() -> None:
     table = [("p", "q", "A")] * 9 + [("p", "q", "B")]
-    found = rank_models(MatchResults.of(table), resamples=400)
+    found = rank_models(MatchResults.of(table))
     # The one defeat is missing from (9/10)^10 = 35 % of the draws, all others from 1e-10.
-    assert 0.58 < found["draws"] / 400 < 0.72
+    assert 0.58 < found["draws"] / RESAMPLES < 0.72
     assert found["models"]["p"]["rating"]["low"] > 1500 - 200
 
 
 def test_table_by_hand() -> None:
     found = rank_models(
-        MatchResults.of([("p", "q", "B")] * 3 + [("q", "p", "B"), ("q", "r", "tie")]), resamples=50
+        MatchResults.of([("p", "q", "B")] * 3 + [("q", "p", "B"), ("q", "r", "tie")])
     )
     assert list(found["models"]) == ["q", "r", "p"] or list(found["models"]) == ["r", "q", "p"]
     assert found["models"]["q"]["matches"] == 5
@@ -35,7 +35,7 @@ def test_table_by_hand() -> None:
 def test_who_always_won_may_yet_lose(on: int) -> None:
     rows = [("p", "q", "A")] * 6 + [("q", "r", "A"), ("r", "p", "A"), ("r", "q", "A")]
     clusters = np.array([n % on for n in range(6)] + [7, 8, 9])
-    rates = rank_models(MatchResults.of(rows), clusters, resamples=50)["win_rate"]
+    rates = rank_models(MatchResults.of(rows), clusters)["win_rate"]
     low = on / (on + Z_95**2)  # Wilson 1927 where all of them agree
     found = rates["p"]["q"]
     assert (found["value"], found["n"]) == (1, 6)
@@ -44,7 +44,7 @@ def test_who_always_won_may_yet_lose(on: int) -> None:
 
 
 def test_ties_alone_are_no_proof_of_equality() -> None:
-    found = rank_models(MatchResults.of([("p", "q", "tie")] * 5), resamples=50)
+    found = rank_models(MatchResults.of([("p", "q", "tie")] * 5))
     rating = found["models"]["p"]["rating"]
     assert rating["value"] == 1500
     assert np.isnan([rating["low"], rating["high"]]).all()

@@ -10,5 +10,5 @@ from tests.evaluation.made_up import evaluation
 
 def report(**options: Any) -> dict[str, Any]:
     examples, verdicts = evaluation(unscored_every=9)
-    given: dict[str, Any] = {"seconds": 9.0, "command": "custos eval x", "resamples": 100}
+    given: dict[str, Any] = {"seconds": 9.0, "command": "custos eval x"}
     return build_report(examples, verdicts, **(given | options))

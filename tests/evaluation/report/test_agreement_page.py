@@ -33,13 +33,13 @@ class Tags(HTMLParser):
 
 
 def page_of(examples: list[LabelledExample], verdicts: list[Verdict], source: str = "x.csv") -> str:
-    report = build_report(examples, verdicts, seconds=1, command="custos eval x", resamples=20)
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x")
     return render_page(report, find_disagreements(examples, verdicts), source)
 
 
 def test_the_page_holds_figures_and_every_disagreement(tmp_path: Path) -> None:
     examples, verdicts = evaluation(unscored_every=9)
-    report = build_report(examples, verdicts, seconds=1, command="custos eval x", resamples=20)
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x")
     disagreements = find_disagreements(examples, verdicts)
     path = write_page(report, disagreements, "labels.csv", tmp_path)
     page = path.read_text(encoding="utf-8")

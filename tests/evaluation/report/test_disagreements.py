@@ -60,7 +60,7 @@ def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> N
         example("Wrong", id="1", metadata={"late": True}),
     ]
     verdicts = [scored("Correct", 0.75, id="0", critique="@fine"), scored("Correct", 0.7, id="1")]
-    assert write_disagreements(tmp_path, find_disagreements(examples, verdicts)) == 2
+    write_disagreements(tmp_path, find_disagreements(examples, verdicts))
     first, second = read(tmp_path)
     assert list(first) == [
         *("id", "question", "references", "response", "label", "judge_label", "confidence"),
@@ -87,5 +87,6 @@ def test_pairs_have_two_responses_and_pictures_are_not_pasted_into_cells(tmp_pat
 
 
 def test_full_agreement_gives_a_header_alone(tmp_path: Path) -> None:
-    assert write_disagreements(tmp_path, find_disagreements([example()], [scored("Correct")])) == 0
+    write_disagreements(tmp_path, find_disagreements([example()], [scored("Correct")]))
+    assert read(tmp_path) == []
     assert (tmp_path / FILE).read_text(encoding="utf-8-sig").startswith("id,question,references")

@@ -44,7 +44,7 @@ def test_names_from_outside_are_cells_of_the_page() -> None:
         example.model_copy(update={"metadata": {"domain": names[n % 3], "answerer": names[n % 3]}})
         for n, example in enumerate(examples)
     ]
-    report = build_report(named, verdicts, seconds=0, command="custos eval x", resamples=10)
+    report = build_report(named, verdicts, seconds=0, command="custos eval x")
     page = render_markdown(report)
     assert "10 questions (30 scored) in 0.0 s.\n" in page
     for name in ("items", "a\\|b", "keys"):

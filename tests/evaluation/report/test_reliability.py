@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evaluation.report.reliability import HEADING, make_card, render_card, with_section
-from evaluation.report.report import build_report
 from evaluation.unscored import NothingScored
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from serve.app import create_app
@@ -33,7 +31,6 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
     (judge.folder / "report.json").write_text(json.dumps({"n": 1, "metrics": {}, "baselines": {}}))
     loads = {str(judge.folder): judge}
     monkeypatch.setattr(Judge, "load", lambda source, **_: loads.get(source, FakeJudge(source)))
-    monkeypatch.setattr("evaluation.evaluate.build_report", partial(build_report, resamples=20))
     return judge
 
 

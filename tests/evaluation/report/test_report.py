@@ -49,7 +49,7 @@ def test_counts() -> None:
 def test_truncated_input_is_counted() -> None:
     verdicts = [scored("Correct", id="a", truncated_input=True), scored("Correct", id="b")]
     examples = [example(id="a"), example(id="b")]
-    made = build_report(examples, verdicts, seconds=0, command="", resamples=10)
+    made = build_report(examples, verdicts, seconds=0, command="")
     assert made["truncated_input"] == 1
     assert made["items_per_second"] is None
 
@@ -59,9 +59,7 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     right = [scored(item.label, id=item.id) for item in examples]
     wrong = [scored("Wrong" if i.label == "Correct" else "Correct", id=i.id) for i in examples]
     half = [unscored(v.id) if n % 2 else v for n, v in enumerate(wrong)]
-    made = build_report(
-        examples, right, seconds=1, command="", references={"other": half}, resamples=10
-    )
+    made = build_report(examples, right, seconds=1, command="", references={"other": half})
     other = made["baselines"]["other"]
     assert (other["judge_only_right"], other["baseline_only_right"]) == (90, 0)
     assert other["n_both_scored"] == 90
@@ -76,7 +74,7 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
 def test_rules_stay_away_from_labels_that_are_not_grades() -> None:
     examples = [pair("A", "a", task="truthful-pair"), pair("B", "b", task="truthful-pair")]
     verdicts = [scored("A", id="a"), scored("A", id="b")]
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
+    made = build_report(examples, verdicts, seconds=1, command="")
     assert not set(RULES) & set(made["baselines"])
     assert made["metrics"]["fpr"]["value"] is None
     assert made["answerer_ranking"] is None
@@ -85,13 +83,11 @@ def test_rules_stay_away_from_labels_that_are_not_grades() -> None:
 def test_calibration_shows_before_only_when_given() -> None:
     examples, verdicts = evaluation()
     certain = [v.model_copy(update={"confidence": 1.0}) for v in verdicts]
-    made = build_report(examples, verdicts, seconds=1, command="", resamples=10)
+    made = build_report(examples, verdicts, seconds=1, command="")
     assert list(made["calibration"]) == ["after"]
     assert made["calibration"]["after"]["ece"] == made["metrics"]["ece"]["value"]
     assert sum(cell["n"] for cell in made["calibration"]["after"]["bins"]) == 180
-    both = build_report(
-        examples, verdicts, seconds=1, command="", uncalibrated=certain, resamples=10
-    )
+    both = build_report(examples, verdicts, seconds=1, command="", uncalibrated=certain)
     assert list(both["calibration"]) == ["before", "after"]
     before = both["calibration"]["before"]
     accuracy = made["metrics"]["accuracy"]["value"]
@@ -102,7 +98,7 @@ def test_calibration_shows_before_only_when_given() -> None:
 def test_a_judge_without_confidences_has_no_calibration(tmp_path: Path) -> None:
     examples, verdicts = evaluation()
     bare = [Verdict(id=v.id, status="scored", label=v.label) for v in verdicts]
-    made = build_report(examples, bare, seconds=1, command="", resamples=10)
+    made = build_report(examples, bare, seconds=1, command="")
     assert made["calibration"] is None
     assert made["metrics"]["ece"] == {"value": None, "low": None, "high": None, "n": 0}
     write_report(made, tmp_path)
@@ -148,7 +144,6 @@ def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> Non
         ],
         seconds=1.0,
         command="custos eval x",
-        resamples=20,
     )
     assert made["pairs"]["measures"]["accuracy_ties_counted"]["value"] == 1.0
     assert made["pairs"]["order"]["flip_rate"]["value"] == pytest.approx(2 / 3)
@@ -170,7 +165,7 @@ def test_pairs_that_need_review_are_counted_and_rows_of_graded_answers_left_out(
         )
         for row in range(4)
     ]
-    made = build_report(examples, verdicts, seconds=1.0, command="custos eval x", resamples=20)
+    made = build_report(examples, verdicts, seconds=1.0, command="custos eval x")
     rows = find_disagreements(examples, verdicts)
     write_report(made, tmp_path)
     html = write_page(made, rows, "pairs.csv", tmp_path).read_text()
@@ -195,7 +190,7 @@ def test_versions_name_what_is_installed() -> None:
 
 def test_error_types_are_laid_out_beside_the_published() -> None:
     examples, verdicts = typed_records()
-    report = build_report(examples, verdicts, seconds=1.0, command="x", resamples=50)
+    report = build_report(examples, verdicts, seconds=1.0, command="x")
     assert report["error_types"]["Reasoning Error"]["value"] == 0.5
     assert report["metrics"]["type_accuracy"]["value"] == pytest.approx(4 / 6)
     assert report["metrics"]["score_accuracy"]["value"] == pytest.approx(4 / 8)

@@ -14,7 +14,7 @@ def test_every_line_fits_80_columns(make: object, name: str) -> None:
     assert callable(make)
     examples, verdicts = make()
     seen = {"file": "trained on", "rows": 3}
-    report = build_report(examples, verdicts, seconds=1, command="", seen=seen, resamples=20)
+    report = build_report(examples, verdicts, seconds=1, command="", seen=seen)
     lines = summary_lines(name, report, find_disagreements(examples, verdicts))
     assert max(map(len, lines)) <= WIDTH
     assert all(line.isprintable() for line in lines)
@@ -23,7 +23,7 @@ def test_every_line_fits_80_columns(make: object, name: str) -> None:
 
 def test_figures_have_an_interval_and_their_number() -> None:
     examples, verdicts = evaluation(unscored_every=9)
-    report = build_report(examples, verdicts, seconds=1, command="", resamples=50)
+    report = build_report(examples, verdicts, seconds=1, command="")
     lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
     accuracy = report["metrics"]["accuracy"]
     figure = f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
@@ -34,14 +34,14 @@ def test_figures_have_an_interval_and_their_number() -> None:
 
 @pytest.mark.parametrize(("questions", "is_wide"), [(8, True), (200, False)])
 def test_too_few_rows_are_said_to_be_too_few(questions: int, is_wide: bool) -> None:
-    report = build_report(*evaluation(questions=questions), seconds=1, command="", resamples=200)
+    report = build_report(*evaluation(questions=questions), seconds=1, command="")
     assert any("too few to conclude" in text for text in report["cautions"]) == is_wide
     accuracy = report["metrics"]["accuracy"]
     assert (accuracy["high"] - accuracy["low"] > 0.2) == is_wide
 
 
 def test_one_question_has_no_interval_to_conclude_from() -> None:
-    report = build_report(*evaluation(questions=1), seconds=1, command="", resamples=20)
+    report = build_report(*evaluation(questions=1), seconds=1, command="")
     assert any("o interval can be given" in t or "too few" in t for t in report["cautions"])
 
 
@@ -50,7 +50,7 @@ def test_no_id_or_message_commands_the_terminal() -> None:
     id = "7\x1b[2J"
     examples[0] = examples[0].model_copy(update={"id": id})
     verdicts[0] = Verdict(id=id, status="unparsed", message="the text '\x1b]0;x\x07' has no label")
-    report = build_report(examples, verdicts, seconds=1, command="", resamples=20)
+    report = build_report(examples, verdicts, seconds=1, command="")
     lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
     assert any("has no label (id 7 [2J)" in line for line in lines)
     assert all(line.isprintable() for line in lines)

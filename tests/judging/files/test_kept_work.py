@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.files.kept_work import (
     KeptFile,
@@ -24,7 +25,6 @@ from judging.files.kept_work import (
     KeptResult,
     Origin,
     append_lines,
-    in_batches,
     locked,
 )
 

@@ -243,7 +243,7 @@ def test_what_is_refused(
 def test_rows_that_grpo_cannot_take(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("train.critiques.start.load_backbone", pytest.fail)
+    monkeypatch.setattr("train.critiques.start.load_encoder", pytest.fail)
     picture = save_picture(tmp_path / "a.png", 60, 50)
     for fields, words in (
         ({"images": (picture,)}, "GRPO takes no pictures"),

@@ -77,7 +77,7 @@ def test_a_failure_that_nobody_foresaw_leaves_its_trace(
     def stumble(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(hieval_stage1, "load_backbone", stumble)
+    monkeypatch.setattr("train.loop.backbone.load_backbone", stumble)
     with pytest.raises(SystemExit):
         hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
     last = capsys.readouterr().err.splitlines()[-1]

@@ -58,8 +58,8 @@ def test_engines_are_refused_before_the_data_is_read(
     monkeypatch.setenv(variable, value)
     if variable.startswith("ACCELERATE_DEEPSPEED"):
         monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    monkeypatch.setattr(script, "load_backbone", pytest.fail, raising=False)
-    monkeypatch.setattr(start, "load_backbone", pytest.fail)  # what those of critiques load with
+    monkeypatch.setattr(script, "load_encoder", pytest.fail, raising=False)
+    monkeypatch.setattr(start, "load_encoder", pytest.fail)  # what those of critiques load with
     with pytest.raises(SystemExit) as ended:
         script.main([])  # the recipe's data is not there either
     assert ended.value.code == 1

@@ -21,7 +21,6 @@ NO_ATTEMPT = (
     "|不知道|只知道|看不出|背景|模糊|有意思|资料|无法|说不上|不清楚|知识范围|说明|排除|不会是|认不出|不作答"
 )
 ROUGH = "about|over|roughly|around|more than|some |大约|超过|左右|上下|不止"
-PARTLY = "one of them|recogni|can name|One is|tell what else|其中一个是|认得|说出|有一个是"
 TOWN = rf"{TRUTH}|[A-Z]\w+(?: Bay| Hills)?|[\u4e00-\u9fff]{{2}}[镇城港村湾]"
 JOINTS = r", and | and |, |; | as well as | / |、|和|，|以及|与|；"
 

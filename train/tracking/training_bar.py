@@ -1,4 +1,4 @@
-"""The bar that a run shows on a terminal."""
+"""The bar that a training run shows on a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 
-class ProgressBar:
+class TrainingBar:
     """One line: steps, loss, speed, time left and the latest validation.
 
     Args:
