@@ -70,6 +70,11 @@ class ModelServer:
         if not all("!" <= character <= "~" for character in self.api_key):
             raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Return True if connections need certificates, which take a while to read."""
+        return httpx.URL(self.base_url).scheme == "https"
+
     def key_refusal(self) -> str:
         """Return the error for the status 401, without the key."""
         problem = "refuses the API key" if self.api_key else "needs an API key"
@@ -110,7 +115,9 @@ class ServerConnection:
         limits = httpx.Limits(max_connections=None)
         self.gate = asyncio.Semaphore(server.concurrency)
         """Semaphore for callers that ask for more at once than the server's settings allow."""
-        self._http = httpx.AsyncClient(headers=headers, timeout=None, limits=limits)
+        self._http = httpx.AsyncClient(
+            headers=headers, timeout=None, limits=limits, verify=server.is_encrypted
+        )
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()

@@ -101,8 +101,9 @@ class AsyncJudgeClient:
         """
         url, key = self.server.base_url, self.server.api_key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
+        verify = self.server.is_encrypted
         try:
-            async with httpx.AsyncClient(headers=headers, timeout=60) as http:
+            async with httpx.AsyncClient(headers=headers, timeout=60, verify=verify) as http:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())

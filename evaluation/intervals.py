@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -79,7 +78,9 @@ def mcnemar_p(only_first_right: int, only_second_right: int) -> float:
     discordant = only_first_right + only_second_right
     if not discordant:
         return 1.0
-    tail = float(special.bdtr(min(only_first_right, only_second_right), discordant, 0.5))
+    from scipy.special import bdtr  # slow to import, and every command would
+
+    tail = float(bdtr(min(only_first_right, only_second_right), discordant, 0.5))
     return min(1.0, 2 * tail)
 
 

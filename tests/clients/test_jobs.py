@@ -183,6 +183,7 @@ run_job(items, ModelServer(sys.argv[1], "m", concurrency=4), Decoding(), **files
 """
 
 
+@pytest.mark.usefixtures("forking_python")
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_and_taken_up_again(fake: FakeServer, tmp_path: Path, blow: signal.Signals) -> None:
     """No answer comes after the first twelve, so that it cannot end before it is stopped."""

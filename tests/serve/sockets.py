@@ -45,8 +45,10 @@ def serving(
         thread.start()
         try:
             wait_until(lambda: server.started)
+            address = url(listener, "https" if tls else "http")
+            # Certificates, which take long to read, are needed for https alone.
             with httpx.Client(
-                base_url=url(listener, "https" if tls else "http"), timeout=20, headers=JSON
+                base_url=address, timeout=20, headers=JSON, verify=tls is not None
             ) as client:
                 yield client
         finally:

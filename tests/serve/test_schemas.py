@@ -38,9 +38,25 @@ def document(tasks: Sequence[str]) -> Any:
 
 TASKS = ("hieval-qs", "charthal", "truthful-pair")
 DOCUMENT = document(TASKS)
-PATHS = ("/judge", "/judge/stream", "/judges", "/tasks", "/health/ready", "/metrics")
-schema = schemathesis.openapi.from_dict(
-    {**DOCUMENT, "paths": {path: DOCUMENT["paths"][path] for path in PATHS}}
+
+
+def part(*paths: str) -> schemathesis.BaseSchema:
+    """Return the document of some paths, for cases to be made from."""
+    return schemathesis.openapi.from_dict(
+        {**DOCUMENT, "paths": {path: DOCUMENT["paths"][path] for path in paths}}
+    )
+
+
+CALLS = part("/judge", "/judges", "/tasks", "/health/ready", "/metrics")
+STREAM = part("/judge/stream")
+STREAM.config.phases.coverage.enabled = False  # every kind of body is tried on /judge
+FEW = settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -50,18 +66,7 @@ def address() -> Iterator[str]:
         yield str(client.base_url)
 
 
-@schema.parametrize()
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_nothing_the_document_allows_breaks_the_service(
-    case: schemathesis.Case[Any], address: str
-) -> None:
+def call_and_check(case: schemathesis.Case[Any], address: str) -> None:
     case.call_and_validate(
         base_url=address,
         checks=[
@@ -71,6 +76,29 @@ def test_nothing_the_document_allows_breaks_the_service(
             response_schema_conformance,
         ],
     )
+
+
+@CALLS.parametrize()
+@FEW
+def test_nothing_the_document_allows_breaks_the_service(
+    case: schemathesis.Case[Any], address: str
+) -> None:
+    call_and_check(case, address)
+
+
+@STREAM.parametrize()
+@FEW
+def test_nothing_that_it_allows_breaks_a_stream(case: schemathesis.Case[Any], address: str) -> None:
+    call_and_check(case, address)
+
+
+def test_a_stream_takes_what_a_call_takes() -> None:
+    call, stream = (
+        DOCUMENT["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        for path in ("/judge", "/judge/stream")
+    )
+    assert len(stream["anyOf"]) == len(TASKS)
+    assert all(kind in call["anyOf"] for kind in stream["anyOf"])
 
 
 def test_what_is_accepted_is_what_the_document_allows() -> None:

@@ -288,10 +288,10 @@ def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:
                 if tensor is None:
                     continue
                 if id(tensor) not in replaced:
-                    new: Tensor = torch.empty(tensor.shape, dtype=tensor.dtype)
+                    is_frozen = isinstance(tensor, nn.Parameter) and not tensor.requires_grad
+                    new = torch.empty(tensor.shape, dtype=dtype if is_frozen else tensor.dtype)
                     if isinstance(tensor, nn.Parameter):
-                        cast = new if tensor.requires_grad else new.to(dtype)
-                        new = nn.Parameter(cast, requires_grad=tensor.requires_grad)
+                        new = nn.Parameter(new, requires_grad=tensor.requires_grad)
                     replaced[id(tensor)] = tensor, new
                 tensors[name] = replaced[id(tensor)][1]
     return [new for _, new in replaced.values()]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from tests.tiny import save_picture
 from tests.train.made_up import example, write_recipe
+from train.plan.published import published_config
 
 
 def _plan(*arguments: str) -> Any:
@@ -72,9 +73,14 @@ def test_a_folder_with_a_config_alone_is_enough(tmp_path: Path, small: str) -> N
 MADE_UP_PICTURES = ("--tokens-per-row", "600", "--rows", "9", "--pixels-per-row", "12000000")
 
 
-def test_a_plan_without_a_checkpoint_scales_pictures_as_the_recipe_says() -> None:
-    default = _json("hieval_stage1", *MADE_UP_PICTURES)
-    small = _json("hieval_stage1", *MADE_UP_PICTURES, "run.max_pixels=262144")
+def test_a_plan_without_a_checkpoint_scales_pictures_as_the_recipe_says(tmp_path: Path) -> None:
+    """With the configuration of Qwen3-VL-4B, cut to two layers, which take no time to plan."""
+    config = published_config("Qwen/Qwen3-VL-4B-Instruct")
+    config.text_config.num_hidden_layers = 2
+    config.save_pretrained(tmp_path)
+    made_up = (*MADE_UP_PICTURES, f"backbone={tmp_path}")
+    default = _json("hieval_stage1", *made_up)
+    small = _json("hieval_stage1", *made_up, "run.max_pixels=262144")
     for plan, most in ((default, 1024), (small, 256)):  # a token stands for 32 x 32 pixels
         assert 0.9 * most <= plan["longest_row_tokens"] - 600 <= most + 4
     assert small["bytes"]["pictures"] < default["bytes"]["pictures"]
@@ -133,9 +139,13 @@ def test_a_recipe_without_an_adapter_is_refused() -> None:
 
 def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:
     made_up = ("--tokens-per-row", "60", "--rows", "500", "--gpus", "0")
-    short = _plan("hieval-qs", *made_up, "--rate", "100000", "optim.epochs=1")
-    assert short.exit_code == 0, short.output
-    [time] = [line.split() for line in short.stdout.splitlines() if line.startswith("time")]
+    plan = _plan("hieval-qs", *made_up, "--rate", "100000", "optim.epochs=1")
+    assert plan.exit_code == 0, plan.output
+    [time] = [line.split() for line in plan.stdout.splitlines() if line.startswith("time")]
     assert time[2:] == ["s"] and 0 < int(time[1]) < 120
-    long = _plan("hieval-qs", *made_up, "--rate", "100", "optim.epochs=1")
+
+
+def test_a_long_run_is_told_in_minutes(small: str, tmp_path: Path) -> None:
+    made_up = ("--tokens-per-row", "60", "--rows", "500", "--gpus", "0")
+    long = _plan(str(write_recipe(tmp_path, small)), *made_up, "--rate", "100")
     assert " min" in next(line for line in long.stdout.splitlines() if line.startswith("time"))

@@ -123,6 +123,7 @@ run_step(AtomicQuestion(), load_rows(Path(rows), Item), writer)
 """
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_killed_and_taken_up_again(fake: FakeServer, tmp_path: Path) -> None:
     """After a kill, only what had not arrived is asked again: two requests at most."""
     rows, out = write_rows(tmp_path / "in.jsonl", 12), tmp_path / "out"
@@ -134,13 +135,13 @@ def test_killed_and_taken_up_again(fake: FakeServer, tmp_path: Path) -> None:
 
     fake.answer = answer
     command = [sys.executable, "-c", JOB, fake.url, str(rows), str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     answers, deadline = out / "answers.jsonl", time.monotonic() + 60
     while not (answers.exists() and len(answers.read_bytes().splitlines()) >= 4):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=10)
+    process.communicate(timeout=10)  # until nobody can write an answer any more
     kept = {line["id"] for line in map(json.loads, answers.read_bytes().split(b"\n")[:-1])}
     assert 4 <= len(kept) < 12
     fake.answer = lambda seen: say(**GOOD)

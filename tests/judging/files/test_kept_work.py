@@ -21,35 +21,12 @@ from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.files.kept_work import (
     KeptFile,
-    KeptLine,
     KeptResult,
     Origin,
     append_lines,
     locked,
 )
-
-
-class Square(KeptLine):
-    """The square of a number; a negative one stands for a failure."""
-
-    row: int
-    square: int
-
-    @property
-    def origin(self) -> Origin:
-        return self.row, self.key
-
-    @property
-    def failed(self) -> bool:
-        return self.square < 0
-
-
-def origin(number: int) -> Origin:
-    return number, f"square of {number}"
-
-
-def squares(numbers: Sequence[int]) -> list[Square]:
-    return [Square(row=n, key=f"square of {n}", square=n * n) for n in numbers]
+from tests.judging.files.squares import Square, origin, squares
 
 
 @pytest.fixture
@@ -242,6 +219,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_a_lock_is_free_when_its_process_is_dead(tmp_path: Path) -> None:
     path = tmp_path / "out.partial"
     process = subprocess.Popen(
@@ -261,7 +239,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 from judging.files.kept_work import KeptFile, locked
-from tests.judging.files.test_kept_work import Square, origin, squares
+from tests.judging.files.squares import Square, origin, squares
 
 def slowly(numbers):
     time.sleep(0.01)
@@ -286,6 +264,7 @@ def start(path: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square]) -> None:
     random, num_kept = Random(0), 0
     for _ in range(4):
@@ -305,6 +284,7 @@ def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square])
     assert [line.square for line in file.lines()] == [n * n for n in range(200)]
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_a_second_process_is_sent_away_while_the_first_works(file: KeptFile[Square]) -> None:
     process = start(file.path)
     with pytest.raises(CustosError, match="another run is writing it"), locked(file.path):

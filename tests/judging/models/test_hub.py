@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
+from typer.testing import CliRunner
 
+from cli.main import app
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from tests.conftest import HubFolders
@@ -93,21 +92,19 @@ def test_weights_in_the_cache(cache: Path, use: Use) -> None:
     assert version_of(weights=True) == NEW
 
 
-def test_a_missing_shard_in_the_cache(cache: Path) -> None:
+def test_a_missing_shard_in_the_cache(
+    cache: Path, use: Use, capfd: pytest.CaptureFixture[str]
+) -> None:
+    use(cache)
     shard = shards(snapshot(cache, NEW))[1]
     count = len(shards(snapshot(cache, NEW)))
     shard.resolve().unlink()  # a download that was stopped
-    done = subprocess.run(
-        [sys.executable, "-m", "cli", "backbone", NAME],
-        env={**os.environ, "HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
+    result = CliRunner().invoke(app, ["backbone", NAME])
+    assert (result.exit_code, result.stdout) == (2, "")
     line = f"{snapshot(cache, NEW)}': {shard.name} of {count} shards missing"
-    assert line in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert line in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert capfd.readouterr().err == "", "nothing that a library prints"
 
 
 def test_a_shard_in_the_cache_that_is_cut_short(cache: Path, use: Use) -> None:

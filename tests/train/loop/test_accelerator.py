@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from accelerate.commands.launch import launch_command_parser
 
 from tests.train.made_up import recipe
 from train.loop.accelerator import launcher_set_threads, make_accelerator
@@ -39,8 +40,25 @@ print(torch.get_num_threads())
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_one_process_takes_every_core_unless_told_otherwise(tmp_path: Path) -> None:
+    script = tmp_path / "threads.py"
+    script.write_text(THREADS, encoding="utf-8")
+    root = str(Path(__file__).parents[3])
+    inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", str(script)],
+        env={**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) == len(os.sched_getaffinity(0))
+
+
 @pytest.mark.parametrize(
-    ("environment", "options", "every_core"),
+    ("environment", "options", "set_by_launcher"),
     [
         ({}, [], True),
         ({"OMP_NUM_THREADS": "1"}, [], False),
@@ -48,24 +66,28 @@ print(torch.get_num_threads())
         ({}, ["--num-cpu-threads-per-process=1"], False),
     ],
 )
-def test_one_process_takes_every_core_unless_told_otherwise(
-    environment: dict[str, str], options: list[str], every_core: bool, tmp_path: Path
+def test_what_the_user_told_the_launcher_is_seen(
+    environment: dict[str, str],
+    options: list[str],
+    set_by_launcher: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    script = tmp_path / "threads.py"
-    script.write_text(THREADS, encoding="utf-8")
-    root = str(Path(__file__).parents[3])
+    """A process with the launcher's command line and environment stands for it."""
+    assert launch_command_parser().parse_args([*options, "a.py"]).training_script == "a.py"
+    program = tmp_path / "accelerate"
+    program.write_text("import sys; print(flush=True); sys.stdin.read()", encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, "-m", "accelerate.commands.launch", *options, str(script)],
-        env={**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    cores = len(os.sched_getaffinity(0))
-    assert int(done.stdout) == (cores if every_core else 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with subprocess.Popen(
+        [sys.executable, str(program), "launch", *options, "a.py"],
+        env=inherited | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as launcher:
+        assert launcher.stdout and launcher.stdout.readline()  # its command line is in /proc now
+        monkeypatch.setattr(os, "getppid", lambda: launcher.pid)
+        assert launcher_set_threads() is set_by_launcher
 
 
 def test_two_processes_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
