@@ -150,31 +150,22 @@ def plan_run(
     config, encoder = _backbone(parsed)
     if tokens_per_row is None:
         rows = _rows_of_files(parsed, script, config, encoder)
-        is_exact = not isinstance(encoder, CharacterEncoder)
-        counted = "tokenizer" if is_exact else f"{CHARACTERS_PER_TOKEN} characters a token"
-        count: int | None = len(rows)
+        counted, count = _way_of_counting(encoder), len(rows)
     else:
         limits = pixel_limits(parsed, config, encoder)
         rows = made_up_rows(script, tokens_per_row, pixels_per_row, num_rows or 1, config, limits)
-        counted, count = "--tokens-per-row", num_rows
+        counted, count = "--tokens-per-row", num_rows or 0
     hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else _machine_memory()), shared)
     planner = _Planner(parsed, script, config, rows, hardware)
-    optim = parsed.optim
-    mean = sum(row.length for row in rows) / len(rows)
-    instruction = rows[0].instruction
-    readers = 1 if shared else planner.micro_batch
-    tokens = round(optim.batch_size * (mean + instruction / readers))
-    steps = optim.max_steps
-    if count is not None:
-        every = steps_of_epoch(rows, optim.batch_size) * optim.epochs
-        steps = min(every, steps or every)
+    tokens = planner.tokens_per_step
+    steps = planner.steps if count else parsed.optim.max_steps
     chosen = planner.needs(planner.micro_batch, parsed.run.gradient_checkpointing)
     return RunPlan(
         backbone=parsed.backbone,
         script=script,
         hardware=hardware,
         counted=counted,
-        rows=count or 0,
+        rows=count,
         longest=longest(rows),
         micro_batch=planner.micro_batch,
         checkpointing=parsed.run.gradient_checkpointing,
@@ -206,6 +197,20 @@ class _Planner:
     config: Any
     rows: Sequence[RowSize]
     hardware: Hardware
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Return the tokens of an optimizer step; rows of a forward pass share the instruction."""
+        mean = sum(row.length for row in self.rows) / len(self.rows)
+        readers = 1 if self.hardware.shared else self.micro_batch
+        return round(self.recipe.optim.batch_size * (mean + self.rows[0].instruction / readers))
+
+    @property
+    def steps(self) -> int:
+        """Return the optimizer steps of the run."""
+        optim = self.recipe.optim
+        every = steps_of_epoch(self.rows, optim.batch_size) * optim.epochs
+        return min(every, optim.max_steps or every)
 
     @property
     def micro_batch(self) -> int:
@@ -351,6 +356,11 @@ def backbone_config(name: str) -> Any:
         return load_backbone(name, weights=False).model.config
     check_config(name, PretrainedConfig.get_config_dict(name)[0])
     return AutoConfig.from_pretrained(name)
+
+
+def _way_of_counting(encoder: Encoder) -> str:
+    is_exact = not isinstance(encoder, CharacterEncoder)
+    return "tokenizer" if is_exact else f"{CHARACTERS_PER_TOKEN} characters a token"
 
 
 def _rows_of_files(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> list[RowSize]:
