@@ -27,8 +27,8 @@ def _pictures(backbone: Backbone, count: int = 16) -> list[Picture]:
 
 def _trainer(folder: Path, **optim: Any) -> WarmupTrainer:
     backbone = load_backbone("embedded", dtype="float32", device="cpu")
-    given = {"lr": 1e-3, "batch_size": 4, "epochs": 2} | optim
-    pictures = _pictures(backbone)
+    given = {"lr": 1e-3, "batch_size": 2, "epochs": 2, "max_steps": 5} | optim
+    pictures = _pictures(backbone, 8)
     torch.manual_seed(0)
     return WarmupTrainer(
         OptimSection.model_validate(given),
@@ -133,7 +133,7 @@ def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Ba
 
 
 def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match=r"'pictures\.train': 16 pictures do not fill a batch"):
+    with pytest.raises(CustosError, match=r"'pictures\.train': 8 pictures do not fill a batch"):
         _trainer(tmp_path, batch_size=64)
 
 
