@@ -86,8 +86,8 @@ def test_rows_of_different_rubrics_need_their_own_instruction(tiny: Backbone) ->
 
 def test_embedded_equals_brute_force(embedded: Backbone) -> None:
     reference = reference_model(str(embedded_folder()), "sdpa")
-    prompts = encode(embedded, TEXT_ONLY[:2])
-    tree = varied_tree(embedded)
+    prompts = encode(embedded, TEXT_ONLY[::2])
+    tree = Encoder(embedded).tree(["Correct", "Wrong", "Wrong; Other"])
     expected = [_expected(reference, prompt, tree) for prompt in prompts]
     for rows in (
         [score_one_pass(embedded, [prompt], [tree])[0] for prompt in prompts],
@@ -172,11 +172,11 @@ def _plain_loss(
 def test_bfloat16_drifts_little_with_the_company_a_row_keeps(embedded: Backbone) -> None:
     """Rounding depends on the shapes of a batch: verdicts near a tie may flip, others must not."""
     half = load_backbone("embedded", dtype="bfloat16", device="cpu")
-    prompts = encode(half, TEXT_ONLY)
+    prompts = encode(half, TEXT_ONLY[::2])
     tree = Encoder(half).tree(["Correct", "Wrong"])
-    exact = torch.stack(score_one_pass(embedded, prompts, [tree] * 3))
+    exact = torch.stack(score_one_pass(embedded, prompts, [tree] * 2))
     alone = torch.stack([score_one_pass(half, [prompt], [tree])[0] for prompt in prompts])
-    together = torch.stack(score_one_pass(half, prompts, [tree] * 3))
+    together = torch.stack(score_one_pass(half, prompts, [tree] * 2))
     drift = (alone - together).abs().max().item()
     rounding = (alone - exact).abs().max().item()
     # One step of bfloat16 at a logit of 16 to 32 is 0.125; a label sums two or three tokens.
