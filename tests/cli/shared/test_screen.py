@@ -21,6 +21,7 @@ def test_steps_are_numbered(screen: Screen, capsys: pytest.CaptureFixture[str]) 
     )
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_what_a_command_prints_goes_to_the_log(
     screen: Screen, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -45,6 +46,7 @@ def test_its_output_but_no_warning_may_go_to_the_screen(
     assert screen.log.read_text(encoding="utf-8") == "$ loud\nnoise\n"
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
     with pytest.raises(CustosError) as raised:
         screen.run("custos", "recipe", "show", "none/such")

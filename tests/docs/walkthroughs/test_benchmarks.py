@@ -10,6 +10,8 @@ import pytest
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.docs.walkthroughs.shell import run
 
+pytestmark = pytest.mark.usefixtures("forking_python")
+
 FILES = {
     block.title: block.text for block in blocks(DOCS / "benchmarks.md") if block.language == "json"
 }
