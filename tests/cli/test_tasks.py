@@ -104,7 +104,8 @@ def test_a_shipped_judge_grades_the_rows_of_its_tasks(name: str) -> None:
     assert judge.card
     rows = [row for row in shown_rows() if row["task"] in judge.tasks]
     for task, rubrics in judge.card.tasks.items():
-        rows += [get_task(task).rows_by_rubric()[rubric] for rubric in rubrics]
+        of_rubrics = [get_task(task).rows_by_rubric()[rubric] for rubric in rubrics]
+        rows += [row for row in of_rubrics if row not in rows]
     verdicts = judge.grade(map(JudgeRequest.model_validate, rows))
     labels = [(row["task"], verdict.label) for row, verdict in zip(rows, verdicts, strict=True)]
     assert set(labels) == EXPECTED[name]

@@ -32,9 +32,9 @@ def _train(folder: Path, script: Any, backbone: str, rows: Any, **overrides: Any
         "backbone": backbone,
         "data": {
             "train": [write_split(folder / "train.jsonl", rows(8, 0))],
-            "val": write_split(folder / "val.jsonl", rows(4, 100)),
-            "cal": write_split(folder / "cal.jsonl", rows(12, 200)),
-            "test": write_split(folder / "test.jsonl", rows(6, 300)),
+            "val": write_split(folder / "val.jsonl", rows(2, 100)),
+            "cal": write_split(folder / "cal.jsonl", rows(6, 200)),
+            "test": write_split(folder / "test.jsonl", rows(3, 300)),
         },
         "adapter": {"r": 2, "alpha": 4, "dropout": 0.0},
         "optim": {"lr": 5e-3, "epochs": 1, "batch_size": 4, "token_budget": 600},

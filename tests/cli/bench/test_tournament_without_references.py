@@ -55,7 +55,7 @@ def critiques(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "response_b": "nine gardens",
             "label": ("A", "B", "None")[n % 3],
         }
-        for n in range(30)
+        for n in range(12)
     ]
     source = write_lines(folder / "pairs.jsonl", pairs)
     with FakeServer().running() as fake:

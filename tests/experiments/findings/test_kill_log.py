@@ -45,7 +45,7 @@ def _check(outcome: dict[str, Any], kills: int) -> None:
 def test_three_kills(tmp_path: Path) -> None:
     """In this process, whose forks have the libraries already."""
     out = tmp_path / "log.json"
-    kill_log.main(["--kills", "3", "--share", "0.05", "--work", RESPOND, "--out", str(out)])
+    kill_log.main(["--kills", "3", "--share", "0.03", "--work", RESPOND, "--out", str(out)])
     outcomes = json.loads(out.read_text(encoding="utf-8"))
     assert outcomes.keys() == {RESPOND}
     _check(outcomes[RESPOND], 3)
