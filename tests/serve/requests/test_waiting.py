@@ -97,6 +97,7 @@ def test_a_deadline_that_ends_an_open_stream_is_its_last_event(
         assert '"type":"deadline_exceeded"' in late.text.partition("event: error\n")[2]
         early = client.post("/judge/stream", json=row(), headers={"X-Deadline-Ms": "50"})
         assert early.status_code == 504
+        closed.gate.set()
 
 
 def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
