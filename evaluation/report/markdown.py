@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.report.published import JUDGES_IN_REPORTS, published_shares
+from judging.log_lines import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -148,15 +149,17 @@ def table_header(names: Sequence[str]) -> str:
 def table_row(values: Iterable[object]) -> str:
     """Return a row of a Markdown table.
 
-    Characters that would end a cell, or begin an HTML tag, are escaped.
+    What would end a cell, or begin an HTML tag, a link or a picture, is escaped: a viewer would
+    fetch a picture that a response names. Control characters become escapes such as ``\\x1b``.
     """
     return f"| {' | '.join(_cell(str(value)) for value in values)} |"
 
 
 def _cell(text: str) -> str:
-    one_line = re.sub(r"[\r\n]+", " ", text)
-    no_tags = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", one_line)
-    return re.sub(r"(\\*)\|", r"\1\1\|", no_tags)
+    no_breaks = one_line(re.sub(r"[\r\n]+", " ", text))
+    no_tags = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", no_breaks)
+    no_links = no_tags.replace("](", "]&#40;")
+    return re.sub(r"(\\*)\|", r"\1\1\|", no_links)
 
 
 def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

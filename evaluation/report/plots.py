@@ -5,6 +5,7 @@ A file appears only when it is complete.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from evaluation.intervals import Floats
 from judging.files.atomic import atomic_path
+from judging.log_lines import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,7 +174,8 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
                 capsize=3,
                 label=side,
             )
-        axes.set_yticks(heights, names, parse_math=False)  # a name may hold dollar signs
+        # A name may hold dollar signs, which are no formula, and control characters.
+        axes.set_yticks(heights, [one_line(name) for name in names], parse_math=False)
         axes.invert_yaxis()
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
@@ -269,4 +272,7 @@ def figure_file(
     yield figure
     with atomic_path(path) as partial:
         box = "tight" if is_cut else None
-        figure.savefig(partial, format="png", dpi=150, bbox_inches=box)
+        with warnings.catch_warnings():
+            # Letters that the font lacks are drawn as boxes, and stand in the report's tables.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(partial, format="png", dpi=150, bbox_inches=box)

@@ -35,6 +35,8 @@ def test_a_cell_from_outside_is_text() -> None:
     hostile = '<img src=x onerror="alert(1)"></td><!-- 1 < 2'
     shown = '| &lt;img src=x onerror="alert(1)">&lt;/td>&lt;!-- 1 < 2 |'
     assert table_row([hostile]) == shown
+    assert table_row(["![x](http://a/b.png)"]) == "| ![x]&#40;http://a/b.png) |"
+    assert table_row(["\x1b[31mred\u202e"]) == r"| \x1b[31mred\u202e |"
 
 
 def test_names_from_outside_are_cells_of_the_page() -> None:

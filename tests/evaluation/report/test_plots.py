@@ -69,6 +69,15 @@ def test_names_with_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 1000 for name in ("r.png", "c.png"))
 
 
+def test_names_with_letters_that_no_font_has_give_no_warning(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    answerers = {name: {"n": 1, "people": share, "judge": share} for name in ("模型", "\x1b[31m")}
+    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
+    assert not recwarn.list
+
+
 def test_lengths_of_error_bars() -> None:
     known = {"value": 0.5, "low": 0.25, "high": 1.0}
     assert error_bars([known, {**known, "low": None}]).tolist() == [[0.25, 0.0], [0.5, 0.5]]
