@@ -147,10 +147,10 @@ def table_header(names: Sequence[str]) -> str:
 
 
 def table_row(values: Iterable[object]) -> str:
-    """Return a row of a Markdown table.
+    r"""Return a row of a Markdown table.
 
     What would end a cell, or begin an HTML tag, a link or a picture, is escaped: a viewer would
-    fetch a picture that a response names. Control characters become escapes such as ``\\x1b``.
+    fetch a picture that a response names. Control characters become escapes such as ``\x1b``.
     """
     return f"| {' | '.join(_cell(str(value)) for value in values)} |"
 
