@@ -100,7 +100,9 @@ def test_the_whole_measurement(tiny_folder: str, rows_per_call: int) -> None:
     )
     assert report["service"]["statuses"] == {"200": 64 // rows_per_call}
     assert report["plain"]["statuses"] == {"200": 16}
-    assert set(report["overload"]["statuses"]) <= {"200", "429", "504"}
+    # One address may open so many connections: those beyond are told so, or ended at once.
+    refused = {"429", "503", "504", str(CONNECTION_FAILED)}
+    assert set(report["overload"]["statuses"]) <= {"200", *refused}
     assert [line.partition(":")[0] for line in lines] == [
         "offline",
         f"offline, {8 * rows_per_call} rows at once",
