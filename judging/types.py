@@ -291,7 +291,7 @@ class Verdict(_Record):
 
 
 def shortened(text: str) -> str:
-    """Return what a verdict says of a bad row without the middle of a very long text."""
+    """Return the message on a bad row; of a very long one, the beginning and the end."""
     half = MAX_ERROR_CHARS // 2
     return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"
 

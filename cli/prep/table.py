@@ -85,7 +85,7 @@ def table(
     )
     show_dropped(bad_rows)
     examples = [_named(example, number, opened.path.stem) for number, example in rows]
-    kept = filters.kept(examples)
+    kept = filters.apply(examples)
     if not kept:
         raise CustosError(f"{source}: no rows")
     if held_out is None:

@@ -22,14 +22,14 @@ _OUTPUTS = "custos.outputs"
 
 
 class Verb(TyperCommand):
-    """A command that writes over none of the files that it is given."""
+    """A command that refuses to write over a file which another of its options names."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command.
+        """Check the options and run the command.
 
         Raises:
-            CustosError: If an output is a file that another option or argument names, too, or if a
-                name is not UTF-8 text, which no report could hold.
+            CustosError: If another option or argument names the same file as an output does, or if
+                a value is not UTF-8 text, which no report could hold.
         """
         for text in _texts(ctx.params.values()):
             if (shown := text.encode(errors="replace").decode()) != text:
@@ -52,7 +52,7 @@ class Verb(TyperCommand):
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:
-    """Yield what may be a file in the values of options: NAME=FILE as a whole, and its FILE."""
+    """Yield all texts in the values of options, and of ``NAME=FILE`` the file as well."""
     for value in values:
         if isinstance(value, list | tuple):
             yield from _texts(value)

@@ -22,7 +22,7 @@ MOST_PIXELS = 1024 * 1024
 SCALED_PNG = "data:image/png;scaled=1;"
 """How the data URL of a picture begins that has been scaled down already, as the service does."""
 MOST_EXIF_PARTS = 100
-"""Most parts of a JPEG's EXIF. Pillow copies all earlier ones for each: 80,000 take 6 s."""
+"""Most parts of a JPEG's EXIF. For each, Pillow copies all earlier ones: 80,000 take 6 s."""
 EXIF_FAULT = f"the EXIF of the picture has more than {MOST_EXIF_PARTS} parts"
 _EXIF_START = b"Exif\0\0"
 _JPEG_START = b"\xff\xd8"
@@ -156,7 +156,7 @@ def check_pictures(sources: Iterable[str]) -> None:
 
 
 def has_too_many_exif_parts(file: IO[bytes]) -> bool:
-    """Return whether a picture would take long to open; its file then stands at its start again."""
+    """Return whether a JPEG has more EXIF parts than are read; the file is left at its start."""
     num_parts = 0
     if file.read(len(_JPEG_START)) == _JPEG_START:
         while content := file.read(_READ_AT_ONCE):

@@ -19,8 +19,8 @@ WINDOW_PIXELS = 128 * 2**20
 """Most pixels of a window's pictures, as the model sees them.
 
 Encoded, each takes 24 bytes (3 colours in two frames of 4 bytes), and all of a window are held at
-once: 25 MB for a picture of 1 MP, as measured; 13 GB for 512 of them. The pictures of a pair are
-encoded for both orders.
+once: 25 MB for a picture of 1 MP, as measured, and so 13 GB for 512 of them. The pictures of a pair
+are encoded for both orders.
 """
 
 
@@ -28,7 +28,7 @@ def in_windows(requests: Iterable[JudgeRequest], encoder: Encoder) -> Iterator[l
     """Yield requests in windows, which hold at least one.
 
     Args:
-        requests: Any number; one more than a window is read where pictures end it.
+        requests: Any number. Where pictures end a window, the next request has been read already.
         encoder: Encoder that will encode them.
     """
     window: list[JudgeRequest] = []
@@ -48,7 +48,7 @@ def in_windows(requests: Iterable[JudgeRequest], encoder: Encoder) -> Iterator[l
 
 
 def _seen_pixels(request: JudgeRequest, encoder: Encoder) -> int:
-    """Return the pixels that are encoded of a request; 0 if it is wrong, which is said later."""
+    """Return the pixels that are encoded of a request; 0 if it is refused later."""
     try:
         shown = encoder.pictures(get_task(request.task), request)
         sizes = [picture_size(source).pixels for source in shown]

@@ -42,7 +42,7 @@ class ScoredCritique(BaseModel):
 
     text: str
     is_finished: bool
-    """Whether the judge ended it; otherwise it was cut."""
+    """End of the critique: written by the judge (true), or a limit (false)."""
     reward: float
 
 

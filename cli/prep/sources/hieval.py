@@ -92,7 +92,7 @@ def hieval(
     )
     on_hub = {"name": source, "split": hub_split, "config": hub_config, "revision": hub_revision}
     described = on_hub if is_hub_id(source) else _describe(Path(source), hub_split)
-    kept = filters.kept(examples)
+    kept = filters.apply(examples)
     held_out, num_filtered = sizes.read(), len(examples) - len(kept)
     split_and_write(
         kept, out, described, held_out, seed, bad_rows, num_filtered, allow_dropped=allow_dropped

@@ -42,7 +42,7 @@ class FilterOptions:
     disagreeing: Disagreeing = 3
     models: Models = 6
 
-    def kept(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
+    def apply(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
         """Return the examples that pass all filters, in the paper's order.
 
         Raises:

@@ -20,7 +20,7 @@ from judging.errors import system_errors_at
 from judging.files.csv_rows import csv_columns, csv_rows
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
-from judging.types import LabelledExample
+from judging.types import LabelledExample, label_of
 
 PERSONS_LABEL = "label"
 """Column that stays empty, for a person to fill in."""
@@ -39,13 +39,13 @@ _ABOUT_LABEL = (
     - JudgeRequest.model_fields.keys()
     - {"weight", "split", "group", "source"}
 )
-_OURS = {*FIELDS, *LISTS, *RESPONSES, *JUDGE_COLUMNS, *_ABOUT_LABEL}
-"""Names that the user's own columns do not keep: ours, and those of what is known of a label.
+RESERVED = {*FIELDS, *LISTS, *RESPONSES, *JUDGE_COLUMNS, *_ABOUT_LABEL}
+"""Names of columns that a review file gives a meaning to. A column of the user's gets another name.
 
-Beside the label that a person will write, an earlier error type or critique would be taken for its.
+An earlier error type, for example, would be read as that of the label which a person will write.
 """
-_OWN = "own_"
-"""Before the names of such columns."""
+PREFIX = "own_"
+"""What a column of the user's with a reserved name is called by, before that name."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class ReviewRow:
 
     fields: Mapping[str, object]
     """Cells of our fields."""
-    own: Mapping[str, Any]
-    """Cells of the user's own columns."""
+    user_cells: Mapping[str, Any]
+    """Cells of the user's other columns."""
     verdicts: Sequence[Verdict]
 
     @property
@@ -125,7 +125,7 @@ def read_review_rows(
         if isinstance(request, Verdict):
             yield ReviewRow(*_cells_as_they_stand(row, mapping, request.id), known)
         else:
-            yield ReviewRow(_request_cells(request), _own_cells(request, row, mapping), known)
+            yield ReviewRow(_request_cells(request), _user_cells(request, row, mapping), known)
 
 
 def count_by_kind(rows: Sequence[ReviewRow]) -> str:
@@ -160,10 +160,10 @@ def check_no_labels(out: Path) -> None:
 def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
     """Write rows as CSV or TSV, with an empty column for a person's label.
 
-    Columns of ours that no row fills are left out, and the user's own stand at the end.
+    Columns of ours that no row fills are left out, and the user's stand at the end.
 
     Returns:
-        The new names of the user's own columns that are called as ours.
+        The new name of each column of the user's that has a reserved name.
     """
     ours = [row.cells() for row in rows]
     always = {*FIELDS, "references", PERSONS_LABEL, *JUDGE_COLUMNS}
@@ -172,24 +172,25 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
         for name in dict.fromkeys(name for cells in ours for name in cells)
         if name in always or any(cells.get(name) for cells in ours)
     ]
-    theirs = dict.fromkeys(name for row in rows for name in row.own)
+    theirs = dict.fromkeys(name for row in rows for name in row.user_cells)
     renamed: dict[str, str] = {}
-    for name in theirs.keys() & _OURS:
-        renamed[name] = _OWN + name
-        while renamed[name] in theirs:
-            renamed[name] = _OWN + renamed[name]
+    for name in theirs:
+        if name in RESERVED:
+            renamed[name] = PREFIX + name
+            while renamed[name] in theirs:
+                renamed[name] = PREFIX + renamed[name]
     write_spreadsheet(
         out,
         [*columns, *(renamed.get(name, name) for name in theirs)],
         (
             [
                 *(cells.get(name) for name in columns),
-                *(cell_text(row.own.get(name)) for name in theirs),
+                *(cell_text(row.user_cells.get(name)) for name in theirs),
             ]
             for cells, row in zip(ours, rows, strict=True)
         ),
     )
-    return {name: renamed[name] for name in theirs if name in renamed}
+    return renamed
 
 
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
@@ -225,7 +226,7 @@ def _request_cells(request: JudgeRequest) -> dict[str, object]:
     return {name: getattr(request, name) for name in FIELDS} | lists | responses
 
 
-def _own_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
+def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
     """Return the cells of a request's row that are not among its fields in the file."""
     names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
     taken = {mapping.columns.get(name, name) for name in names}
@@ -249,8 +250,7 @@ def _cells_as_they_stand(
 
 
 def _label(verdict: Verdict) -> str:
-    parts = (verdict.label, verdict.error_type) if verdict.label else (f"({verdict.status})",)
-    return "; ".join(part for part in parts if part)
+    return label_of(verdict.label, verdict.error_type) if verdict.label else f"({verdict.status})"
 
 
 def _joined(texts: Sequence[str]) -> str:

@@ -129,37 +129,39 @@ def _question(writer: Writer, variant: str, templates: Texts, *references: str) 
 
 
 def _irrelevant(writer: Writer) -> Made:
-    words, say = writer.wordings, writer.sentence
+    words, sentence = writer.wordings, writer.sentence
     return (
         _question(writer, "irrelevant", words.irrelevant_questions),
         [
-            writer.right("unrelated", say(words.unrelated)),
-            writer.right("unrelated, declined", say(words.unrelated), say(words.declining)),
+            writer.right("unrelated", sentence(words.unrelated)),
+            writer.right(
+                "unrelated, declined", sentence(words.unrelated), sentence(words.declining)
+            ),
         ],
         [
             writer.wrong("answered", writer.invented()),
             writer.wrong("explained", writer.causes(words.certain)),
             writer.wrong("explained", writer.causes(words.tentative)),
-            writer.wrong("unrelated, answered", say(words.unrelated), writer.invented()),
+            writer.wrong("unrelated, answered", sentence(words.unrelated), writer.invented()),
             writer.wrong(
-                "unrelated, explained", say(words.unrelated), writer.causes(words.certain)
+                "unrelated, explained", sentence(words.unrelated), writer.causes(words.certain)
             ),
         ],
     )
 
 
 def _inexistent_closed(writer: Writer) -> Made:
-    words, say = writer.wordings, writer.sentence
+    words, sentence = writer.wordings, writer.sentence
     return (
         _question(writer, "inexistent-closed", words.inexistent_closed_questions),
         [
-            writer.right("lacking", say(words.lacking)),
-            writer.right("lacking, declined", say(words.lacking), say(words.declining)),
+            writer.right("lacking", sentence(words.lacking)),
+            writer.right("lacking, declined", sentence(words.lacking), sentence(words.declining)),
         ],
         [
             writer.wrong("answered", writer.invented()),
             writer.wrong("answered", writer.invented()),
-            writer.wrong("lacking, answered", say(words.lacking), writer.invented()),
+            writer.wrong("lacking, answered", sentence(words.lacking), writer.invented()),
         ],
     )
 
@@ -180,13 +182,13 @@ def _open_responses(
     writer: Writer, fault: Texts, kind: str
 ) -> tuple[list[MadeAnswer], list[MadeAnswer]]:
     """Return responses that do and do not name the fault of the question, and how they go on."""
-    words, say = writer.wordings, writer.sentence
+    words, sentence = writer.wordings, writer.sentence
     good = [
-        writer.right(f"{kind}, declined", say(fault), say(words.declining)),
-        writer.right(f"{kind}, tentative", say(fault), writer.causes(words.tentative)),
+        writer.right(f"{kind}, declined", sentence(fault), sentence(words.declining)),
+        writer.right(f"{kind}, tentative", sentence(fault), writer.causes(words.tentative)),
     ]
     bad = [
-        writer.wrong(f"{kind}, certain", say(fault), writer.causes(words.certain)),
+        writer.wrong(f"{kind}, certain", sentence(fault), writer.causes(words.certain)),
         writer.wrong("certain", writer.causes(words.certain)),
         writer.wrong("tentative", writer.causes(words.tentative)),
     ]
@@ -194,16 +196,16 @@ def _open_responses(
 
 
 def _contradictory_closed(writer: Writer) -> Made:
-    words, figure, say = writer.wordings, writer.figure, writer.sentence
+    words, figure, sentence = writer.wordings, writer.figure, writer.sentence
     right, wrong = str(figure.values[writer.b]), writer.wrong_number(writer.b)
     premise = f"The premise is wrong: {writer.a} has {figure.written(writer.a)}."
-    declined = writer.right("denying, declined", say(words.denying), say(words.declining))
+    declined = writer.right("denying, declined", sentence(words.denying), sentence(words.declining))
     if writer.rng.random() < 0.3:
         question = _question(
             writer, "contradictory-closed", words.contradictory_unanswered_questions, premise
         )
         bad = [
-            writer.wrong("denying, invented", say(words.denying), writer.invented()),
+            writer.wrong("denying, invented", sentence(words.denying), writer.invented()),
             writer.wrong("invented", writer.invented()),
         ]
         return question, [declined], bad
@@ -213,10 +215,10 @@ def _contradictory_closed(writer: Writer) -> Made:
     )
     good = [
         declined,
-        writer.right("denying, answered", say(words.denying), writer.answer(right)),
+        writer.right("denying, answered", sentence(words.denying), writer.answer(right)),
     ]
     bad = [
-        writer.wrong("denying, wrong", say(words.denying), writer.answer(wrong)),
+        writer.wrong("denying, wrong", sentence(words.denying), writer.answer(wrong)),
         writer.wrong("answered", writer.answer(right)),
         writer.wrong("wrong", writer.answer(wrong)),
     ]

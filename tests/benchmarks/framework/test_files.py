@@ -246,7 +246,7 @@ def test_an_item_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, f
 
 @pytest.mark.parametrize("name", ["graded.json", "graded.jsonl"])
 def test_cells_of_parquet_files_that_json_has_no_form_for(tmp_path: Path, name: str) -> None:
-    """Write dates and bytes as text: they were a traceback, once everything was graded."""
+    """Write dates and bytes as text; they ended the command with a traceback after the grading."""
     row = {"id": "1", "day": date(2026, 1, 2), "price": Decimal("1.50"), "bytes": b"\xff"}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
     write_graded(tmp_path / name, read_file(tmp_path / "rows.parquet"), keyed=False)

@@ -153,7 +153,7 @@ def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Pat
 
 
 def test_a_mapped_column_of_labels_and_a_date_of_a_parquet_file_are_kept(tmp_path: Path) -> None:
-    """The date was a traceback."""
+    """Write the date as text; it ended the command with a traceback."""
     row = {"id": "a", "question": "?", "gold": "x", "answer": "y", "person": "bad"}
     source, out = tmp_path / "answers.parquet", tmp_path / "review.csv"
     pq.write_table(pa.Table.from_pylist([row | {"day": date(2026, 1, 2)}]), source)

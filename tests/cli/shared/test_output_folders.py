@@ -41,7 +41,7 @@ def test_elsewhere_the_folder_around_the_output_must_exist(tmp_path: Path) -> No
 def test_a_file_in_the_place_of_a_folder_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refuse it before the work, which was lost at the end."""
+    """Refuse the output at the start; the finished work was lost at the end."""
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text("text")
     assert prep(Path("mine")) == "error: --out 'mine': is a file; name a folder\n"

@@ -74,7 +74,7 @@ MADE_UP_PICTURES = ("--tokens-per-row", "600", "--rows", "9", "--pixels-per-row"
 
 
 def test_a_plan_without_a_checkpoint_scales_pictures_as_the_recipe_says(tmp_path: Path) -> None:
-    """With the configuration of Qwen3-VL-4B, cut to two layers, which take no time to plan."""
+    """Plan the configuration of Qwen3-VL-4B, cut to two layers, which takes no time."""
     config = published_config("Qwen/Qwen3-VL-4B-Instruct")
     config.text_config.num_hidden_layers = 2
     config.save_pretrained(tmp_path)

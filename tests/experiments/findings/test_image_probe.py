@@ -96,7 +96,7 @@ def test_pictures_that_change_nothing_are_reported(tmp_path: Path) -> None:
 
 
 def test_intervals_resample_whole_twins(tmp_path: Path) -> None:
-    """A blind judge has one twin of each pair right: no resample of pairs differs from half.
+    """Probe a blind judge, right on one twin of each pair: no resample differs from half.
 
     So the interval is Wilson's for as many answers as there are pairs, not rows.
     """

@@ -8,7 +8,7 @@ from judging.files.kept_work import KeptLine, Origin
 
 
 class Square(KeptLine):
-    """The square of a number; a negative one stands for a failure."""
+    """Square of a number; a negative one stands for a failure."""
 
     row: int
     square: int

@@ -133,7 +133,7 @@ def test_a_broken_avif_is_named(tmp_path: Path, part: bytes) -> None:
 
 
 def test_exif_in_very_many_parts_is_refused_at_once(tmp_path: Path) -> None:
-    """Reading 300,000 of them would hold the run for a minute and more."""
+    """Refuse the picture unread: to read 300,000 parts takes more than a minute."""
     file, part = tmp_path / "a.jpg", b"\xff\xe1\x00\x09Exif\0\0x"
     whole = Path(save_picture(file, 70, 50)).read_bytes()
     file.write_bytes(whole[:2] + part * 100 + whole[2:])

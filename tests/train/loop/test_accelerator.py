@@ -73,7 +73,7 @@ def test_what_the_user_told_the_launcher_is_seen(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A process with the launcher's command line and environment stands for it."""
+    """Stand in for the launcher by a process with its command line and environment."""
     assert launch_command_parser().parse_args([*options, "a.py"]).training_script == "a.py"
     program = tmp_path / "accelerate"
     program.write_text("import sys; print(flush=True); sys.stdin.read()", encoding="utf-8")

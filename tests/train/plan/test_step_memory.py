@@ -48,7 +48,7 @@ def test_dora_and_a_trained_merger_take_what_was_planned(small: str, tmp_path: P
 
 
 def test_weights_of_4_bits_and_moments_of_8_take_less() -> None:
-    """By hand, for four layers of the text tower of Qwen2.5-VL-3B, of seven projections each."""
+    """Count by hand: four text layers of Qwen2.5-VL-3B, of seven projections each."""
     config = published_config("Qwen/Qwen2.5-VL-3B-Instruct")
     config.text_config.num_hidden_layers = layers = 4
     hidden, inner, heads = 2048, 11008, 256
