@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ import torch
 from judging.errors import CustosError
 from judging.models.cpu_cores import num_cores
 from train.rows.rows import Batch, Rows
+from train.rows.worker_process import begin_worker
 
 AHEAD = 2
 """Batches that each worker encodes ahead."""
@@ -142,16 +141,7 @@ def _begin(rows: Mapping[str, Rows]) -> None:
     _ROWS = rows
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the training process
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has ended, however that was."""
-    parent = multiprocessing.parent_process()
-    if parent:
-        parent.join()
-        os._exit(1)
+    begin_worker()
 
 
 def _make(split: str, indices: Sequence[int]) -> Batch | str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import math
 import multiprocessing
-import os
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from data_prep.synthetic.charts.generate import CaptionedPicture, draw_captioned
 from data_prep.synthetic.charts.scenes import NAME, VALUES
+from judging.errors import CustosError
 from judging.models.backbones import Backbone
+from judging.models.cpu_cores import num_cores
 from judging.progress import progress_over
+from train.rows.worker_process import begin_worker
 
 SHIFT_PIXELS = 6
 TOKEN_PIXELS = 28
@@ -136,5 +139,10 @@ def _captioned(count: int, seed: int) -> Iterator[CaptionedPicture]:
         yield from map(partial(draw_captioned, seed), range(count))
         return
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
-        yield from pool.map(partial(draw_captioned, seed), range(count), chunksize=50)
+    try:
+        with ProcessPoolExecutor(num_cores(), spawn, begin_worker) as pool:
+            yield from pool.map(partial(draw_captioned, seed), range(count), chunksize=50)
+    except BrokenProcessPool:
+        raise CustosError(
+            "a process that draws pictures was killed, as happens when memory is full"
+        ) from None
