@@ -11,6 +11,7 @@ from evaluation.intervals import (
     cluster_sums,
     mcnemar_p,
     percentile_interval,
+    rate_interval,
     resample_clusters,
     wilson_bounds,
     wilson_interval,
@@ -78,10 +79,31 @@ def test_one_cluster_has_no_spread() -> None:
     assert np.isnan(cluster_standard_error(np.ones(4), np.zeros(4, dtype=np.int64)))
 
 
+def test_two_clusters_have_a_spread() -> None:
+    drawn = resample_clusters(np.array([[1.0], [3.0]]), resamples=200)
+    assert set(drawn[:, 0]) == {2.0, 4.0, 6.0}
+    assert cluster_standard_error(np.array([1.0, 3.0]), np.arange(2)) == pytest.approx(1.0)
+
+
 def test_percentile_interval_leaves_out_what_does_not_exist() -> None:
     samples = np.concatenate([np.arange(1001) / 1000, [np.nan] * 50])
     assert percentile_interval(samples) == pytest.approx((0.025, 0.975))
     assert np.isnan(percentile_interval(np.full(3, np.nan))).all()
+
+
+def test_a_rate_whose_resamples_differ_has_their_interval() -> None:
+    samples = np.arange(1001) / 1000
+    assert rate_interval(0.5, samples, 40) == percentile_interval(samples)
+    same_elsewhere = np.full(9, 0.4)
+    assert rate_interval(0.5, same_elsewhere, 40) == (0.4, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("rate", "samples"),
+    [(0.0, [0.0, 0.1]), (1.0, [0.9, 1.0]), (0.5, [0.5, 0.5]), (0.25, [np.nan, 0.25])],
+)
+def test_a_rate_without_spread_has_wilsons_interval(rate: float, samples: list[float]) -> None:
+    assert rate_interval(rate, np.array(samples), 8) == wilson_interval(rate * 8, 8)
 
 
 def test_interval_covers_the_truth_only_when_clusters_are_kept() -> None:
