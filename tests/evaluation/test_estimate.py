@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from evaluation.estimate import Draws, mean, share, without_nan
-from evaluation.intervals import wilson_interval
+from evaluation.intervals import resample_clusters, wilson_interval
 from evaluation.metrics import ratio
 
 
@@ -55,6 +55,14 @@ def test_clusters_widen() -> None:
         found = Draws.of(columns, clusters).estimate(lambda s: ratio(s[..., 0], s[..., 1]), 200)
         widths.append(found["high"] - found["low"])
     assert widths[1] > 2 * widths[0]
+
+
+def test_a_seed_gives_its_own_resamples() -> None:
+    columns = np.random.default_rng(0).normal(size=(30, 2))
+    drawn = [Draws.of(columns, np.arange(30), seed).resampled for seed in (0, 1, 1)]
+    assert np.array_equal(drawn[1], resample_clusters(columns, seed=1))
+    assert np.array_equal(drawn[1], drawn[2])
+    assert not np.array_equal(drawn[0], drawn[1])
 
 
 def test_a_mean_leaves_out_what_does_not_exist() -> None:

@@ -193,6 +193,11 @@ def test_calibration_error_is_bounded_and_blind_to_order(
     assert abs(confidence.mean() - right.mean()) - 1e-12 <= ece(confidence, right) <= 1
 
 
+def test_bins_of_equal_width_hold_their_lower_ends_and_the_last_also_1() -> None:
+    confidence = np.array([0.0, 0.0999, 0.1, 0.5, 0.95, 1.0])
+    assert metrics.equal_width_bins(confidence, 10).tolist() == [0, 0, 1, 5, 9, 9]
+
+
 def test_calibration_error_extremes() -> None:
     assert ece(np.ones(9), np.zeros(9)) == 1
     assert ece(np.ones(9), np.ones(9)) == 0
