@@ -67,6 +67,15 @@ def test_every_row_once_per_epoch(
             assert len(micro) == 1 or len(micro) * rows.facts.width[micro].max() <= token_budget
 
 
+def test_steps_read_ahead_over_several_epochs(rows: Rows) -> None:
+    """Workers read many epochs ahead where an epoch has a step or two."""
+    plan = _plan(rows, 50, epochs=9)
+    expected = [step for epoch in range(9) for step in plan.epoch(epoch)]
+    ahead = [plan.micro_batches(step) for step in range(plan.total_steps)]
+    behind = [plan.micro_batches(step) for step in reversed(range(plan.total_steps))]
+    assert ahead == expected == behind[::-1]
+
+
 @pytest.mark.parametrize("name", [n for n in recipe_names() if n != "embedded/vision_warmup"])
 def test_shipped_recipes_take_the_same_steps_in_any_number_of_processes(
     rows: Rows, name: str
