@@ -35,6 +35,23 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def check_has_effect(recipe: Section, keys: Iterable[str]) -> None:
+    """Refuse keys that a script does not read, unless they have their defaults.
+
+    Args:
+        recipe: Recipe of the script.
+        keys: The keys, as ``section.key``.
+
+    Raises:
+        ValueError: If one has another value, which would change nothing.
+    """
+    for key in keys:
+        section, _, name = key.partition(".")
+        values: BaseModel = getattr(recipe, section)
+        if getattr(values, name) != type(values).model_fields[name].default:
+            raise ValueError(f"{key} is not for this script; leave it out")
+
+
 class DataSection(Section):
     """Labelled splits, as ``custos prep`` writes them, or tables of any kind (see ``mapping``)."""
 
