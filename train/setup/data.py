@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -13,6 +13,7 @@ from data_prep.tables.dropped import check_dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow, read_table
+from data_prep.tables.row_task import task_fields
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
 from judging.tasks import get_task
@@ -107,6 +108,13 @@ def join_examples(parts: Iterable[Examples]) -> Examples:
     return reduce(operator.add, parts)
 
 
+def under_task(splits: Splits, task: str | None) -> Splits:
+    """Return the same rows under another task; ``None`` leaves them as they are."""
+    if task is None:
+        return splits
+    return splits.map(lambda rows: rows.with_fields(task_fields(task)))
+
+
 def check_splits(splits: Splits, data: DataSection) -> None:
     """Check the rows of all splits before anything is loaded.
 
@@ -123,16 +131,6 @@ def check_splits(splits: Splits, data: DataSection) -> None:
                 task = get_task(row.task)
                 task.check(row)
                 task.target(row)
-
-
-def row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
-    """Return file and number of a row, such as ``mine.jsonl row 4``, found in one of the files."""
-    wanted = (row.question, row.references, row.responses)
-    for path in paths:
-        for number, other in read_table(path, LabelledExample, mapping, {}):
-            if (other.question, other.references, other.responses) == wanted:
-                return f"{path} row {number}"
-    return f"row '{row.id}'"
 
 
 def _without_answerer(splits: Splits, answerer: str) -> Splits:
