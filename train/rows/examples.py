@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.reduction import DupFd
 from typing import IO, Any, overload
 
@@ -62,21 +63,17 @@ class Examples(Sequence[LabelledExample]):
             CustosError: If it cannot be written.
         """
         count = 0
-        try:
+        with _disk_errors():
             file = tempfile.TemporaryFile(prefix="custos-rows-")
-            with pa.ipc.new_file(file, _SCHEMA) as writer:
-                for part in in_batches(rows, WRITTEN_AT_ONCE):
-                    lines = [_to_json(row) for row in part]
-                    writer.write_batch(
-                        pa.record_batch([pa.array(lines, pa.large_binary())], _SCHEMA)
-                    )
-                    count += len(part)
+            writer = pa.ipc.new_file(file, _SCHEMA)
+        for part in in_batches(rows, WRITTEN_AT_ONCE):  # what is read may be on another disk
+            lines = pa.array([_to_json(row) for row in part], pa.large_binary())
+            with _disk_errors():
+                writer.write_batch(pa.record_batch([lines], _SCHEMA))
+            count += len(part)
+        with _disk_errors():
+            writer.close()
             file.flush()
-        except OSError as error:
-            raise CustosError(
-                f"{tempfile.gettempdir()}: the rows cannot be written there ({error.strerror}); "
-                "make room, or set TMPDIR to another folder"
-            ) from None
         places = np.stack([np.zeros(count, np.int64), np.arange(count)], axis=1)
         return cls([_File(file)], places)
 
@@ -130,6 +127,18 @@ class Examples(Sequence[LabelledExample]):
         line = self._files[file].rows[number].as_buffer()
         row = LabelledExample.model_validate_json(memoryview(line).tobytes())
         return row.model_copy(update=self._changes) if self._changes else row
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Name the folder of temporary files in an error of writing there."""
+    try:
+        yield
+    except OSError as error:
+        raise CustosError(
+            f"{tempfile.gettempdir()}: the rows cannot be written there ({error.strerror}); "
+            "make room, or set TMPDIR to another folder"
+        ) from None
 
 
 def _to_json(row: LabelledExample) -> bytes:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import errno
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judging.errors import CustosError
+from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
 from train.rows.examples import Examples
@@ -81,6 +85,23 @@ def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: 
     section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: single})
     with pytest.raises(CustosError, match=rf"field 'data\.{split}': no rows are left with .*=ant"):
         read_splits(section)
+
+
+def test_an_error_of_reading_is_not_the_disks_that_rows_are_kept_on(tmp_path: Path) -> None:
+    def unreadable() -> Iterator[LabelledExample]:
+        yield example(0)
+        raise PermissionError(errno.EACCES, "Permission denied", "train.jsonl")
+
+    with pytest.raises(PermissionError, match=r"train\.jsonl"):
+        Examples.write(unreadable())
+
+
+def test_a_disk_that_takes_no_rows_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(CustosError, match=r"gone: the rows cannot be written .* set TMPDIR"):
+        Examples.write([example(0)])
 
 
 def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
