@@ -16,7 +16,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import thread_hint
+from train.loop.accelerator import processes_here, thread_hint
 from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import (
     chosen_steps,
@@ -89,7 +89,7 @@ class Trainer:
         self.parameters = list(trainable(tree_model).values())  # of a sharded model, its parts
         workers = run.workers
         if workers is None:
-            workers = default_workers(accelerator.device, accelerator.num_processes)
+            workers = default_workers(accelerator.device, processes_here(accelerator))
         is_on_gpu = accelerator.device.type == "cuda"
         self.loader = Loader(rows.by_name, workers, pinned=is_on_gpu)
         self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)

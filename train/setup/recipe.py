@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -351,9 +352,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise CustosError(f"override '{override}': '{section}' is not a section")
     value = yaml.safe_load(text)
-    if isinstance(value, str):  # YAML 1.1 reads 5e-4 as text
-        try:
-            value = float(value) if any(c in value for c in "eE") else value
-        except ValueError:
-            pass
+    if value == text.strip() and "e" in text.lower():  # YAML 1.1 reads 5e-4 as text
+        with suppress(ValueError):
+            value = float(text)
     values[leaf] = value
