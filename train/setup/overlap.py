@@ -11,7 +11,7 @@ from data_prep.tables.reader import read_table
 from judging.errors import FieldError
 from judging.questions import count_trained_on
 from judging.types import LabelledExample
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 from train.setup.recipe import DataSection, Recipe
 
 ADVICE = (
@@ -20,7 +20,7 @@ ADVICE = (
 )
 
 
-def check_overlaps(splits: Splits, data: DataSection) -> list[Overlap]:
+def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
     """Compare the splits of a run, before anything is loaded.
 
     Args:
@@ -40,12 +40,12 @@ def check_overlaps(splits: Splits, data: DataSection) -> list[Overlap]:
     if refused:
         first = refused[0]
         files = [_files(name, data) for name in (first.split, first.other)]
-        places = " and ".join(
+        locations = " and ".join(
             _row_location(paths, row, data.mapping)
             for paths, row in zip(files, first.example, strict=True)
         )
         counts = "; ".join(_describe(overlap, data) for overlap in refused)
-        raise FieldError(f"data.{first.split}", f"{counts} (first: {places}); {ADVICE}")
+        raise FieldError(f"data.{first.split}", f"{counts} (first: {locations}); {ADVICE}")
     return overlaps
 
 

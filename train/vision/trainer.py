@@ -18,7 +18,7 @@ from train.setup.recipe import OptimSection, RunSection
 from train.setup.run_identity import recipe_values
 from train.tracking.trackers import Tracker
 from train.vision.model import WarmupModel
-from train.vision.pictures import Picture, by_size, vary
+from train.vision.pictures import WarmupPicture, by_size, vary
 
 
 class WarmupTrainer:
@@ -41,8 +41,8 @@ class WarmupTrainer:
         optim: OptimSection,
         run: RunSection,
         model: WarmupModel,
-        pictures: Sequence[Picture],
-        held_out: Sequence[Picture],
+        pictures: Sequence[WarmupPicture],
+        held_out: Sequence[WarmupPicture],
         identity: Mapping[str, Any],
     ) -> None:
         self.optim, self.run, self.model, self.identity = optim, run, model, identity
@@ -122,7 +122,7 @@ class WarmupTrainer:
         self.optimizer.zero_grad()
         return loss.item()
 
-    def batch(self, step: int) -> list[Picture]:
+    def batch(self, step: int) -> list[WarmupPicture]:
         """Return the pictures of a step, all of one size.
 
         They are shuffled by epoch; pictures that do not fill a batch are left out.

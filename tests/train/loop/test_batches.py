@@ -18,7 +18,7 @@ from train.loop.batches import StepPlan, cut_step
 from train.rows.examples import Examples
 from train.rows.rows import Rows, index_splits
 from train.rows.supervision import LabelSupervision
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 from train.setup.recipe import OptimSection, read_values
 from train.setup.recipe_files import find_recipe, recipe_names
 from train.setup.run_log import RUN_LOG
@@ -187,7 +187,7 @@ def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(
     picture = save_picture(tmp_path / "a.png", 60, 60)
     pictured = [example(i, images=(picture,), group=f"g{i}") for i in range(3)]
     val = [example(4, images=(picture,))]
-    splits = Splits(Examples.write([*pictured, example(3)]), Examples.write(val))
+    splits = RunSplits(Examples.write([*pictured, example(3)]), Examples.write(val))
     lines: list[str] = []
     monkeypatch.setattr(RUN_LOG, "write", lines.append)
     indexed = index_splits(splits, LabelSupervision(Encoder(backbone)))

@@ -13,7 +13,7 @@ from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
 from train.rows.examples import Examples
-from train.setup.data import Splits, check_splits, read_splits
+from train.setup.data import RunSplits, check_splits, read_splits
 from train.setup.recipe import DataSection
 
 
@@ -144,10 +144,10 @@ def test_rows_that_a_judge_cannot_take(
     bad = [*examples(3), example(7, **fields)]
     section = _section(tmp_path, cal="cal.jsonl", test="test.jsonl")
     none, wrong = Examples.write([]), Examples.write(bad)
-    check_splits(Splits(none, none, test=Examples.write(examples(3))), section)
+    check_splits(RunSplits(none, none, test=Examples.write(examples(3))), section)
     for splits, name in (
-        (Splits(none, none, cal=wrong), "cal"),
-        (Splits(none, none, test=wrong), "test"),
+        (RunSplits(none, none, cal=wrong), "cal"),
+        (RunSplits(none, none, test=wrong), "test"),
     ):
         with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
             check_splits(splits, section)

@@ -18,12 +18,12 @@ from train.setup.recipe import OptimSection, RunSection
 from train.tracking.trackers import METRICS_FILE
 from train.vision import trainer as warmup_loop
 from train.vision.model import WarmupModel, attention_loss
-from train.vision.pictures import Picture, draw, tokens_at
+from train.vision.pictures import WarmupPicture, draw, tokens_at
 from train.vision.trainer import WarmupTrainer
 from train.vision_warmup import VISION_FILE
 
 
-def _pictures(backbone: Backbone, count: int = 16) -> list[Picture]:
+def _pictures(backbone: Backbone, count: int = 16) -> list[WarmupPicture]:
     return draw(backbone, count, seed=0)
 
 
