@@ -45,6 +45,8 @@ def with_replay(
         train = train + replay_sample(earlier, len(train), replay.rho, replay.of, seed)
     if replay.val:
         rows = read_split(replay.val, replay.val_limit, exclude_answerer)
+        if not rows:
+            raise FieldError("replay.val", "no rows to use")
         watched = {**watched, "stage1": rows}
     return replace(splits, train=train, watched=watched)
 

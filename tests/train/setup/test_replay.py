@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from tests.train.made_up import examples, write_split
+from tests.train.made_up import example, examples, write_split
 from train.rows.examples import Examples
 from train.setup.data import RunSplits
 from train.setup.replay import ReplaySection, replay_sample, with_replay
@@ -62,6 +62,13 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     assert with_replay(
         RunSplits(Examples.write(new), Examples.write([])), ReplaySection(), 0
     ) == RunSplits(Examples.write(new), Examples.write([]))
+
+
+def test_no_rows_to_watch(tmp_path: Path) -> None:
+    new = RunSplits(Examples.write(examples(20, 500)), Examples.write([]))
+    empty = Path(write_split(tmp_path / "val.jsonl", [example(0, responses=("",))]))
+    with pytest.raises(CustosError, match=r"field 'replay\.val': no rows to use"):
+        with_replay(new, ReplaySection(val=empty), 0)
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
