@@ -18,7 +18,7 @@ from judging.errors import FieldError, errors_at
 from judging.files.records import decode_json
 from judging.tasks import get_task
 from judging.types import LabelledExample, field_names, parse_record
-from judging.verdicts.critique_reward import CritiqueScore, CritiqueScorer, Grader, critique_in
+from judging.verdicts.critique_reward import AnyJudge, CritiqueScore, CritiqueScorer, critique_in
 
 __all__ = ["CritiqueReward", "CritiqueScore"]
 
@@ -44,7 +44,7 @@ class CritiqueReward:
             to different labels.
     """
 
-    def __init__(self, judge: Grader, flip_penalty: float = 1.0) -> None:
+    def __init__(self, judge: AnyJudge, flip_penalty: float = 1.0) -> None:
         self._scorer = CritiqueScorer(judge, flip_penalty)
 
     @classmethod

@@ -15,48 +15,34 @@ class BradleyTerryLoss(nn.Module):
     A decided pair costs :math:`-\log \sigma(r_c - r_r - m)`: the chosen response should score at
     least the margin ``m`` above the rejected one. A tie is half a win for each side,
     :math:`-\frac12 \log \sigma(r_c - r_r) - \frac12 \log \sigma(r_r - r_c)`, lowest at equal
-    rewards; margins do not apply to it.
+    rewards; the margin does not apply to it.
 
     Args:
-        margin: Margin of every decided pair, unless the call gives one per pair.
+        margin: Margin of every decided pair.
     """
 
     def __init__(self, margin: float = 0.0) -> None:
         super().__init__()
         self.margin = margin
 
-    def per_pair(
-        self,
-        chosen: Tensor,
-        rejected: Tensor,
-        ties: Tensor | None = None,
-        margins: Tensor | None = None,
-    ) -> Tensor:
+    def per_pair(self, chosen: Tensor, rejected: Tensor, ties: Tensor | None = None) -> Tensor:
         """Compute the loss of each pair.
 
         Args:
             chosen: Rewards of the preferred responses (of either one in a tie), ``[pairs]``.
             rejected: Rewards of the others, ``[pairs]``.
             ties: True where people saw no difference, ``[pairs]`` bool; default none.
-            margins: Margin of each pair, ``[pairs]``; default the module's.
 
         Returns:
             ``[pairs]`` in at least float32.
         """
         gap = at_least_float32(chosen) - at_least_float32(rejected)
-        margin = self.margin if margins is None else margins
-        decided = functional.softplus(margin - gap)
+        decided = functional.softplus(self.margin - gap)
         if ties is None:
             return decided
         tied = (functional.softplus(gap) + functional.softplus(-gap)) / 2
         return torch.where(ties, tied, decided)
 
-    def forward(
-        self,
-        chosen: Tensor,
-        rejected: Tensor,
-        ties: Tensor | None = None,
-        margins: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, chosen: Tensor, rejected: Tensor, ties: Tensor | None = None) -> Tensor:
         """Return the mean of :meth:`per_pair`, a scalar."""
-        return self.per_pair(chosen, rejected, ties, margins).mean()
+        return self.per_pair(chosen, rejected, ties).mean()

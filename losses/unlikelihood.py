@@ -43,8 +43,8 @@ class UnlikelihoodLoss(nn.Module):
                 loss; only the tokens that differ from the right sequence to spare shared tokens.
 
         Returns:
-            ``[batch]`` in at least float32, finite for ``P_norm`` up to 1, 0 where the mask is
-            empty.
+            ``[batch]`` in at least float32, 0 where the mask is empty. Above
+            ``log P_norm = MAX_LOGPROB`` it is constant: finite, and without a gradient.
         """
         logprobs = at_least_float32(token_logprobs)
         normalised = normalised_logprob(logprobs, mask).clamp_max(MAX_LOGPROB)

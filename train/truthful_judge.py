@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from data_prep.tables.row_task import task_fields
 from train.dry_run.rehearsal import with_rehearsal
 from train.finish.finish_run import finish_run
 from train.loop.accelerator import make_accelerator
@@ -23,7 +22,7 @@ from train.loop.trainer import Trainer
 from train.objectives.critique_text import TextObjective, TextSupervision, check_critiques
 from train.rows.rows import index_splits
 from train.setup.command_line import command_line, launch_command, load_recipe
-from train.setup.data import Splits, check_splits, read_splits
+from train.setup.data import check_splits, read_splits, under_task
 from train.setup.overlap import check_overlaps
 from train.setup.recipe import Recipe
 from train.setup.run_identity import hash_files, run_identity
@@ -69,13 +68,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     trainer = Trainer(recipe, adapted, rows, objective, accelerator, identity)
     trainer.fit()
     finish_run(trainer, splits, hashes, overlaps, SCRIPT, launch_command(SCRIPT, argv))
-
-
-def under_task(splits: Splits, task: Task | None) -> Splits:
-    """Return the same pairs under another task; ``truthful-pure-label`` has no critiques."""
-    if task is None:
-        return splits
-    return splits.map(lambda rows: rows.with_fields(task_fields(task)))
 
 
 if __name__ == "__main__":

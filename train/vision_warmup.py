@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from rich.console import Console
 from safetensors.torch import save_file
 
@@ -29,8 +29,9 @@ from judging.files.records import write_json
 from judging.models.backbones import load_backbone
 from train.dry_run.parts import PARTS
 from train.dry_run.rehearsal import with_rehearsal
+from train.loop.checkpoint import check_run_folder
 from train.setup.command_line import command_line, load_recipe
-from train.setup.recipe import OptimSection, RunSection, Section
+from train.setup.recipe import OptimSection, RunSection, Section, check_has_effect
 from train.setup.run_identity import run_identity
 from train.vision.model import WarmupModel
 from train.vision.pictures import draw
@@ -38,6 +39,12 @@ from train.vision.trainer import WarmupTrainer
 
 SCRIPT = Path(__file__)
 VISION_FILE = "vision.safetensors"
+WITHOUT_EFFECT = (
+    *("optim.optimizer", "optim.token_budget", "optim.whole_questions"),
+    *("run.quantization", "run.workers", "run.gradient_checkpointing", "run.response_budget"),
+    *("run.min_pixels", "run.max_pixels", "run.peak_tflops", "run.select", "run.patience"),
+)
+"""Keys that this script does not read: there are no rows, no adapter, and no best step."""
 
 
 class PicturesSection(Section):
@@ -62,6 +69,11 @@ class WarmupRecipe(Section):
     compiled: bool = True
     """Compile the tower's blocks: the first step is slower, the others faster."""
 
+    @model_validator(mode="after")
+    def _only_known_keys(self) -> WarmupRecipe:
+        check_has_effect(self, WITHOUT_EFFECT)
+        return self
+
 
 @command_line()
 @with_rehearsal(SCRIPT, "embedded/vision_warmup")
@@ -73,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "the warm-up runs in one process: give 'custos train' --processes 1, or start the "
             "script with 'python'"
         )
+    check_run_folder(recipe.run.output, run_identity(recipe, None, {}))
     with PARTS.measured("load"):
         backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
     counts, seed = recipe.pictures, recipe.pictures.seed

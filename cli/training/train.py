@@ -147,7 +147,6 @@ def train(
         )
         if run.files:
             data = run.write_data(allow_dropped=allow_dropped)
-            run.check_recipe()
             show_skipped([str(row.error) for row in data.bad_rows])
             typer.echo(run.describe_data(data.counts))
         trial = ["--dry-run", str(dry_run)] if dry_run else []

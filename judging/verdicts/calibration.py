@@ -80,16 +80,25 @@ class CalibrationSet(BaseModel):
         return {label: probabilities[label] for label in logprobs}
 
     @classmethod
+    def read(cls, path: Path) -> CalibrationSet:
+        """Read a ``calibration.json``, whatever judge it was fitted for.
+
+        Raises:
+            FieldError: If it is malformed.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise FieldError.from_validation(error, str(path)) from None
+
+    @classmethod
     def load(cls, path: Path, judge: str) -> CalibrationSet:
-        """Read ``calibration.json``.
+        """Read the ``calibration.json`` of a judge.
 
         Raises:
             CustosError: If it is malformed or was fitted for another judge.
         """
-        try:
-            calibration = cls.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            raise FieldError.from_validation(error, str(path)) from None
+        calibration = cls.read(path)
         if calibration.judge != judge:
             raise CustosError(
                 f"{path}: fitted for judge {calibration.judge}, but this judge is {judge}; train "

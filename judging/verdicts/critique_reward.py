@@ -19,7 +19,7 @@ from judging.verdicts.build import merge_passes
 from judging.verdicts.probabilities import best_label, log_probabilities
 
 
-class Grader(Protocol):
+class AnyJudge(Protocol):
     """Gives verdicts: a judge in this process, or a client of a service."""
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
@@ -51,7 +51,7 @@ class CritiqueScorer:
             to different labels.
     """
 
-    def __init__(self, judge: Grader, flip_penalty: float = 1.0) -> None:
+    def __init__(self, judge: AnyJudge, flip_penalty: float = 1.0) -> None:
         self.judge, self.flip_penalty = judge, flip_penalty
 
     def score(

@@ -8,6 +8,7 @@ import re
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from judging.types import JudgeRequest
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.commands_in_text import commands_in, commands_of
 from tests.docs.markdown_pages import CURRENT_PAGES, ROOT, blocks, name_of, spans
-from train.setup.recipe_files import recipe_names
+from train.setup.recipe import parse_recipe
+from train.setup.recipe_files import find_recipe, read_header, recipe_names
 from train.setup.recipe_keys import recipe_models
 
 COMMANDS = dict(commands())
@@ -86,6 +88,23 @@ def check_custos(words: list[str]) -> None:
     assert not is_group or not first or first.startswith("-"), f"no command: {' '.join(words)}"
     options = {word.partition("=")[0] for word in rest if word.startswith("--")}
     assert options <= option_names(COMMANDS[name]), " ".join(words)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_commands_at_the_head_of_a_recipe(name: str) -> None:
+    """The first trains with the recipe itself; the others make what it needs."""
+    path = find_recipe(name)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = "\n".join(line[1:] for line in takewhile(lambda line: line.startswith("#"), lines))
+    first, *others = commands_in(head)
+    script = read_header(path).script
+    assert f"train/{script}.py" in first
+    recipe = first[first.index("--config") + 1] if "--config" in first else f"recipes/{script}.yaml"
+    assert ROOT / recipe == path
+    parse_recipe(recipe_models()[script], path)
+    for words in others:
+        if words[0] == "custos":
+            check_custos(words)
 
 
 def test_options_in_sentences(page: Path) -> None:

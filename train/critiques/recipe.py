@@ -9,7 +9,13 @@ from pydantic import Field, model_validator
 
 from judging.errors import CustosError
 from judging.types import MAX_CRITIQUE_TOKENS
-from train.setup.recipe import Recipe, Section
+from train.setup.recipe import Recipe, Section, check_has_effect
+
+WITHOUT_EFFECT = (
+    *("optim.token_budget", "optim.whole_questions"),
+    *("run.quantization", "run.workers", "run.peak_tflops", "run.patience"),
+)
+"""Keys that these scripts do not read: TRL makes the batches and takes the steps."""
 
 
 class CritiqueSection(Section):
@@ -40,9 +46,7 @@ class CritiqueRecipe(Recipe):
 
     @model_validator(mode="after")
     def _only_known_keys(self) -> CritiqueRecipe:
-        for name in ("quantization", "patience"):
-            if getattr(self.run, name) is not None:
-                raise ValueError(f"run.{name} is not for this script; leave it out")
+        check_has_effect(self, WITHOUT_EFFECT)
         return self
 
 

@@ -158,7 +158,7 @@ class CritiqueRun:
             "use_cpu": device.type == "cpu",
             "activation_checkpointing": run.gradient_checkpointing,
             "disable_dropout": recipe.adapter.dropout == 0,
-            "logging_steps": run.log_every,
+            "logging_strategy": "no",  # the run says which steps are reported
             "logging_nan_inf_filter": False,
             "save_strategy": "no",
             "report_to": "none",
@@ -185,7 +185,7 @@ class CritiqueRun:
                 TRL has copied it.
 
         Raises:
-            CustosError: If the loss is not finite.
+            CustosError: If a gradient is not finite.
         """
         trl_trainer.remove_callback(PrinterCallback)
         trl_trainer.add_callback(_Reports(self))
@@ -221,6 +221,20 @@ class CritiqueRun:
             self.save()
         set_seed(dropout_seed(self.recipe.run.seed, step, 0))
 
+    def check_gradient(self) -> None:
+        """Check the gradient of a step before the weights take it.
+
+        Raises:
+            CustosError: If it is not finite.
+        """
+        parameters = trainable(self.tree_model).values()
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        if not torch.nn.utils.get_total_norm(gradients).isfinite():
+            raise CustosError(
+                f"step {self.progress.step + 1}: the gradient is not finite; lower "
+                f"optim.lr={self.recipe.optim.lr}"
+            )
+
     def count_step(self) -> None:
         """Count an optimizer step that is done, and validate if it is time to."""
         self.progress.step += 1
@@ -228,6 +242,12 @@ class CritiqueRun:
         self.tracker.advance(step, self.recipe.optim.batch_size)
         if step % self.eval_every == 0 or step == self.total_steps:
             self.validate()
+
+    @property
+    def is_reported(self) -> bool:
+        """Return whether the loss is reported at the step that is done."""
+        step = self.progress.step
+        return step % self.recipe.run.log_every == 0 or step == self.total_steps
 
     @PARTS.measured("saving")
     def save(self) -> None:
@@ -239,20 +259,11 @@ class CritiqueRun:
         keep_best(folder, chosen_steps(folder))
 
     def log(self, logs: Mapping[str, float]) -> None:
-        """Report the figures that TRL logs of the steps since the last report.
-
-        Raises:
-            CustosError: If the loss is not finite.
-        """
+        """Report the figures that TRL logs of the steps since the last report."""
         if "loss" not in logs:  # the summary of a whole run
             return
         step = self.progress.step
         loss, norm = float(logs["loss"]), float(logs["grad_norm"])
-        if not torch.isfinite(torch.tensor(loss + norm)):
-            raise CustosError(
-                f"step {step}: loss {loss} and gradient norm {norm} are not finite; lower "
-                f"optim.lr={self.recipe.optim.lr}"
-            )
         figures = {name: float(logs[key]) for key, name in FIGURES.items() if key in logs}
         self.progress.history.append({"step": step, "train_loss": loss, **figures})
         values = {"train_loss": loss, "grad_norm": norm, "lr": float(logs["learning_rate"])}
@@ -277,9 +288,14 @@ class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no ty
         """Begin the step."""
         self.run.begin_step()
 
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Check the gradient."""
+        self.run.check_gradient()
+
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Count the step."""
+        """Count the step, and have TRL log it if it is to be reported."""
         self.run.count_step()
+        control.should_log = self.run.is_reported
 
     def on_log(
         self,

@@ -13,12 +13,12 @@ from train.critiques.policy import Policy
 from train.critiques.recipe import CritiqueRecipe, check_setting
 from train.loop.accelerator import make_accelerator
 from train.loop.backbone import load_encoder
-from train.setup.data import Splits, check_splits, read_splits
+from train.setup.data import RunSplits, check_splits, read_splits
 from train.setup.overlap import check_overlaps
 from train.setup.starting_adapter import with_adapter
 
 
-def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> tuple[Splits, list[Overlap]]:
+def read_rows(recipe: CritiqueRecipe, *, pictures: bool) -> tuple[RunSplits, list[Overlap]]:
     """Read the rows of a run, and check that it can begin.
 
     Args:

@@ -26,15 +26,15 @@ from train.dry_run.random_checkpoint import random_checkpoint
 from train.dry_run.served import serve_once
 from train.dry_run.table import as_table
 from train.setup.command_line import known_error, parse_arguments
+from train.setup.data import read_splits
 from train.setup.processes import interrupted_by
 from train.setup.recipe import Recipe, parse_recipe, read_values
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe_files import REWARD_SCRIPT, find_recipe, section_keys
 from train.setup.recipe_keys import recipe_model
 from train.setup.run_log import LOG_FILE
 
 Main = Callable[..., None]
 
-REWARD_SCRIPT = "bradley_terry"
 READY = "ready"
 """File with the keys of the few rows; the first process writes it once the others may read them."""
 SECONDS_TO_PREPARE = 1800
@@ -78,7 +78,7 @@ def _keys_of_random_weights(recipe: Path, keys: Sequence[str]) -> list[str]:
     if not isinstance(values.get("backbone"), str):
         raise CustosError(f"{recipe}: no backbone, so --random-weights has no shape to follow")
     folder = random_checkpoint(values["backbone"])
-    fresh = ["adapter.init=null"] if (values.get("adapter") or {}).get("init") else []
+    fresh = ["adapter.init=null"] if section_keys(values, "adapter", recipe).get("init") else []
     return [f"backbone={folder}", *fresh]
 
 
@@ -131,10 +131,10 @@ class _Rehearsal:
         with PARTS.measured("rows"):
             model = recipe_model(self.script)
             keys = [*self.keys, *_short_run(self.steps, folder / "judge")]
-            if not issubclass(model, Recipe):
-                return [*keys, *_few_pictures(read_values(self.recipe, keys))]
+            recipe = parse_recipe(model, self.recipe, keys)
+            if not isinstance(recipe, Recipe):
+                return [*keys, *_few_pictures(recipe)]
             if self.is_first:
-                recipe = parse_recipe(model, self.recipe, keys)
                 few = keys_of_few_rows(recipe, self.steps, folder)
                 with atomic_write(folder / READY) as file:
                     yaml.safe_dump(few, file)
@@ -148,8 +148,6 @@ class _Rehearsal:
             with PARTS.measured("judge load"):
                 Judge.load(str(recipe.run.output))
             return
-        from train.setup.data import read_splits
-
         splits = read_splits(recipe.data)
         example = (splits.test or splits.val)[0]
         with PARTS.measured("serving"):
@@ -183,14 +181,12 @@ def _short_run(steps: int, output: Path) -> list[str]:
     ]
 
 
-def _few_pictures(values: dict[str, Any]) -> list[str]:
+def _few_pictures(recipe: Any) -> list[str]:
     """Return keys for a warm-up on few pictures; several sizes must fill a batch each."""
-    batch = int((values.get("optim") or {}).get("batch_size", 16))
-    wanted = {"pictures.train": 8 * batch, "pictures.held_out": 16}
-    given = values.get("pictures") or {}
+    given = recipe.pictures
     return [
-        f"{key}={min(count, given.get(key.partition('.')[2], count))}"
-        for key, count in wanted.items()
+        f"pictures.train={min(8 * recipe.optim.batch_size, given.train)}",
+        f"pictures.held_out={min(16, given.held_out)}",
     ]
 
 

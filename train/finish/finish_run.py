@@ -16,12 +16,12 @@ from train.finish.report import announce, report_test
 from train.finish.result import RunResult
 from train.finish.start import grade_start
 from train.finish.write_judge import write_judge
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 
 
 def finish_run(
     trainer: FinishedTrainer,
-    splits: Splits,
+    splits: RunSplits,
     hashes: Mapping[str, str],
     overlaps: Sequence[Overlap],
     script: Path,

@@ -18,7 +18,7 @@ from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
 from train.loop.progress import Progress
 from train.loop.selection import selection_key, validations_in
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 from train.setup.overlap import count_known_to_start
 from train.setup.recipe import Recipe
 
@@ -37,7 +37,7 @@ class RunResult:
     """A finished run: what went in, what was chosen, and what was measured."""
 
     recipe: Recipe
-    splits: Splits
+    splits: RunSplits
     hashes: Mapping[str, str]
     """SHA-256 of every file that was read, by the name the recipe gives it."""
     overlaps: Sequence[Overlap]

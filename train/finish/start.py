@@ -64,8 +64,7 @@ def grade_start(
         engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
         judge = Judge("start", backbone, engine, card)
         if folder and (folder / CALIBRATION_FILE).is_file():
-            content = (folder / CALIBRATION_FILE).read_bytes()
-            judge.calibration = CalibrationSet.model_validate_json(content)
+            judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
         chosen = [examples[index] for index in indices]
         mine = processes.share(chosen)
         graded = grade_examples(

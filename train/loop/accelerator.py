@@ -82,10 +82,15 @@ def launcher_set_threads() -> bool:
     )
 
 
+def processes_here(accelerator: Accelerator) -> int:
+    """Return the number of training processes on this machine, as the launcher says."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+
+
 def thread_hint(accelerator: Accelerator) -> str | None:
     """Return advice where training runs on one CPU thread and there are cores to spare."""
     if accelerator.device.type != "cpu" or torch.get_num_threads() > 1:
         return None
-    if num_cores() <= accelerator.num_processes:
+    if num_cores() <= processes_here(accelerator):
         return None
     return "training on one CPU thread; set OMP_NUM_THREADS to the number of cores to use them all"

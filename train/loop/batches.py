@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -52,7 +53,7 @@ class StepPlan:
         counts = [len(self._steps(epoch)) for epoch in different]
         self._epoch_ends = list(accumulate(counts * (optim.epochs // len(counts))))
         self.total_steps = min(self._epoch_ends[-1], optim.max_steps or 10**12)
-        self._kept: dict[int, list[MicroBatch]] = {}
+        self._kept_steps = lru_cache(EPOCHS_KEPT)(self._steps)
 
     def micro_batches(self, step: int) -> list[MicroBatch]:
         """Return the micro-batches of a step, counted from 0 over all epochs.
@@ -60,11 +61,8 @@ class StepPlan:
         Process ``i`` of ``n`` takes every ``n``-th from the ``i``-th.
         """
         epoch = bisect_right(self._epoch_ends, step)
-        if epoch not in self._kept:
-            self._kept[epoch] = self._steps(epoch)
-            for old in sorted(self._kept)[:-EPOCHS_KEPT]:
-                del self._kept[old]
-        return self._cut(self._kept[epoch][step - self._epoch_ends[epoch]])  # from the epoch's end
+        steps = self._kept_steps(epoch)
+        return self._cut(steps[step - self._epoch_ends[epoch]])  # counted from the epoch's end
 
     def epoch(self, number: int) -> list[list[MicroBatch]]:
         """Return the steps of one epoch, each a list of micro-batches of one rubric."""
@@ -135,11 +133,11 @@ def cut_step(
         part = parts.pop(index)
         parts += [part[: len(part) // 2], part[len(part) // 2 :]]
         parts.sort(key=lambda part: -_cost(part, widths, copies))
-    rounds = [parts[i : i + processes] for i in range(0, count, processes)]
-    # The process with the costliest of one round gets the cheapest of the next.
-    turned = [part[::-1] if i % 2 and len(part) == processes else part
-              for i, part in enumerate(rounds)]  # fmt: skip
-    return [part for dealt in turned for part in dealt]
+    for start in range(processes, count - processes + 1, 2 * processes):
+        # In every second full round, the process with the costliest of the round before gets the
+        # cheapest.
+        parts[start : start + processes] = parts[start : start + processes][::-1]
+    return parts
 
 
 def cut(

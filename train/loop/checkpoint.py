@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -55,13 +56,15 @@ def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> 
 
 def keep_best(folder: Path, steps: Iterable[int]) -> None:
     """Delete the best adapters of other steps than these."""
-    for old in set(folder.glob("best-*")) - {best_folder(folder, step) for step in steps}:
-        shutil.rmtree(old)
+    kept = set(steps)
+    for step, old in _by_step(folder, "best"):
+        if step not in kept:
+            shutil.rmtree(old)
 
 
 def chosen_steps(folder: Path) -> Iterator[int]:
     """Yield the steps whose adapters a run would go on with from any of its checkpoints."""
-    for checkpoint in folder.glob("checkpoint-*"):
+    for _, checkpoint in checkpoints(folder):
         with suppress(CustosError):  # damaged: it cannot be resumed from
             yield int(_read_state(checkpoint)["chosen"]["step"])
 
@@ -100,13 +103,19 @@ def save_checkpoint(
         save_file(weights, partial / "adapter.safetensors")
         save_file(moments, partial / "optimizer.safetensors")
         (partial / "state.json").write_text(json.dumps(progress), encoding="utf-8")
-    for old in sorted(folder.glob("checkpoint-*"))[:-KEEP]:
+    for _, old in checkpoints(folder)[:-KEEP]:
         shutil.rmtree(old)
+
+
+def checkpoints(folder: Path) -> list[tuple[int, Path]]:
+    """Return step and folder of every checkpoint of a run, the oldest first."""
+    return _by_step(folder, "checkpoint")
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
     """Return the folder of a run's newest checkpoint; ``None`` if the run has none."""
-    return max(folder.glob("checkpoint-*"), default=None)
+    every = checkpoints(folder)
+    return every[-1][1] if every else None
 
 
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
@@ -128,6 +137,15 @@ def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     saved = _read_state(newest).get("identity")
     known = saved and {key: saved[key] for key in saved if key != "backbone_version"}
     _check_identity(folder, known, identity)
+
+
+def _by_step(folder: Path, kind: str) -> list[tuple[int, Path]]:
+    """Return step and path of every ``KIND-STEP`` of a run, by step.
+
+    Other names that begin alike, such as those of copies that the user made, are left out.
+    """
+    matches = ((re.fullmatch(rf"{kind}-(\d{{6,}})", path.name), path) for path in folder.glob("*"))
+    return sorted((int(match[1]), path) for match, path in matches if match)
 
 
 def _read_state(checkpoint: Path) -> dict[str, Any]:

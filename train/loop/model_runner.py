@@ -100,17 +100,16 @@ class ModelRunner:
             inputs: Returns further inputs of the model for the rows of a batch.
         """
         self.model.eval()
-        accelerator, prefixes = self.accelerator, dict[str, Prefix | None]()
+        accelerator, rubric, prefix = self.accelerator, "", None
         every = scoring_batches(rows, self.token_budget)
         mine = every[accelerator.process_index :: accelerator.num_processes]
         most = -(-len(every) // accelerator.num_processes)
         more = every[: most - len(mine)] if is_sharded(accelerator) else []
         for number, batch in enumerate(self.loader.batches(rows, mine + more)):
-            rubric = batch.rows[0].rubric
-            if rubric not in prefixes:
-                prefixes[rubric] = self._prefill(batch)
+            if batch.rows[0].rubric != rubric:  # batches of one rubric follow each other
+                rubric, prefix = batch.rows[0].rubric, self._prefill(batch)
             # A wrapper's own pass would wait for processes that have fewer batches.
-            outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefixes[rubric])
+            outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefix)
             if number < len(mine):
                 yield batch, outputs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
+from judging.errors import CustosError
 from train.loop.sharding import like, whole
 from train.loop.zero import ZeroAccelerator, ZeroOptimizer
 from train.setup.recipe import OptimSection
@@ -41,6 +43,25 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
     # On a CPU there is nothing to page: the moments are in the machine's memory anyway.
     warnings.filterwarnings("ignore", "Paged optimizers are not supported on CPU")
     return PagedAdamW8bit(parameters, lr=optim.lr, weight_decay=optim.weight_decay)
+
+
+def check_finite(step: int, loss: float, norm: float, optim: OptimSection) -> None:
+    """Check loss and gradient of a step before the weights take it.
+
+    Args:
+        step: Optimizer steps done before it.
+        loss: Mean loss of the step.
+        norm: Norm of its gradient.
+        optim: Recipe's section, whose learning rate the error names.
+
+    Raises:
+        CustosError: If one of them is not finite.
+    """
+    if not math.isfinite(loss + norm):
+        raise CustosError(
+            f"step {step + 1}: loss {loss} and gradient norm {norm} are not finite; "
+            f"lower optim.lr={optim.lr}"
+        )
 
 
 def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:

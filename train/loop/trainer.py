@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
 from typing import Any
@@ -13,12 +12,11 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
-from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import thread_hint
+from train.loop.accelerator import processes_here, thread_hint
 from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import (
     chosen_steps,
@@ -31,7 +29,7 @@ from train.loop.host_memory import return_free_memory
 from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner, free_weights
-from train.loop.optimizer import prepare
+from train.loop.optimizer import check_finite, prepare
 from train.loop.progress import Progress, early_stop_line
 from train.loop.resume import resume
 from train.loop.selection import validations_without_gain
@@ -91,7 +89,7 @@ class Trainer:
         self.parameters = list(trainable(tree_model).values())  # of a sharded model, its parts
         workers = run.workers
         if workers is None:
-            workers = default_workers(accelerator.device, accelerator.num_processes)
+            workers = default_workers(accelerator.device, processes_here(accelerator))
         is_on_gpu = accelerator.device.type == "cuda"
         self.loader = Loader(rows.by_name, workers, pinned=is_on_gpu)
         self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)
@@ -219,11 +217,7 @@ class Trainer:
         mean: float = accelerator.reduce(total, "sum").item()
         most = self.recipe.optim.max_grad_norm
         norm = float(whole(accelerator.clip_grad_norm_(self.parameters, most)))
-        if not math.isfinite(mean + norm):
-            raise CustosError(
-                f"step {step + 1}: loss {mean} and gradient norm {norm} are not finite; "
-                f"lower optim.lr={self.recipe.optim.lr}"
-            )
+        check_finite(step, mean, norm, self.recipe.optim)
         self.throughput.add_step(norm, self.data_wait - waited_before)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
@@ -302,7 +296,7 @@ class Trainer:
         return_free_memory()
 
     def _describe_start(self) -> None:
-        """Log one decoded row with its target, to see what is trained on."""
+        """Report what decides the speed, and log one decoded row with its target."""
         self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
         self.tracker.detail(self.throughput.describe_peak())
         if hint := thread_hint(self.accelerator):

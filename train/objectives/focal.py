@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from judging.errors import CustosError
+from judging.errors import FieldError
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from losses import FocalLoss, class_weights
@@ -58,7 +58,7 @@ class FocalObjective(Objective):
             weighting: ``sqrt`` (square root of inverse frequency) or ``none``.
 
         Raises:
-            CustosError: If a declared label has no training example; the message names it.
+            FieldError: If a declared label has no training example; the message names it.
         """
         counts: dict[tuple[str, ...], Counter[str]] = {}
         for example in examples:
@@ -77,7 +77,9 @@ class FocalObjective(Objective):
                 ]
             )
         except ValueError as error:
-            raise CustosError(f"training split: {error}") from None
+            raise FieldError(
+                "loss.weighting", f"training split: {error}; add rows, or set it to none"
+            ) from None
         return cls(FocalLoss(alpha, gamma), classes)
 
     def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:

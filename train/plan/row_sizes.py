@@ -6,7 +6,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
@@ -20,8 +19,9 @@ from judging.types import JudgeRequest, LabelledExample
 from train.objectives.critique_text import TextSupervision
 from train.objectives.reward import PairSupervision
 from train.rows.supervision import LabelSupervision, Supervision
-from train.setup.data import read_splits
+from train.setup.data import read_splits, under_task
 from train.setup.recipe import Recipe
+from train.setup.recipe_files import REWARD_SCRIPT, TEXT_SCRIPT
 from train.setup.replay import ReplaySection, with_replay
 
 CHARACTERS_PER_TOKEN = 4
@@ -37,8 +37,6 @@ PUBLISHED_LIMITS = {
     16: PixelLimits(256 * 256, 4096 * 4096),
 }
 """Limits on pictures that published processors have, by the size of a patch."""
-TEXT_SCRIPT = "truthful_judge"
-"""The script whose judges learn to write."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +113,7 @@ def row_sizes(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> lis
     replay = getattr(recipe, "replay", None)
     if isinstance(replay, ReplaySection):
         splits = with_replay(splits, replay, recipe.run.seed, recipe.data.exclude_answerer)
-    if script == TEXT_SCRIPT:
-        under_task = import_module(f"train.{script}").under_task
-        splits = under_task(splits, getattr(recipe, "task", None))
+    splits = under_task(splits, getattr(recipe, "task", None))
     supervision = _supervision(script, encoder)
     limits = pixel_limits(recipe, config, encoder)
     counts: dict[str, int] = {}
@@ -147,7 +143,7 @@ def made_up_rows(
     patches = _patches(PictureSize(side, side), config, limits) if pixels else 0
     pictured = patches // config.vision_config.spatial_merge_size**2
     before = max(1, tokens - answer) + pictured
-    prompts = 2 if script == "bradley_terry" else 1
+    prompts = 2 if script == REWARD_SCRIPT else 1
     return [RowSize("rows", 0, before, prompts, tree, answer, patches)] * rows
 
 
@@ -172,7 +168,7 @@ def steps_of_epoch(rows: Sequence[RowSize], batch_size: int) -> int:
 
 
 def _supervision(script: str, encoder: Encoder) -> Supervision:
-    if script == "bradley_terry":
+    if script == REWARD_SCRIPT:
         return PairSupervision(encoder)
     return TextSupervision(encoder) if script == TEXT_SCRIPT else LabelSupervision(encoder)
 

@@ -20,7 +20,6 @@ from train.critiques.recipe import CritiqueRecipe
 from train.plan.published import PUBLISHED, published_config
 from train.plan.row_sizes import (
     CHARACTERS_PER_TOKEN,
-    TEXT_SCRIPT,
     CharacterEncoder,
     RowSize,
     longest,
@@ -32,7 +31,7 @@ from train.plan.row_sizes import (
 from train.plan.step_memory import StepMemory, StepSize, step_memory
 from train.setup.engines import FSDP, check_processes
 from train.setup.recipe import Recipe, parse_recipe, read_values
-from train.setup.recipe_files import find_recipe, recipe_of_task, script_of
+from train.setup.recipe_files import TEXT_SCRIPT, find_recipe, recipe_of_task, script_of
 from train.setup.recipe_keys import recipe_model
 from train.setup.starting_adapter import with_shape_of_init
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.reduction import DupFd
 from typing import IO, Any, overload
 
@@ -42,17 +43,17 @@ class Examples(Sequence[LabelledExample]):
 
     Args:
         files: Files that hold rows.
-        places: File and number of each row, ``[rows, 2]``.
+        positions: File and number of each row, ``[rows, 2]``.
         changes: Fields that have other values than in the files.
     """
 
     def __init__(
         self,
         files: Sequence[_File],
-        places: NDArray[np.int64],
+        positions: NDArray[np.int64],
         changes: Mapping[str, Any] | None = None,
     ) -> None:
-        self._files, self._places, self._changes = tuple(files), places, dict(changes or {})
+        self._files, self._positions, self._changes = tuple(files), positions, dict(changes or {})
 
     @classmethod
     def write(cls, rows: Iterable[LabelledExample]) -> Examples:
@@ -62,26 +63,22 @@ class Examples(Sequence[LabelledExample]):
             CustosError: If it cannot be written.
         """
         count = 0
-        try:
+        with _disk_errors():
             file = tempfile.TemporaryFile(prefix="custos-rows-")
-            with pa.ipc.new_file(file, _SCHEMA) as writer:
-                for part in in_batches(rows, WRITTEN_AT_ONCE):
-                    lines = [_to_json(row) for row in part]
-                    writer.write_batch(
-                        pa.record_batch([pa.array(lines, pa.large_binary())], _SCHEMA)
-                    )
-                    count += len(part)
+            writer = pa.ipc.new_file(file, _SCHEMA)
+        for part in in_batches(rows, WRITTEN_AT_ONCE):  # what is read may be on another disk
+            lines = pa.array([_to_json(row) for row in part], pa.large_binary())
+            with _disk_errors():
+                writer.write_batch(pa.record_batch([lines], _SCHEMA))
+            count += len(part)
+        with _disk_errors():
+            writer.close()
             file.flush()
-        except OSError as error:
-            raise CustosError(
-                f"{tempfile.gettempdir()}: the rows cannot be written there ({error.strerror}); "
-                "make room, or set TMPDIR to another folder"
-            ) from None
-        places = np.stack([np.zeros(count, np.int64), np.arange(count)], axis=1)
-        return cls([_File(file)], places)
+        positions = np.stack([np.zeros(count, np.int64), np.arange(count)], axis=1)
+        return cls([_File(file)], positions)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     @overload
     def __getitem__(self, index: int) -> LabelledExample: ...
@@ -91,11 +88,11 @@ class Examples(Sequence[LabelledExample]):
 
     def __getitem__(self, index: int | slice) -> LabelledExample | Examples:
         if isinstance(index, slice):
-            return self._at(self._places[index])
-        return self._read(*self._places[index].tolist())
+            return self._at(self._positions[index])
+        return self._read(*self._positions[index].tolist())
 
     def __iter__(self) -> Iterator[LabelledExample]:
-        return (self._read(file, number) for file, number in self._places.tolist())
+        return (self._read(file, number) for file, number in self._positions.tolist())
 
     def __eq__(self, other: object) -> bool:
         """Return whether another sequence holds the same rows."""
@@ -111,25 +108,37 @@ class Examples(Sequence[LabelledExample]):
             other = Examples.write(other)
             if self._changes:
                 return Examples.write(self) + other
-        moved = other._places + np.array([len(self._files), 0])
+        moved = other._positions + np.array([len(self._files), 0])
         files = (*self._files, *other._files)
-        return Examples(files, np.concatenate([self._places, moved]), self._changes)
+        return Examples(files, np.concatenate([self._positions, moved]), self._changes)
 
     def where(self, keeps: Callable[[LabelledExample], bool]) -> Examples:
         """Return the rows for which a function is true."""
-        return self._at(self._places[[keeps(row) for row in self]])
+        return self._at(self._positions[[keeps(row) for row in self]])
 
     def with_fields(self, changes: Mapping[str, Any]) -> Examples:
         """Return the rows with other values in some fields."""
-        return Examples(self._files, self._places, {**self._changes, **changes})
+        return Examples(self._files, self._positions, {**self._changes, **changes})
 
-    def _at(self, places: NDArray[np.int64]) -> Examples:
-        return Examples(self._files, places, self._changes)
+    def _at(self, positions: NDArray[np.int64]) -> Examples:
+        return Examples(self._files, positions, self._changes)
 
     def _read(self, file: int, number: int) -> LabelledExample:
         line = self._files[file].rows[number].as_buffer()
         row = LabelledExample.model_validate_json(memoryview(line).tobytes())
         return row.model_copy(update=self._changes) if self._changes else row
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Name the folder of temporary files in an error of writing there."""
+    try:
+        yield
+    except OSError as error:
+        raise CustosError(
+            f"{tempfile.gettempdir()}: the rows cannot be written there ({error.strerror}); "
+            "make room, or set TMPDIR to another folder"
+        ) from None
 
 
 def _to_json(row: LabelledExample) -> bytes:

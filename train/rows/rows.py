@@ -21,7 +21,7 @@ from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from train.rows.supervision import Supervision
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 from train.setup.run_log import RUN_LOG
 
 MEASURED_AT_ONCE = 1024
@@ -270,7 +270,7 @@ class IndexedSplits:
 
 
 def index_splits(
-    splits: Splits, supervision: Supervision, validation: Supervision | None = None
+    splits: RunSplits, supervision: Supervision, validation: Supervision | None = None
 ) -> IndexedSplits:
     """Check and measure what training uses; ``cal`` and ``test`` are graded by the finished judge.
 

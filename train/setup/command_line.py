@@ -96,8 +96,8 @@ def _positive(text: str) -> int:
 
 
 def launch_command(script: Path, argv: Sequence[str] | None) -> str:
-    """Return the command that was typed, for the report."""
-    arguments = " ".join(sys.argv[1:] if argv is None else argv)
+    """Return the command that was typed, ready to be typed again."""
+    arguments = shlex.join(sys.argv[1:] if argv is None else argv)
     launched = f"accelerate launch train/{script.name} {arguments}".rstrip()
     return os.environ.get(COMMAND_VARIABLE, launched)
 
@@ -113,7 +113,7 @@ def command_line(instead: str = "") -> Iterator[None]:
         with RUN_LOG.collecting():
             yield
     except KeyboardInterrupt:
-        command = os.environ.get(COMMAND_VARIABLE, shlex.join(sys.argv))
+        command = launch_command(Path(sys.argv[0]), None)
         _end(f"\n{stop_message(RUN_LOG.folder, command) if RUN_LOG.folder else 'stopped'}", 130)
     except Exception as error:
         text = known_error(error)
@@ -143,8 +143,8 @@ def known_error(error: Exception) -> str | None:
         isinstance(error, RuntimeError) and is_full
     ):
         return (
-            "out of memory; lower optim.token_budget and, if that is not enough, set "
-            "run.gradient_checkpointing=true"
+            "out of memory; lower optim.token_budget (DPO and GRPO: critiques.micro_batch) and, if "
+            "that is not enough, set run.gradient_checkpointing=true"
         )
     if isinstance(error, SafetensorError):  # a full disk, a damaged file
         return f"{RUN_LOG.folder or 'run folder'}: {text}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -13,6 +13,7 @@ from data_prep.tables.dropped import check_dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow, read_table
+from data_prep.tables.row_task import task_fields
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
 from judging.tasks import get_task
@@ -23,7 +24,7 @@ from train.setup.recipe import DataSection
 
 
 @dataclass(frozen=True)
-class Splits:
+class RunSplits:
     """Labelled rows of a run, by what they are used for; they stay on disk."""
 
     train: Examples
@@ -36,9 +37,9 @@ class Splits:
     watched: dict[str, Examples] = field(default_factory=dict)
     """Rows of earlier stages, by name: scored with every validation, never used to select."""
 
-    def map(self, change: Callable[[Examples], Examples]) -> Splits:
+    def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
         """Return the splits with every list of rows changed."""
-        return Splits(
+        return RunSplits(
             change(self.train),
             change(self.val),
             None if self.cal is None else change(self.cal),
@@ -47,7 +48,7 @@ class Splits:
         )
 
 
-def read_splits(data: DataSection) -> Splits:
+def read_splits(data: DataSection) -> RunSplits:
     """Read ``train``, ``val`` and, where the recipe names them, ``cal`` and ``test``.
 
     Without ``val`` a part of ``train`` is held out for it.
@@ -64,7 +65,7 @@ def read_splits(data: DataSection) -> Splits:
         divided = hold_out(list(train), ["val"])
         train = Examples.write(divided["train"])
         val = Examples.write(divided["val"][: data.val_limit])
-    splits = Splits(
+    splits = RunSplits(
         train,
         val,
         _read(data.cal, None, data.mapping) if data.cal else None,
@@ -107,7 +108,14 @@ def join_examples(parts: Iterable[Examples]) -> Examples:
     return reduce(operator.add, parts)
 
 
-def check_splits(splits: Splits, data: DataSection) -> None:
+def under_task(splits: RunSplits, task: str | None) -> RunSplits:
+    """Return the same rows under another task; ``None`` leaves them as they are."""
+    if task is None:
+        return splits
+    return splits.map(lambda rows: rows.with_fields(task_fields(task)))
+
+
+def check_splits(splits: RunSplits, data: DataSection) -> None:
     """Check the rows of all splits before anything is loaded.
 
     Raises:
@@ -125,17 +133,7 @@ def check_splits(splits: Splits, data: DataSection) -> None:
                 task.target(row)
 
 
-def row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
-    """Return file and number of a row, such as ``mine.jsonl row 4``, found in one of the files."""
-    wanted = (row.question, row.references, row.responses)
-    for path in paths:
-        for number, other in read_table(path, LabelledExample, mapping, {}):
-            if (other.question, other.references, other.responses) == wanted:
-                return f"{path} row {number}"
-    return f"row '{row.id}'"
-
-
-def _without_answerer(splits: Splits, answerer: str) -> Splits:
+def _without_answerer(splits: RunSplits, answerer: str) -> RunSplits:
     """Leave the answerer out of every split; leave everybody else out of the test."""
     every = chain(splits.train, splits.val, splits.cal or (), splits.test or ())
     answerers = sorted({_answerer(row) for row in every})

@@ -77,7 +77,7 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
             launcher's own, which would divide every gradient once more.
     """
     for variable, engine in ENGINES.items():
-        if _is_true(environment.get(variable)):
+        if asks_for(variable, environment):
             raise CustosError(f"{variable}: {engine} is not supported; {ADVICE}")
     for variable, check in ((FSDP, _check_fsdp), (ZERO, _check_zero)):
         if asks_for(variable, environment):
@@ -97,11 +97,7 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
 
 def asks_for(variable: str, environment: Mapping[str, str]) -> bool:
     """Return whether a launcher's environment asks for an engine by its variable."""
-    return _is_true(environment.get(variable))
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "").lower() in ("1", "true", "yes", "on", "y", "t")
+    return environment.get(variable, "").lower() in ("1", "true", "yes", "on", "y", "t")
 
 
 def _check_fsdp(settings: Mapping[str, Any], location: str = "") -> None:

@@ -18,15 +18,19 @@ from judging.types import Split, parse_record
 from train.setup.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
 from train.setup.processes import run_script
 from train.setup.recipe import Recipe, parse_recipe, read_values
-from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, script_of
+from train.setup.recipe_files import (
+    REWARD_SCRIPT,
+    TEXT_SCRIPT,
+    find_recipe,
+    recipe_names,
+    recipe_of_task,
+    script_of,
+    section_keys,
+)
 from train.setup.recipe_keys import recipe_model
 from train.setup.starting_adapter import with_shape_of_init
 
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
-TEXT_SCRIPT = "truthful_judge"
-"""The script that trains on critiques."""
-REWARD_SCRIPT = "bradley_terry"
-"""The script whose judges give no labels: there is nothing to calibrate or to report."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,6 @@ class TrainingRun:
     """How the tables are read."""
     held_out: tuple[Split, ...]
     """Splits to divide off the training file."""
-    seed: int
     command: str
     """Command that was typed."""
     task: str | None = None
@@ -88,10 +91,10 @@ class TrainingRun:
             f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
         ]
         values = read_values(path, [*given, *keys])
-        script, run = script_of(path, values), values.get("run") or {}
-        if not run.get("output"):
+        script, output = script_of(path, values), section_keys(values, "run", path).get("output")
+        if not output:
             raise CustosError(f"{path}: no run.output; give --out FOLDER")
-        output = Path(run["output"])
+        output = Path(str(output))
         no_file = {key.partition("=")[0].removeprefix("data.") for key in keys}
         wanted = HELD_OUT[:1] if script == REWARD_SCRIPT else HELD_OUT
         held_out = tuple(s for s in wanted if s not in files and s not in no_file)
@@ -111,24 +114,27 @@ class TrainingRun:
             files=files,
             mapping=mapping,
             held_out=held_out,
-            seed=int(run.get("seed", 0)),
             command=command,
             task=values.get("task"),
         )
 
     def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
-        """Write the rows of the run to its folder.
+        """Check the recipe, then write the rows of the run to its folder.
 
         Raises:
-            CustosError: If a row is bad, or the folder belongs to another run.
+            CustosError: If a key of the recipe is unknown, missing or out of range, there is no
+                such adapter to start from, a row is bad, or the folder belongs to another run.
         """
+        recipe = parse_recipe(recipe_model(self.script), self.recipe, self.overrides)
+        assert isinstance(recipe, Recipe)  # others have no rows
+        with_shape_of_init(recipe)
         return write_run_data(
             self.files,
             self.held_out,
             self.output,
             mapping=self.mapping,
             allow_dropped=allow_dropped,
-            seed=self.seed,
+            seed=recipe.run.seed,
             command=self.command,
             needs_critiques=self._needs_critiques,
         )
@@ -160,16 +166,6 @@ class TrainingRun:
         sizes = ", ".join(f"{number:,} {split}" for split, number in counts.items() if number)
         held_out = f" ({', '.join(self.held_out)} divided off train by question)"
         return f"rows: {sizes}{held_out if self.held_out else ''}, in {self.output / DATA_FOLDER}"
-
-    def check_recipe(self) -> None:
-        """Check all keys of the recipe, and the adapter that it starts from.
-
-        Raises:
-            CustosError: If a key is unknown, missing or out of range, or there is no such adapter.
-        """
-        recipe = parse_recipe(recipe_model(self.script), self.recipe, self.overrides)
-        if isinstance(recipe, Recipe):
-            with_shape_of_init(recipe)
 
     def start(
         self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
@@ -221,7 +217,7 @@ def _find(recipe: str, of_task: str | None) -> Path:
 
 def _recipe_mapping(path: Path, values: Mapping[str, Any]) -> TableMapping:
     """Return the mapping that a recipe has under ``data.mapping``, or one that maps nothing."""
-    mapping = (values.get("data") or {}).get("mapping") or {}
+    mapping = section_keys(values, "data", path).get("mapping") or {}
     if isinstance(mapping, str):
         return read_mapping(Path(mapping))
     return parse_record(TableMapping, mapping, f"{path}: data.mapping")

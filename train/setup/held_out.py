@@ -21,8 +21,7 @@ from judging.files.records import ROW_SUFFIXES
 from judging.models.adapters import ADAPTER_FILE
 from judging.tasks import get_task
 from judging.types import LabelledExample, Split
-from train.setup.processes import LAUNCH_LOG
-from train.setup.run_log import LOG_FILE
+from train.setup.run_log import LAUNCH_LOG, LOG_FILE
 
 DATA_FOLDER = "data"
 """Folder of a run folder with the rows that the run uses."""

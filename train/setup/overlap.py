@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from data_prep.splits.overlap import Overlap, find_overlaps
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import read_table
 from judging.errors import FieldError
 from judging.questions import count_trained_on
 from judging.types import LabelledExample
-from train.setup.data import Splits, row_location
+from train.setup.data import RunSplits
 from train.setup.recipe import DataSection, Recipe
 
 ADVICE = (
@@ -18,7 +20,7 @@ ADVICE = (
 )
 
 
-def check_overlaps(splits: Splits, data: DataSection) -> list[Overlap]:
+def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
     """Compare the splits of a run, before anything is loaded.
 
     Args:
@@ -38,12 +40,12 @@ def check_overlaps(splits: Splits, data: DataSection) -> list[Overlap]:
     if refused:
         first = refused[0]
         files = [_files(name, data) for name in (first.split, first.other)]
-        places = " and ".join(
-            row_location(paths, row, data.mapping)
+        locations = " and ".join(
+            _row_location(paths, row, data.mapping)
             for paths, row in zip(files, first.example, strict=True)
         )
         counts = "; ".join(_describe(overlap, data) for overlap in refused)
-        raise FieldError(f"data.{first.split}", f"{counts} (first: {places}); {ADVICE}")
+        raise FieldError(f"data.{first.split}", f"{counts} (first: {locations}); {ADVICE}")
     return overlaps
 
 
@@ -69,6 +71,16 @@ def _describe(overlap: Overlap, data: DataSection) -> str:
     }
     text = overlap.describe()
     return f"{text} (both read {same.pop()})" if same else text
+
+
+def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
+    """Return file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
+    wanted = (row.question, row.references, row.responses)
+    for path in paths:
+        for number, other in read_table(path, LabelledExample, mapping, {}):
+            if (other.question, other.references, other.responses) == wanted:
+                return f"{path} row {number}"
+    return f"row '{row.id}'"
 
 
 def _files(split: str, data: DataSection) -> tuple[Path, ...]:

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
+from train.loop.checkpoint import checkpoints
 from train.setup.engines import LAUNCH_FILES, launch_file
+from train.setup.run_log import LAUNCH_LOG
 
 COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
 """Environment variable with the command that the user typed, for reports."""
 GRADE_VARIABLE = "CUSTOS_GRADE_COMMAND"
 """Environment variable with the command that grades the user's table with the finished judge."""
-LAUNCH_LOG = "launch.log"
-"""What the processes printed to standard error, if they ended without an error line of ours."""
 SHOWN = ("error: ", "warning: ", "dry run: ")
 """Beginnings of the lines of ours on standard error; the others are the launcher's."""
 STOP_SECONDS = 20
@@ -29,8 +29,8 @@ STOP_SECONDS = 20
 
 def stop_message(folder: Path, command: str) -> str:
     """Return the line that says where a stopped run goes on."""
-    steps = [int(path.name.rpartition("-")[2]) for path in folder.glob("checkpoint-*")]
-    where = f"step {max(steps)}; the same command goes on from there" if steps else ""
+    steps = [step for step, _ in checkpoints(folder)]
+    where = f"step {steps[-1]}; the same command goes on from there" if steps else ""
     return f"stopped at {where or 'no checkpoint yet; the same command starts again'}: {command}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -33,6 +34,23 @@ class Section(BaseModel):
     """A closed, immutable part of a recipe."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def check_has_effect(recipe: Section, keys: Iterable[str]) -> None:
+    """Refuse keys that a script does not read, unless they have their defaults.
+
+    Args:
+        recipe: Recipe of the script.
+        keys: The keys, as ``section.key``.
+
+    Raises:
+        ValueError: If one has another value, which would change nothing.
+    """
+    for key in keys:
+        section, _, name = key.partition(".")
+        values: BaseModel = getattr(recipe, section)
+        if getattr(values, name) != type(values).model_fields[name].default:
+            raise ValueError(f"{key} is not for this script; leave it out")
 
 
 class DataSection(Section):
@@ -334,9 +352,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise CustosError(f"override '{override}': '{section}' is not a section")
     value = yaml.safe_load(text)
-    if isinstance(value, str):  # YAML 1.1 reads 5e-4 as text
-        try:
-            value = float(value) if any(c in value for c in "eE") else value
-        except ValueError:
-            pass
+    if value == text.strip() and "e" in text.lower():  # YAML 1.1 reads 5e-4 as text
+        with suppress(ValueError):
+            value = float(text)
     values[leaf] = value

@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.tasks import task_names
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -22,10 +22,14 @@ RECIPES_OF_TASKS = "embedded/tasks"
 RECIPE_OF_LABELS = "embedded/mine"
 """Recipe for the tasks that have none there."""
 
+TEXT_SCRIPT = "truthful_judge"
+"""The script whose judges learn to write, from critiques in the rows."""
+REWARD_SCRIPT = "bradley_terry"
+"""The script whose judges give no labels: there is nothing to calibrate or to report."""
 KEYS_OF_SCRIPT = {
     "replay": "hieval_stage2",
-    "task": "truthful_judge",
-    "loss.margin": "bradley_terry",
+    "task": TEXT_SCRIPT,
+    "loss.margin": REWARD_SCRIPT,
     "pictures": "vision_warmup",
     "dpo": "critique_dpo",
     "grpo": "critique_grpo",
@@ -83,12 +87,26 @@ def script_of(path: Path, values: Mapping[str, Any]) -> str:
     Args:
         path: Recipe file.
         values: Keys of the recipe, by section.
+
+    Raises:
+        FieldError: If ``loss`` is no section.
     """
     if script := read_header(path).script:
         return script
-    loss = values.get("loss")
-    keys = {*values, *(f"loss.{key}" for key in loss or ())}
+    keys = {*values, *(f"loss.{key}" for key in section_keys(values, "loss", path))}
     return next((script for key, script in KEYS_OF_SCRIPT.items() if key in keys), "hieval_stage1")
+
+
+def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+    """Return the keys of a section of a recipe that is not checked yet; none if it has no such.
+
+    Raises:
+        FieldError: If the recipe has something else under the section's name.
+    """
+    keys = values.get(name)
+    if not isinstance(keys, dict | None):
+        raise FieldError(name, f"expected a section of keys (got {keys!r})", str(path))
+    return keys or {}
 
 
 def read_header(path: Path) -> RecipeHeader:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from judging.errors import FieldError
 from judging.types import LabelledExample
-from train.setup.data import Splits, join_examples, read_split
+from train.setup.data import RunSplits, join_examples, read_split
 from train.setup.recipe import Section
 
 
@@ -32,8 +32,8 @@ class ReplaySection(Section):
 
 
 def with_replay(
-    splits: Splits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
-) -> Splits:
+    splits: RunSplits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
+) -> RunSplits:
     """Add sampled earlier rows to the training split, and the earlier validation to the watched.
 
     Raises:
@@ -45,6 +45,8 @@ def with_replay(
         train = train + replay_sample(earlier, len(train), replay.rho, replay.of, seed)
     if replay.val:
         rows = read_split(replay.val, replay.val_limit, exclude_answerer)
+        if not rows:
+            raise FieldError("replay.val", "no rows to use")
         watched = {**watched, "stage1": rows}
     return replace(splits, train=train, watched=watched)
 

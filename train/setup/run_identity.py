@@ -11,7 +11,7 @@ from train.setup.recipe import Section
 
 _WITHOUT_EFFECT: Any = {
     "data": {"allow_overlap"},
-    "run": {"output", "log_every", "save_every", "trackers", "peak_tflops"},
+    "run": {"output", "peak_tflops"},
     "provenance": True,
 }
 FREE = {
@@ -23,6 +23,7 @@ FREE = {
         "eval_every",
         "save_every",
         "log_every",
+        "trackers",
         "patience",
     },
 }

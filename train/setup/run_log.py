@@ -13,6 +13,8 @@ from judging.errors import CustosError
 from judging.log_lines import LineFormatter, one_line
 
 LOG_FILE = "train.log"
+LAUNCH_LOG = "launch.log"
+"""What the processes printed to standard error, if they ended without an error line of ours."""
 
 
 class RunLog(logging.Handler):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from judging.card import CARD_FILE, shipped_judges
@@ -23,7 +23,7 @@ def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
     """Return the recipe with rank, alpha and modules of the adapter that ``adapter.init`` names.
 
     Raises:
-        CustosError: If there is no such adapter.
+        CustosError: If there is no such adapter, or one of its files is damaged.
         FieldError: If the recipe asks for another shape.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
@@ -38,17 +38,22 @@ def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
     for file in (weights, config):
         if not file.is_file():
             raise CustosError(f"adapter.init={adapter.init}: no {file.name}")
-    with safe_open(weights, "pt") as file:
-        names = list(file.keys())
-    settings = json.loads(config.read_text(encoding="utf-8"))
-    shape = {
-        "r": settings["r"],
-        "alpha": settings["lora_alpha"],
-        "modules": tuple(m for m in ALL_MODULES if any(f".{m}_proj." in name for name in names)),
-        "rslora": bool(settings.get("use_rslora")),
-        "dora": bool(settings.get("use_dora")),
-        "merger": any(".visual." in name for name in names),
-    }
+    try:
+        with safe_open(weights, "pt") as file:
+            names = list(file.keys())
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        shape = {
+            "r": settings["r"],
+            "alpha": settings["lora_alpha"],
+            "modules": tuple(m for m in ALL_MODULES if any(f".{m}_proj." in n for n in names)),
+            "rslora": bool(settings.get("use_rslora")),
+            "dora": bool(settings.get("use_dora")),
+            "merger": any(".visual." in name for name in names),
+        }
+    except SafetensorError as error:
+        raise CustosError(f"{weights}: damaged: {error}") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise CustosError(f"{config}: not of a LoRA adapter: {error}") from None
     for key, value in shape.items():
         given = getattr(adapter, key)
         differs = set(given) != set(value) if key == "modules" else given != value
@@ -66,7 +71,8 @@ def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
     another vision tower.
 
     Raises:
-        CustosError: If the earlier run's adapter was trained on other weights.
+        CustosError: If the earlier run's adapter was trained on other weights, or its card is
+            damaged.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder:
@@ -92,7 +98,10 @@ def _check_version(recipe: Recipe, folder: Path, backbone: Backbone) -> None:
     card = folder / CARD_FILE
     if not card.is_file():
         return
-    trained_on = json.loads(card.read_bytes())["backbone_version"]
+    try:
+        trained_on = str(json.loads(card.read_bytes())["backbone_version"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise CustosError(f"{card}: not a judge card: {error}") from None
     versions, part = [trained_on, backbone.version], "weights"
     if not recipe.adapter.merger:
         versions, part = [text_version(version) for version in versions], "text weights"

@@ -14,7 +14,7 @@ from torch.nn import functional
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from train.dry_run.parts import PARTS
-from train.vision.pictures import FACTS, Picture, Shift, by_size, tokens_at
+from train.vision.pictures import FACTS, Shift, WarmupPicture, by_size, tokens_at
 from train.vision.tower import EqualPictures
 
 FILLER = "\n"
@@ -33,7 +33,7 @@ class Captions:
         pictures: Pictures whose captions are learnt.
     """
 
-    def __init__(self, backbone: Backbone, pictures: Sequence[Picture]) -> None:
+    def __init__(self, backbone: Backbone, pictures: Sequence[WarmupPicture]) -> None:
         self.filler: int = backbone.tokenizer.encode(FILLER)[0]
         used = sorted({token for picture in pictures for token in picture.targets})
         self.vocabulary = torch.tensor([self.filler, *(t for t in used if t != self.filler)])
@@ -79,7 +79,7 @@ class Reader(nn.Module):
         pictures: Pictures with all facts that it can tell.
     """
 
-    def __init__(self, width: int, pictures: Sequence[Picture]) -> None:
+    def __init__(self, width: int, pictures: Sequence[WarmupPicture]) -> None:
         super().__init__()
         facts = [fact for picture in pictures for fact in (*picture.facts, *picture.roles)]
         self.classes = [sorted(set(column) - {None}) for column in zip(*facts, strict=True)]
@@ -109,7 +109,9 @@ class WarmupModel(nn.Module):
         compiled: Compile the tower's blocks for training.
     """
 
-    def __init__(self, backbone: Backbone, pictures: Sequence[Picture], *, compiled: bool) -> None:
+    def __init__(
+        self, backbone: Backbone, pictures: Sequence[WarmupPicture], *, compiled: bool
+    ) -> None:
         super().__init__()
         backbone.model.requires_grad_(False)
         self.tower: Any = backbone.model.model.visual.requires_grad_(True)
@@ -121,7 +123,7 @@ class WarmupModel(nn.Module):
 
     def loss(
         self,
-        pictures: Sequence[Picture],
+        pictures: Sequence[WarmupPicture],
         pixels: Sequence[NDArray[np.uint8]],
         shifts: Sequence[Shift],
         *,
@@ -154,7 +156,7 @@ class WarmupModel(nn.Module):
 
     @torch.inference_mode()
     @PARTS.measured("validation")
-    def measure(self, held_out: Sequence[Picture]) -> dict[str, Any]:
+    def measure(self, held_out: Sequence[WarmupPicture]) -> dict[str, Any]:
         """Return the shares of facts, caption tokens and whole captions that are right.
 
         Args:
@@ -196,7 +198,7 @@ class WarmupModel(nn.Module):
         return torch.as_tensor(encoded["pixel_values"]), torch.as_tensor(encoded["image_grid_thw"])
 
     def _read(
-        self, patches: Tensor, pictures: Sequence[Picture], shifts: Sequence[Shift]
+        self, patches: Tensor, pictures: Sequence[WarmupPicture], shifts: Sequence[Shift]
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         """Return logits of facts and the true classes, at every point and every caption token."""
         features: list[Tensor] = []
@@ -207,7 +209,9 @@ class WarmupModel(nn.Module):
         return self.reader(torch.cat(features)), self.reader.targets(facts)
 
 
-def attention_loss(weights: Tensor, pictures: Sequence[Picture], shifts: Sequence[Shift]) -> Tensor:
+def attention_loss(
+    weights: Tensor, pictures: Sequence[WarmupPicture], shifts: Sequence[Shift]
+) -> Tensor:
     """Return how little the last block's first head looks where each caption token is shown.
 
     Args:

@@ -35,7 +35,7 @@ Shift = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Picture:
+class WarmupPicture:
     """A picture, the tokens that its visual tokens learn, and what is to be read where."""
 
     pixels: NDArray[np.uint8]
@@ -55,7 +55,7 @@ class Picture:
     """For every target, the indices of the points that show what it writes."""
 
 
-def draw(backbone: Backbone, count: int, seed: int) -> list[Picture]:
+def draw(backbone: Backbone, count: int, seed: int) -> list[WarmupPicture]:
     """Draw pictures, on all cores where there are many.
 
     Args:
@@ -67,7 +67,7 @@ def draw(backbone: Backbone, count: int, seed: int) -> list[Picture]:
     return [make_picture(backbone, drawing) for drawing in drawings]
 
 
-def make_picture(backbone: Backbone, drawing: CaptionedPicture) -> Picture:
+def make_picture(backbone: Backbone, drawing: CaptionedPicture) -> WarmupPicture:
     """Return what the tower learns of a drawing."""
     from PIL import Image
 
@@ -82,7 +82,7 @@ def make_picture(backbone: Backbone, drawing: CaptionedPicture) -> Picture:
     encoded = backbone.tokenizer(scene.describe(), return_offsets_mapping=True)
     roles_by_character = [(item, fact) for text, item, fact in scene.caption() for _ in text]
     roles = [roles_by_character[end - 1] for _, end in encoded["offset_mapping"]]
-    return Picture(
+    return WarmupPicture(
         pixels,
         scene.kind,
         targets=tuple(encoded["input_ids"]),
@@ -102,13 +102,13 @@ def make_picture(backbone: Backbone, drawing: CaptionedPicture) -> Picture:
     )
 
 
-def by_size(pictures: Sequence[Picture]) -> list[list[Picture]]:
+def by_size(pictures: Sequence[WarmupPicture]) -> list[list[WarmupPicture]]:
     """Return the pictures grouped by size."""
     sizes = sorted({picture.pixels.shape for picture in pictures})
     return [[p for p in pictures if p.pixels.shape == size] for size in sizes]
 
 
-def tokens_at(picture: Picture, shift: Shift) -> list[int]:
+def tokens_at(picture: WarmupPicture, shift: Shift) -> list[int]:
     """Return the visual token over each point of a picture that was shifted."""
     rows, columns = (size // TOKEN_PIXELS for size in picture.pixels.shape[:2])
     tokens = []

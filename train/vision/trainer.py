@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from judging.errors import FieldError
 from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator, uses_autocast
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.learning_rate import learning_rate
+from train.loop.optimizer import check_finite
 from train.setup.recipe import OptimSection, RunSection
 from train.setup.run_identity import recipe_values
 from train.tracking.trackers import Tracker
 from train.vision.model import WarmupModel
-from train.vision.pictures import Picture, by_size, vary
+from train.vision.pictures import WarmupPicture, by_size, vary
 
 
 class WarmupTrainer:
@@ -41,8 +41,8 @@ class WarmupTrainer:
         optim: OptimSection,
         run: RunSection,
         model: WarmupModel,
-        pictures: Sequence[Picture],
-        held_out: Sequence[Picture],
+        pictures: Sequence[WarmupPicture],
+        held_out: Sequence[WarmupPicture],
         identity: Mapping[str, Any],
     ) -> None:
         self.optim, self.run, self.model, self.identity = optim, run, model, identity
@@ -69,7 +69,7 @@ class WarmupTrainer:
         state = load_checkpoint(folder, self.model, self.optimizer, self.identity)
         history: list[dict[str, Any]] = state["history"] if state else []
         step = int(state["step"]) if state else 0
-        losses: list[Tensor] = []
+        losses: list[float] = state.get("losses", []) if state else []
         eval_every, save_every = run.steps_between(self.total_steps)
         tracker = Tracker(
             folder,
@@ -85,7 +85,7 @@ class WarmupTrainer:
                 last = step == self.total_steps
                 tracker.advance(step, self.optim.batch_size)
                 if step % run.log_every == 0 or last:
-                    loss = torch.stack(losses).mean().item()
+                    loss = torch.tensor(losses).mean().item()
                     lr = self.learning_rate(step - 1)
                     tracker.log_steps(step, {"train_loss": loss, "lr": lr})
                     losses = []
@@ -94,15 +94,19 @@ class WarmupTrainer:
                         history.append({"step": step, **self.model.measure(self.held_out)})
                         self._report(tracker, history[-1])
                 if step % save_every == 0 or last:
-                    progress = {"history": history}
+                    progress = {"history": history, "losses": losses}
                     save_checkpoint(
                         folder, step, self.model, self.optimizer, progress, self.identity
                     )
         return history
 
     @PARTS.measured("step")
-    def train_step(self, step: int) -> Tensor:
-        """Make one optimizer step and return its loss."""
+    def train_step(self, step: int) -> float:
+        """Make one optimizer step and return its loss.
+
+        Raises:
+            CustosError: If the loss or the gradient is not finite.
+        """
         rng = random.Random(f"{self.run.seed}/{step}")
         pictures = self.batch(step)
         for group in self.optimizer.param_groups:
@@ -111,12 +115,14 @@ class WarmupTrainer:
         autocast = uses_autocast(self.run, torch.device("cpu"))
         loss = self.model.loss(pictures, pixels, shifts, autocast=autocast)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.optim.max_grad_norm)
+        parameters, most = self.model.parameters(), self.optim.max_grad_norm
+        norm = torch.nn.utils.clip_grad_norm_(parameters, most)
+        check_finite(step, loss.item(), norm.item(), self.optim)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return loss.detach()
+        return loss.item()
 
-    def batch(self, step: int) -> list[Picture]:
+    def batch(self, step: int) -> list[WarmupPicture]:
         """Return the pictures of a step, all of one size.
 
         They are shuffled by epoch; pictures that do not fill a batch are left out.

@@ -98,6 +98,28 @@ def test_mistakes_before_training(folder: Path) -> None:
     assert "no such recipe" in _fails(folder, "tinny", "--train", "rows.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("run.seed=first", "override 'run.seed=first': field 'run.seed': "),
+        ("run=5", "tiny.yaml: field 'run': expected a section of keys (got 5)"),
+        ("data=5", "tiny.yaml: field 'data': expected a section of keys (got 5)"),
+        ("optim.lrr=1", "field 'optim.lrr': no such key; the nearest is 'optim.lr'"),
+        ("optim.batch_size=many", "override 'optim.batch_size=many': field 'optim.batch_size': "),
+    ],
+)
+def test_a_recipe_that_cannot_work_is_named_before_rows_are_written(
+    folder: Path, key: str, words: str
+) -> None:
+    assert words in _fails(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "new", key)
+    assert not (folder / "new").exists()
+
+
+def test_random_weights_for_a_recipe_without_sections(folder: Path) -> None:
+    words = "tiny.yaml: field 'adapter': expected a section of keys (got 5)"
+    assert words in _fails(folder, "tiny.yaml", "--random-weights", "adapter=5")
+
+
 def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
     table = "gold,answer,question,label\n"
     table += "".join(
@@ -106,9 +128,8 @@ def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
     (folder / "mine.csv").write_text(table, encoding="utf-8")
     options = ("--map", "references=gold", "--map", "response=answer", "--reference-mode", "any")
     words = ("--labels", "1=Correct,2=Correct,0=Wrong")
-    error = _fails(folder, "tiny.yaml", "--train", "mine.csv", *options, *words, "optim.lrr=1")
-    assert "field 'optim.lrr': no such key; the nearest is 'optim.lr'" in error
-    manifest = folder / "runs" / "tiny" / "data" / "manifest.json"
+    _fails_later(folder, "tiny.yaml", "--train", "mine.csv", *options, *words)
+    manifest = folder / "tiny.yaml-run" / "data" / "manifest.json"
     mapping = json.loads(manifest.read_text(encoding="utf-8"))["source"]["mapping"]
     assert mapping["columns"] == {"references": "gold", "response": "answer"}
     assert mapping["labels"]["0"] == "Wrong"
@@ -287,12 +308,12 @@ def test_pairs_without_critiques_are_refused_before_they_are_divided(folder: Pat
         ("truthful-pure-label", ()),
         ("embedded/pair_bradley_terry", ("--task", "truthful-pair")),
     ):
-        error = _fails_later(folder, recipe_or_task, "--train", "pairs.csv", *more)
-        assert "adapter.init=none: no such run folder" in error
+        _fails_later(folder, recipe_or_task, "--train", "pairs.csv", *more)
 
 
-def _fails_later(folder: Path, *arguments: str) -> str:
-    """The error of a command whose table is read and divided."""
-    done = _train(folder, *arguments, "--init", "none", "--out", arguments[0].replace("/", "-"))
+def _fails_later(folder: Path, *arguments: str) -> None:
+    """Run a command whose table is read and divided, and that fails when it reads the rows."""
+    out = f"{arguments[0].replace('/', '-')}-run"
+    done = _train(folder, *arguments, "--out", out, "data.exclude_answerer=nobody")
     assert done.returncode == 1
-    return done.stderr
+    assert "'nobody' is none of" in done.stderr

@@ -157,6 +157,53 @@ def test_a_stopped_run_goes_on(
     assert state["history"] == of_run["history"]
 
 
+def test_a_resumed_run_reports_the_same_steps(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second step and the last, although it was stopped after the first."""
+    folder = run.parent / "reported"
+    keys = [f"run.output={folder}", "run.log_every=2", "run.save_every=1", "optim.epochs=2"]
+    keys += ["run.eval_every=9", "optim.max_steps=3"]
+
+    def stop(critique_run: CritiqueRun) -> None:
+        begin(critique_run)
+        if critique_run.progress.step == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        begin = CritiqueRun.begin_step
+        patch.setattr(CritiqueRun, "begin_step", stop)
+        with pytest.raises(SystemExit):
+            start_again(run, *keys)
+    start_again(run, *keys)
+    state = json.loads((folder / "checkpoint-000003" / "state.json").read_text("utf-8"))
+    assert [entry["step"] for entry in state["history"] if "train_loss" in entry] == [2, 3]
+
+
+def test_a_gradient_that_is_not_finite_ends_the_run_before_its_step(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from transformers import Trainer
+
+    def spoil(trainer: Trainer, *arguments: Any) -> Any:
+        loss = train(trainer, *arguments)
+        if trainer.state.global_step == 1:
+            for parameter in trainer.model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.fill_(float("nan"))
+        return loss
+
+    train = Trainer.training_step
+    monkeypatch.setattr(Trainer, "training_step", spoil)
+    folder = run.parent / "not-finite"
+    with pytest.raises(SystemExit):
+        start_again(run, f"run.output={folder}", "run.log_every=50", "run.save_every=1")
+    assert "error: step 2: the gradient is not finite; lower optim.lr" in capsys.readouterr().err
+    weights = load_file(folder / "checkpoint-000001" / "adapter.safetensors")
+    assert all(tensor.isfinite().all() for tensor in weights.values())
+    assert not (folder / "checkpoint-000002").exists()
+
+
 @pytest.fixture
 def unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     """End runs after their last step, as what follows takes most of the time."""
@@ -220,6 +267,8 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
     [
         ("critique_dpo", ["run.quantization=nf4"], "run.quantization"),
         ("critique_grpo", ["run.patience=2"], "run.patience is not for this script"),
+        ("critique_dpo", ["optim.token_budget=64"], "optim.token_budget is not for this script"),
+        ("critique_grpo", ["run.workers=2"], "run.workers is not for this script"),
         ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
         ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
         ("critique_dpo", ["critiques.micro_batch=3"], "3 does not divide 4"),

@@ -12,7 +12,7 @@ from train.finish.report import announce
 from train.finish.result import RunResult
 from train.loop.progress import Progress
 from train.rows.examples import Examples
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 
@@ -35,7 +35,7 @@ def result(chosen: int, report: dict[str, Any] | None = None, **run: Any) -> Run
     settings = recipe(Path("runs/x"), **{f"run__{key}": value for key, value in run.items()})
     rows = [row.model_copy(update={"group": row.id}) for row in examples(8)]
     return RunResult(
-        settings, Splits(Examples.write(rows), Examples.write(rows)), {}, [], progress, report
+        settings, RunSplits(Examples.write(rows), Examples.write(rows)), {}, [], progress, report
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from judging import Judge
 from judging.card import JudgeCard
+from judging.errors import CustosError
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import example, examples, recipe, trainer
@@ -62,6 +63,16 @@ def test_a_rubric_that_the_start_does_not_know_is_graded(small: str, tmp_path: P
     assert [verdict.status for verdict in grade_start(learner, rows, Processes()).values()] == [
         "scored"
     ] * 3
+
+
+def test_a_damaged_calibration_of_the_start_is_named(small: str, tmp_path: Path) -> None:
+    init = run_folder(small, tmp_path / "init")
+    (init / "calibration.json").write_text("{}", encoding="utf-8")
+    settings = recipe(tmp_path / "run", small, adapter__init=str(init), run__select="last")
+    learner = trainer(settings, small, examples(16))
+    learner.fit()
+    with pytest.raises(CustosError, match=r"init/calibration\.json: field '"):
+        grade_start(learner, examples(3), Processes())
 
 
 def test_nothing_is_graded_where_nothing_is_to_be_compared(small: str, tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
 from accelerate.commands.launch import launch_command_parser
 
 from tests.train.made_up import recipe
-from train.loop.accelerator import launcher_set_threads, make_accelerator
+from train.loop import accelerator as accelerators
+from train.loop.accelerator import launcher_set_threads, make_accelerator, thread_hint
 
 
 @pytest.mark.parametrize(
@@ -99,3 +102,15 @@ def test_two_processes_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_a_launcher_the_user_set_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert not launcher_set_threads()
+
+
+@pytest.mark.parametrize(("processes_here", "is_shown"), [("2", True), ("4", False)])
+def test_processes_of_other_machines_leave_cores_free(
+    processes_here: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four processes on machines of three cores: two on each, or all on this one."""
+    run = SimpleNamespace(device=torch.device("cpu"), num_processes=4)
+    monkeypatch.setattr(accelerators, "num_cores", lambda: 3)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", processes_here)
+    assert bool(thread_hint(cast(Any, run))) == is_shown

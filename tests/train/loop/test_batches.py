@@ -18,7 +18,7 @@ from train.loop.batches import StepPlan, cut_step
 from train.rows.examples import Examples
 from train.rows.rows import Rows, index_splits
 from train.rows.supervision import LabelSupervision
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 from train.setup.recipe import OptimSection, read_values
 from train.setup.recipe_files import find_recipe, recipe_names
 from train.setup.run_log import RUN_LOG
@@ -65,6 +65,15 @@ def test_every_row_once_per_epoch(
         assert len({rows.facts.rubric[row] for micro in step for row in micro}) == 1
         for micro in step:
             assert len(micro) == 1 or len(micro) * rows.facts.width[micro].max() <= token_budget
+
+
+def test_steps_read_ahead_over_several_epochs(rows: Rows) -> None:
+    """Workers read many epochs ahead where an epoch has a step or two."""
+    plan = _plan(rows, 50, epochs=9)
+    expected = [step for epoch in range(9) for step in plan.epoch(epoch)]
+    ahead = [plan.micro_batches(step) for step in range(plan.total_steps)]
+    behind = [plan.micro_batches(step) for step in reversed(range(plan.total_steps))]
+    assert ahead == expected == behind[::-1]
 
 
 @pytest.mark.parametrize("name", [n for n in recipe_names() if n != "embedded/vision_warmup"])
@@ -178,7 +187,7 @@ def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(
     picture = save_picture(tmp_path / "a.png", 60, 60)
     pictured = [example(i, images=(picture,), group=f"g{i}") for i in range(3)]
     val = [example(4, images=(picture,))]
-    splits = Splits(Examples.write([*pictured, example(3)]), Examples.write(val))
+    splits = RunSplits(Examples.write([*pictured, example(3)]), Examples.write(val))
     lines: list[str] = []
     monkeypatch.setattr(RUN_LOG, "write", lines.append)
     indexed = index_splits(splits, LabelSupervision(Encoder(backbone)))

@@ -9,7 +9,8 @@ import torch
 
 from judging.errors import CustosError
 from judging.files.atomic import whole_folder
-from train.loop.checkpoint import load_checkpoint, save_checkpoint
+from train.loop.checkpoint import keep_best, load_checkpoint, save_checkpoint
+from train.setup.processes import stop_message
 
 
 class _KilledError(Exception):
@@ -46,6 +47,23 @@ def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:
     assert torch.equal(other.weight, model.weight)
     assert torch.equal(fresh.state[other.weight]["exp_avg"],
                        optimizer.state[model.weight]["exp_avg"])  # fmt: skip
+
+
+def test_copies_of_the_user_are_left_alone(tmp_path: Path) -> None:
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    copies = ("checkpoint-000002.bak", "checkpoint-old", "best-000001-copy")
+    for name in copies:
+        (tmp_path / name).mkdir()
+    (tmp_path / "best-notes.txt").touch()
+    for step in (999_998, 999_999, 1_000_000):
+        save_checkpoint(tmp_path, step, model, optimizer, {}, {})
+    keep_best(tmp_path, [1])
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(*copies, "best-notes.txt", "checkpoint-999999", "checkpoint-1000000")
+    }
+    assert load_checkpoint(tmp_path, model, optimizer, {}) == {"step": 1_000_000}
+    assert stop_message(tmp_path, "again").startswith("stopped at step 1000000; ")
 
 
 def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from train.objectives.critique_text import (
 )
 from train.rows.examples import Examples
 from train.rows.rows import IndexedSplits, Rows
-from train.setup.data import Splits
+from train.setup.data import RunSplits, under_task
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
@@ -180,11 +180,11 @@ def test_validation_does_not_wait_for_other_processes(
 def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
     path = _write_recipe(tmp_path, small, task="truthful-pure-label")
     recipe = parse_recipe(truthful_judge.TruthfulRecipe, path)
-    splits = truthful_judge.under_task(
-        Splits(Examples.write([critique_pair(0)]), Examples.write([])), recipe.task
+    splits = under_task(
+        RunSplits(Examples.write([critique_pair(0)]), Examples.write([])), recipe.task
     )
     assert (splits.train[0].task, splits.train[0].mode) == ("truthful-pure-label", "score")
-    assert truthful_judge.under_task(splits, None) == splits
+    assert under_task(splits, None) == splits
 
 
 @pytest.mark.parametrize(

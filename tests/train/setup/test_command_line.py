@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import warnings
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def test_the_command_is_what_was_typed() -> None:
     command = "accelerate launch train/hieval_stage1.py"
     assert launch_command(STAGE1, []) == command
     assert launch_command(STAGE1, ["--config", "a"]) == f"{command} --config a"
+    spaced = ["run.trackers=[tensorboard, wandb]"]
+    assert shlex.split(launch_command(STAGE1, spaced))[3:] == spaced
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import errno
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judging.errors import CustosError
+from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
 from train.rows.examples import Examples
-from train.setup.data import Splits, check_splits, read_splits
+from train.setup.data import RunSplits, check_splits, read_splits
 from train.setup.recipe import DataSection
 
 
@@ -83,6 +87,23 @@ def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: 
         read_splits(section)
 
 
+def test_an_error_of_reading_is_not_the_disks_that_rows_are_kept_on(tmp_path: Path) -> None:
+    def unreadable() -> Iterator[LabelledExample]:
+        yield example(0)
+        raise PermissionError(errno.EACCES, "Permission denied", "train.jsonl")
+
+    with pytest.raises(PermissionError, match=r"train\.jsonl"):
+        Examples.write(unreadable())
+
+
+def test_a_disk_that_takes_no_rows_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(CustosError, match=r"gone: the rows cannot be written .* set TMPDIR"):
+        Examples.write([example(0)])
+
+
 def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
     section = _section(tmp_path, cal=tmp_path / "none.jsonl")
     with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):
@@ -123,10 +144,10 @@ def test_rows_that_a_judge_cannot_take(
     bad = [*examples(3), example(7, **fields)]
     section = _section(tmp_path, cal="cal.jsonl", test="test.jsonl")
     none, wrong = Examples.write([]), Examples.write(bad)
-    check_splits(Splits(none, none, test=Examples.write(examples(3))), section)
+    check_splits(RunSplits(none, none, test=Examples.write(examples(3))), section)
     for splits, name in (
-        (Splits(none, none, cal=wrong), "cal"),
-        (Splits(none, none, test=wrong), "test"),
+        (RunSplits(none, none, cal=wrong), "cal"),
+        (RunSplits(none, none, test=wrong), "test"),
     ):
         with pytest.raises(CustosError, match=rf"^{name}\.jsonl: row '7': .*{message}"):
             check_splits(splits, section)

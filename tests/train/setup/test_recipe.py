@@ -50,6 +50,8 @@ def test_defaults_are_the_papers(path: Path) -> None:
         ("data.train=[a.jsonl, b.jsonl]", (Path("a.jsonl"), Path("b.jsonl"))),
         ("adapter.modules=[q, v]", ("q", "v")),
         ("run.output=runs/a=b", Path("runs/a=b")),
+        ('run.output="12e4"', Path("12e4")),
+        ("data.exclude_answerer='7e1'", "7e1"),
         ("backbone=Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-4B-Instruct"),
         ("data.exclude_answerer=chatgpt", "chatgpt"),
     ],

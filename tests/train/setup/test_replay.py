@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from tests.train.made_up import examples, write_split
+from tests.train.made_up import example, examples, write_split
 from train.rows.examples import Examples
-from train.setup.data import Splits
+from train.setup.data import RunSplits
 from train.setup.replay import ReplaySection, replay_sample, with_replay
 
 EARLIER = examples(90)  # every third Correct
@@ -51,7 +51,7 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
     new = examples(20, 500)
     splits = with_replay(
-        Splits(Examples.write(new), Examples.write(new[:3])),
+        RunSplits(Examples.write(new), Examples.write(new[:3])),
         ReplaySection(train=(earlier,), val=val, val_limit=6),
         0,
     )
@@ -60,8 +60,15 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     assert [row.id for row in splits.watched["stage1"]] == [str(i) for i in range(200, 206)]
     assert splits.val == new[:3]
     assert with_replay(
-        Splits(Examples.write(new), Examples.write([])), ReplaySection(), 0
-    ) == Splits(Examples.write(new), Examples.write([]))
+        RunSplits(Examples.write(new), Examples.write([])), ReplaySection(), 0
+    ) == RunSplits(Examples.write(new), Examples.write([]))
+
+
+def test_no_rows_to_watch(tmp_path: Path) -> None:
+    new = RunSplits(Examples.write(examples(20, 500)), Examples.write([]))
+    empty = Path(write_split(tmp_path / "val.jsonl", [example(0, responses=("",))]))
+    with pytest.raises(CustosError, match=r"field 'replay\.val': no rows to use"):
+        with_replay(new, ReplaySection(val=empty), 0)
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
     earlier = Path(write_split(tmp_path / "earlier.jsonl", rows))
     new = examples(20, 500)
     splits = with_replay(
-        Splits(Examples.write(new), Examples.write([])),
+        RunSplits(Examples.write(new), Examples.write([])),
         ReplaySection(train=(earlier,), val=earlier),
         0,
         "ant",

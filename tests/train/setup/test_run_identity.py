@@ -87,6 +87,9 @@ def test_a_resumed_run_says_what_changed(
         "run.eval_every=2 (was 1); the steps stay the same up to rounding; "
         "the judge is chosen among other steps\n"
     ) in capsys.readouterr().out
+    same: dict[str, Any] = {"optim__epochs": 1, "run__save_every": 1, "run__eval_every": 2}
+    trainer(recipe(tmp_path, run__trackers=[], **same), small, examples(16)).fit()
+    assert "run.trackers=[] (was ['tensorboard'])" in capsys.readouterr().out
 
 
 class _KilledError(Exception):

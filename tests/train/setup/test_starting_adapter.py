@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,33 @@ def test_a_missing_folder_is_named_before_the_backbone_loads(
         hieval_stage1.main(["--config", str(path), f"adapter.init={tmp_path / 'none'}"])
     error_text = capsys.readouterr().err
     assert error_text.startswith(f"error: adapter.init={tmp_path / 'none'}: no such run folder")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("adapter_model.safetensors", b"cut", "adapter_model.safetensors: damaged: "),
+        ("adapter_config.json", b"{", "adapter_config.json: not of a LoRA adapter: "),
+        ("adapter_config.json", b"[]", "adapter_config.json: not of a LoRA adapter: "),
+        ("adapter_config.json", b'{"peft_type": "IA3"}', "not of a LoRA adapter: 'r'"),
+    ],
+)
+def test_a_damaged_adapter_is_named(
+    tmp_path: Path, init: Path, file: str, content: bytes, message: str
+) -> None:
+    damaged = shutil.copytree(init, tmp_path / "damaged")
+    (damaged / file).write_bytes(content)
+    with pytest.raises(CustosError, match=message):
+        with_shape_of_init(_from(tmp_path, damaged))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}"])
+def test_a_damaged_card_is_named(small: str, tmp_path: Path, init: Path, content: str) -> None:
+    damaged = shutil.copytree(init, tmp_path / "damaged")
+    (damaged / "judge.json").write_text(content, encoding="utf-8")
+    backbone = load_backbone(small, dtype="float32")
+    with pytest.raises(CustosError, match=r"damaged/judge\.json: not a judge card: "):
+        with_adapter(backbone, with_shape_of_init(_from(tmp_path, damaged)))
 
 
 def test_a_run_records_what_it_started_from(small: str, tmp_path: Path, init: Path) -> None:

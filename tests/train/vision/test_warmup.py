@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from judging.models.backbones import Backbone, load_backbone
 from train import vision_warmup
 from train.loop.checkpoint import save_checkpoint
 from train.setup.recipe import OptimSection, RunSection
+from train.tracking.trackers import METRICS_FILE
 from train.vision import trainer as warmup_loop
 from train.vision.model import WarmupModel, attention_loss
-from train.vision.pictures import Picture, draw, tokens_at
+from train.vision.pictures import WarmupPicture, draw, tokens_at
 from train.vision.trainer import WarmupTrainer
 from train.vision_warmup import VISION_FILE
 
 
-def _pictures(backbone: Backbone, count: int = 16) -> list[Picture]:
+def _pictures(backbone: Backbone, count: int = 16) -> list[WarmupPicture]:
     return draw(backbone, count, seed=0)
 
 
@@ -67,6 +69,14 @@ def test_a_killed_run_ends_as_a_whole_one(
         _trainer(tmp_path / "broken").fit()
     resumed = _trainer(tmp_path / "broken")
     assert resumed.fit() == history
+    reports = [
+        [
+            {key: value for key, value in json.loads(line).items() if key != "pictures_per_second"}
+            for line in (tmp_path / name / METRICS_FILE).read_text("utf-8").splitlines()
+        ]
+        for name in ("whole", "broken")
+    ]
+    assert reports[0] == reports[1]
     for name, parameter in resumed.model.tower.named_parameters():
         assert torch.equal(parameter, after[name])
     with pytest.raises(CustosError, match=r"holds another run \(of other lr\)"):
@@ -135,6 +145,48 @@ def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Ba
 def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"'pictures\.train': 8 pictures do not fill a batch"):
         _trainer(tmp_path, batch_size=64)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(
+    embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = _trainer(tmp_path)
+    loss = WarmupModel.loss
+
+    def spoiled(*arguments: Any, **keywords: Any) -> torch.Tensor:
+        return loss(*arguments, **keywords) * torch.nan
+
+    monkeypatch.setattr(WarmupModel, "loss", spoiled)
+    with pytest.raises(CustosError, match=r"step 1: loss nan .* not finite; lower optim\.lr"):
+        trainer.fit()
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("run.patience=2", "run.select=last", "run.quantization=nf4", "run.max_pixels=4096"),
+        *("optim.optimizer=paged_adamw_8bit", "optim.token_budget=64"),
+    ],
+)
+def test_keys_without_effect_are_refused(
+    key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(vision_warmup, "load_backbone", pytest.fail)
+    with pytest.raises(SystemExit):
+        vision_warmup.main([key])
+    refused = f"{key.partition('=')[0]} is not for this script; leave it out"
+    assert refused in capsys.readouterr().err
+
+
+def test_a_folder_of_other_files_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(vision_warmup, "load_backbone", pytest.fail)
+    (tmp_path / "history.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        vision_warmup.main([f"run.output={tmp_path}"])
+    assert "holds files that are not of a run (history.json)" in capsys.readouterr().err
 
 
 def test_a_second_process_is_refused(
