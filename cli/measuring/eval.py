@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.command_line import command_line
-from cli.shared.labelled_examples import read_examples
+from cli.shared.grading import Batch, RetryFailed
+from cli.shared.labelled_examples import KeptMeasurement, read_examples
 from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
@@ -17,6 +18,8 @@ from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
+from judging.files.kept_work import locked
+from judging.scoring.windows import WINDOW
 
 _FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
@@ -48,6 +51,8 @@ def evaluate(
     ] = True,
     risk: Risk = None,
     allow_failed: AllowFailed = False,
+    retry_failed: RetryFailed = False,
+    batch: Batch = WINDOW,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
@@ -61,6 +66,10 @@ def evaluate(
     report.md, report.json and pictures, and the files that custos compare reads. The exit status is
     1 if no row got a label, or if rows failed.
 
+    Verdicts are kept in OUT while the command runs. If it is stopped, the same command continues
+    where it stopped. They stay as long as rows have failed: the same command grades those that you
+    have changed since, and with --retry-failed all of them.
+
     How many verdicts can be kept if one in twenty may be wrong: custos eval runs/mine
     --data labels.csv --risk .05 --out report
 
@@ -69,12 +78,14 @@ def evaluate(
     """
     from benchmarks.framework.rules import verdicts_of_rules
     from evaluation.comparisons.by_task import RULES_NAME
-    from evaluation.evaluate import evaluate_judge
+    from evaluation.evaluate import resolve_examples
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
     check_keeps_sources(out, _FILES, [data])
-    check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
+    measurement = KeptMeasurement(out, "report", batch, retry_failed)
+    if not measurement.is_stopped():  # a stopped run of ours goes on
+        check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
     examples = read_examples(
         data, in_table, allow_dropped, limit, seed, check_pictures=not allow_failed
@@ -82,25 +93,31 @@ def evaluate(
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
     judge = engine_options.load_judge(run)
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
+    examples = resolve_examples(judge, examples)
     by_rules = verdicts_of_rules(examples)
-    try:
-        report, verdicts = evaluate_judge(
-            judge,
-            examples,
-            command=command_line(),
-            references={RULES_NAME: by_rules} if by_rules else None,
-            zero_shot=zero_shot and is_here,
-            dataset_sha256=file_sha256(data) if data.is_file() else None,
-            risk=risk,
-            seed=seed,
-        )
-    except NothingScored as error:
-        typer.echo(f"error: {data}: {error}", err=True)
-        raise typer.Exit(1) from None
-    _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
+    with locked(out / "report"):
+        try:
+            report, verdicts = measurement.report(
+                judge,
+                examples,
+                command=command_line(),
+                references={RULES_NAME: by_rules} if by_rules else {},
+                zero_shot=zero_shot and is_here,
+                dataset_sha256=file_sha256(data) if data.is_file() else None,
+                risk=risk,
+                seed=seed,
+            )
+        except NothingScored as error:
+            typer.echo(f"error: {data}: {error}", err=True)
+            raise typer.Exit(1) from None
+        _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
+        measurement.finish()
     failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
     if failed and not allow_failed:
-        typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
+        typer.echo(
+            f"error: {failed} of {report['n']} rows failed; see above",
+            err=True,
+        )
         raise typer.Exit(1)
 
 

@@ -280,7 +280,7 @@ def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_repor
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"error: {data}: no row got a label: 2 rows: ")
     assert "was trained for" in result.stderr
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out" / "report.json").exists()
     assert loaded == ["run"]  # Its backbone need not be measured beside nothing.
 
 
