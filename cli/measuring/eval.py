@@ -88,7 +88,13 @@ def evaluate(
         check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
     examples = read_examples(
-        data, in_table, allow_dropped, limit, seed, check_pictures=not allow_failed
+        data,
+        in_table,
+        allow_dropped,
+        limit,
+        seed,
+        check_pictures=not allow_failed,
+        unique_ids=True,
     )
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
     judge = engine_options.load_judge(run)

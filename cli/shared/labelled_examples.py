@@ -18,6 +18,8 @@ from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
 from judging import Judge
+from judging.errors import FieldError
+from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
 from judging.types import LabelledExample, Verdict
 
@@ -30,6 +32,7 @@ def read_examples(
     seed: int,
     *,
     check_pictures: bool,
+    unique_ids: bool = False,
 ) -> list[LabelledExample]:
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
 
@@ -37,6 +40,7 @@ def read_examples(
 
     Raises:
         CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed.
+            With ``unique_ids``, if two rows have one id.
     """
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
@@ -47,10 +51,28 @@ def read_examples(
         example if example.id else example.model_copy(update={"id": str(row)})
         for row, example in rows
     ]
+    if unique_ids:
+        _check_ids(data, rows)
     check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]
+
+
+def _check_ids(data: Path, rows: Sequence[tuple[int, LabelledExample]]) -> None:
+    """Raise ``FieldError`` if two rows have one id, given or by their number."""
+    row_by_id: dict[str, int] = {}
+    for row, example in rows:
+        name = example.id or str(row)
+        earlier = row_by_id.setdefault(name, row)
+        if earlier != row:
+            given = f"'{name}'" if example.id else f"is missing, and the number of the row, {name},"
+            raise FieldError(
+                "id",
+                f"{given} is the id of row {earlier} too; custos compare finds rows by it. Give "
+                "every row one of its own or none, and call a column that rows share 'group'",
+                row_location(data, row),
+            )
 
 
 @dataclass(frozen=True)

@@ -346,3 +346,27 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
     result = run(table, tmp_path / "out2", *options)
     assert result.exit_code != 0
     assert "so-so" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (("a", "b", "a"), "row 3: field 'id': 'a' is the id of row 1 too; "),
+        (("3", "b", None), "row 3: field 'id': is missing, and the number of the row, 3, is the "),
+    ],
+)
+@pytest.mark.parametrize("limit", [(), ("--limit", "1")])
+def test_an_id_of_two_rows_is_refused_before_any_model_is_loaded(
+    loaded: list[str],
+    tmp_path: Path,
+    ids: tuple[str | None, ...],
+    message: str,
+    limit: tuple[str, ...],
+) -> None:
+    data = tmp_path / "test.jsonl"
+    lines = [row(label="Correct", **({"id": name} if name else {})) for name in ids]
+    data.write_text("\n".join(map(json.dumps, lines)))
+    result = run(data, tmp_path / "out", *limit)
+    assert (result.exit_code, result.stderr.count("\n"), loaded) == (2, 1, [])
+    assert f"error: {data} {message}" in result.stderr
+    assert not (tmp_path / "out").exists()
