@@ -11,7 +11,7 @@ from cli.shared.command_line import command_line, read_assignments
 from cli.shared.grading import Batch, RetryFailed
 from cli.shared.labelled_examples import KeptMeasurement, read_examples
 from cli.shared.options.mapping import TABLE_FORMATS
-from cli.shared.output_folders import check_own_files, in_known_folder
+from cli.shared.output_folders import check_own_files, output_folder
 from data_prep.tables.mapping import TableMapping
 from judging import Judge
 from judging.files.kept_work import locked
@@ -31,7 +31,7 @@ def card(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write reliability.json and reliability.md to this folder. If it holds a "
             "README.md, as the judge's own folder does, that gets the card as a section.",
         ),

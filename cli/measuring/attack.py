@@ -15,7 +15,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed
-from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from evaluation.report.markdown import number
@@ -41,9 +41,7 @@ def attack(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            callback=in_known_folder, help="Write the report and all rows to this folder."
-        ),
+        typer.Option(callback=output_folder, help="Write the report and all rows to this folder."),
     ],
     family: Annotated[
         list[str] | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
 from evaluation.comparisons.gate import gate
 from judging.files.records import write_json
@@ -18,9 +18,7 @@ def compare(
     b: Annotated[Path, typer.Argument(help="Evaluation folder of judge B.")],
     json_out: Annotated[
         Path | None,
-        typer.Option(
-            "--json", callback=in_known_folder, help="Write the comparison to this file too."
-        ),
+        typer.Option("--json", callback=output_file, help="Write the comparison to this file too."),
     ] = None,
     gated: Annotated[
         bool,

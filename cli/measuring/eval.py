@@ -15,7 +15,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
 from judging.files.kept_work import locked
@@ -39,7 +39,7 @@ def evaluate(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write report, pictures, examples and verdicts to this folder.",
         ),
     ],

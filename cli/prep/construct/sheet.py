@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.prep.construct.asking import Rows
-from cli.shared.output_folders import check_is_new, in_known_folder
+from cli.shared.output_folders import check_is_new, output_file
 from judging import CustosError
 
 FormName = Annotated[
@@ -22,7 +22,7 @@ def sheet(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_file,
             help="Write the sheet to this new file: .html for a page, .csv or .tsv for a "
             "spreadsheet.",
         ),

@@ -211,7 +211,7 @@ def test_a_stopped_card_goes_on_where_it_stopped(
         out, stopped.batches, stopped.stop_at = tmp_path / str(stop_at), [], stop_at
         arguments = ["card", "mine", "--out", str(out), "--no-zero-shot", "--batch", "5"]
         arguments += [part for value in data for part in ("--data", value)]
-        codes = []
+        codes: list[int] = []
         while not codes or codes[-1] == 130:
             codes.append(CliRunner().invoke(app, arguments).exit_code)
             stopped.stop_at = -1
