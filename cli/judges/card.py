@@ -47,7 +47,7 @@ def card(
         int | None,
         typer.Option(min=1, help="Take this many examples of each, drawn by --seed. Default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
     retry_failed: RetryFailed = False,
     batch: Batch = WINDOW,
 ) -> None:
@@ -72,6 +72,7 @@ def card(
         Attacks,
         Measured,
         make_card,
+        read_readme,
         risk_to_state,
         write_card,
     )
@@ -86,6 +87,7 @@ def card(
     }
     if not any(measurement.is_stopped() for measurement in kept.values()):
         check_own_files(out, (JSON, MARKDOWN), JSON, ("judge", "data", "not_measured"))
+    read_readme(out)  # One that cannot be read is an error now, not after the grading.
     known_attacks = Attacks.load(attacks) if attacks else None
     examples = {
         name: read_examples(file, TableMapping(), False, limit, seed, check_pictures=True)

@@ -22,6 +22,7 @@ from evaluation.report.markdown import number
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.kept_work import KeptFile, locked
+from judging.log_lines import one_line
 
 if TYPE_CHECKING:
     from evaluation.attacks.report import AttackReport
@@ -64,7 +65,7 @@ def attack(
     pool: Annotated[
         int, typer.Option(min=1, help="Try this many suffixes for each of these answers.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn.")] = 0,
     *,
     table_options: TableOptions,
     allow_dropped: AllowDropped = False,
@@ -115,7 +116,7 @@ def attack(
                 dataset_sha256=file_sha256(data) if data.is_file() else None,
             )
         except NothingScored as error:
-            typer.echo(f"error: {data}: {error}", err=True)
+            typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
         write_attacks(report, plan.rows, verdicts[: len(plan.rows)], data.name, out)
         num_failed = sum(line.failed for file in (rows, alone) for line in file.lines())

@@ -19,12 +19,14 @@ from cli.shared.output_folders import check_keeps_sources, check_own_files, outp
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
 from judging.files.kept_work import locked
+from judging.log_lines import one_line
 from judging.scoring.windows import WINDOW
 
-_FILES = (
+FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
     *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"),
 )
+"""Files that the command writes."""
 
 
 @with_groups
@@ -57,7 +59,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
     engine_options: EngineOptions,
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
@@ -82,10 +84,10 @@ def evaluate(
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
-    check_keeps_sources(out, _FILES, [data])
+    check_keeps_sources(out, FILES, [data])
     measurement = KeptMeasurement(out, "report", batch, retry_failed)
     if not measurement.is_stopped():  # a stopped run of ours goes on
-        check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
+        check_own_files(out, FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
     examples = read_examples(
         data,
@@ -114,7 +116,7 @@ def evaluate(
                 seed=seed,
             )
         except NothingScored as error:
-            typer.echo(f"error: {data}: {error}", err=True)
+            typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
         _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
         measurement.finish()

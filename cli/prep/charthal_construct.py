@@ -57,7 +57,7 @@ def generate(
             help="Write questions, pictures and manifest.json to this folder.",
         ),
     ],
-    seed: Annotated[int, typer.Option(help="Another seed samples other charts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed samples other charts.")] = 0,
     *,
     request_options: RequestOptions,
     temperature: Temperature = None,
@@ -115,7 +115,7 @@ def sheet(
             "a spreadsheet.",
         ),
     ],
-    seed: Annotated[int, typer.Option(help="Another seed gives another order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another order.")] = 0,
 ) -> None:
     """Write a sheet for one annotator, who says keep or discard and corrects in place.
 

@@ -24,7 +24,7 @@ Out = Annotated[
         help="Write the JSONL files, images/ and manifest.json to this folder.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Another seed gives other pictures.")]
+Seed = Annotated[int, typer.Option(min=0, help="Another seed gives other pictures.")]
 NumRows = Annotated[
     int, typer.Option("--rows", min=1, help="Make this many examples, all files together.")
 ]

@@ -17,7 +17,7 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
-from judging import Judge
+from judging import CustosError, Judge
 from judging.errors import FieldError
 from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
@@ -39,12 +39,15 @@ def read_examples(
     With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
 
     Raises:
-        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed.
+        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed;
+            if there are no rows.
             With ``unique_ids``, if two rows have one id.
     """
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_dropped(bad_rows)
+    if not rows:
+        raise CustosError(f"{data}: no rows")
     if check_pictures:
         check_row_pictures(data, rows)
     examples = [

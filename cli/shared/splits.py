@@ -38,7 +38,7 @@ Out = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(help="Another seed gives another of the many balanced divisions.")
+    int, typer.Option(min=0, help="Another seed gives another of the many balanced divisions.")
 ]
 Val = Annotated[
     float, typer.Option(help="Size of the validation split: a share below 1, or so many examples.")

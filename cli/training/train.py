@@ -58,7 +58,8 @@ Out = Annotated[
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option(help="Seed of the run and of the division. Default: the recipe's.")
+    int | None,
+    typer.Option(min=0, help="Seed of the run and of the division. Default: the recipe's."),
 ]
 Processes = Annotated[
     int | None,

@@ -19,7 +19,7 @@ from judging.judge import Judge
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 
-JSON, MARKDOWN = "reliability.json", "reliability.md"
+JSON, MARKDOWN, README = "reliability.json", "reliability.md", "README.md"
 HEADING = "## Reliability"
 """Heading of the section in a judge's ``README.md``; the section is replaced as a whole."""
 RISK = 0.05
@@ -125,10 +125,21 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     write_json(folder / JSON, dict(card))
     text = render_card(card)
     write_text(folder / MARKDOWN, f"# {card['judge']}\n\n{text}")
-    readme = folder / "README.md"
-    if readme.is_file():
-        replaced = with_section(readme.read_text(encoding="utf-8"), text)
-        write_text(readme, replaced)
+    if (readme := read_readme(folder)) is not None:
+        write_text(folder / README, with_section(readme, text))
+
+
+def read_readme(folder: Path) -> str | None:
+    """Return the text of a folder's ``README.md``; ``None`` if it has none.
+
+    Raises:
+        CustosError: If it is not UTF-8.
+    """
+    path = folder / README
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+    except UnicodeDecodeError as error:
+        raise CustosError(f"{path}: not UTF-8 text: {error.reason}") from None
 
 
 def render_card(card: Mapping[str, Any]) -> str:

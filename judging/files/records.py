@@ -30,6 +30,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
         CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
     """
     if not path.is_file():
+        if path.exists():
+            raise CustosError(f"{path}: is no regular file, which can be read several times")
         raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     try:
         with system_errors_at(path):

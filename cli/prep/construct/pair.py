@@ -37,7 +37,7 @@ def pair(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Another seed draws other pairs, and other responses as A.")
+        int, typer.Option(min=0, help="Another seed draws other pairs, and other responses as A.")
     ] = 0,
 ) -> None:
     """Pair responses to the same question, each with three others at least, as TruthfulJudge does.

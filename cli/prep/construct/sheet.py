@@ -37,7 +37,7 @@ def sheet(
     gold_share: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of the sheet that is gold items.")
     ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Another seed gives another order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another order.")] = 0,
 ) -> None:
     """Write a sheet for one person: rows in random order, without what tells who answered.
 

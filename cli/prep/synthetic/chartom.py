@@ -25,7 +25,7 @@ def chartom(
     pairs: Annotated[
         int, typer.Option(min=1, help="Draw this many pairs; 14 show every manipulation.")
     ] = 56,
-    seed: Annotated[int, typer.Option(help="Another seed gives other pairs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other pairs.")] = 0,
 ) -> None:
     """Draw CHARTOM-style pairs: the same data, shown once honestly and once misleadingly.
 

@@ -235,6 +235,16 @@ def test_a_bad_row_stops_the_evaluation(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_without_rows_stops_it_before_any_model_is_loaded(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    data.write_text("\n")
+    result = run(data, tmp_path / "out")
+    assert (result.exit_code, loaded) == (2, [])
+    assert result.stderr == f"error: {data}: no rows\n"
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("limit", [(), ("--limit", "1")])
 def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loaded(
     loaded: list[str], data: Path, tmp_path: Path, limit: tuple[str, ...]

@@ -109,6 +109,18 @@ def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path
         assert ("zero_shot" in card["data"]["d"]["baselines"]) == (not option)
 
 
+def test_a_readme_that_is_no_text_is_refused_before_the_grading(
+    judge: FakeJudge, tmp_path: Path
+) -> None:
+    assert judge.folder
+    (judge.folder / "README.md").write_bytes(b"# caf\xe9\n")
+    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
+    arguments = ["card", str(judge.folder), "--data", data, "--out", str(judge.folder)]
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, judge.batches) == (2, [])
+    assert f"error: {judge.folder / 'README.md'}: not UTF-8 text: " in result.stderr
+
+
 def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Path) -> None:
     assert judge.folder
     page = judge.folder / "reliability.md"
