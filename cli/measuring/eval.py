@@ -101,13 +101,13 @@ def evaluate(
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
     judge = engine_options.load_judge(run)
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
-    examples = resolve_examples(judge, examples)
+    resolved = resolve_examples(judge, examples)
     by_rules = verdicts_of_rules(examples)
     with locked(out / "report"):
         try:
             report, verdicts = measurement.report(
                 judge,
-                examples,
+                resolved,
                 command=command_line(),
                 references={RULES_NAME: by_rules} if by_rules else {},
                 zero_shot=zero_shot and is_here,
@@ -122,10 +122,7 @@ def evaluate(
         measurement.finish()
     failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
     if failed and not allow_failed:
-        typer.echo(
-            f"error: {failed} of {report['n']} rows failed; see above",
-            err=True,
-        )
+        typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
         raise typer.Exit(1)
 
 
