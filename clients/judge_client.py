@@ -27,6 +27,7 @@ from clients.connection import (
 from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
+from judging.files.records import decode_json
 from judging.fingerprint import digest
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
@@ -107,8 +108,12 @@ class AsyncJudgeClient:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
-            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            cards: list[dict[str, Any]] = decode_json(answer.raise_for_status().content)["judges"]
+            if not all(isinstance(card["tasks"], dict | list) and "name" in card for card in cards):
+                raise ValueError("their tasks or names are missing")
+        except ServerRefusal:
+            raise
+        except (httpx.HTTPError, CustosError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
         return cards
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from clients.chat import Prices
+from clients.connection import ServerRefusal
 from clients.jobs import KeptAnswer, run_job
+from clients.judge_client import JudgeClient
 from clients.messages import Decoding
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile
@@ -87,3 +89,22 @@ def test_what_a_server_says_cannot_command_the_terminal(fake: FakeServer) -> Non
     with pytest.raises(CustosError, match=r"answered 400: no a\\x00b\\x1b\[2J ") as caught:
         ask(server(fake))
     assert str(caught.value).replace("\ue000", "").replace("\U0010ffff", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * 200_000,
+        "[]",
+        r'{"judges": "\ud800"}',
+        '{"judges": 7}',
+        '{"judges": [7]}',
+        '{"judges": [{}]}',
+        '{"judges": [{"name": "a", "tasks": 1}]}',
+        '{"judges": [{"tasks": {}}]}',
+    ],
+)
+def test_a_list_of_judges_of_another_form_is_refused(fake: FakeServer, body: str) -> None:
+    fake.answer = lambda seen: Say(body=body)
+    with pytest.raises(ServerRefusal, match=f"^{fake.url}: no list of judges "):
+        JudgeClient.connect(fake.url)
