@@ -27,7 +27,6 @@ from clients.connection import (
 from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
-from judging.files.records import decode_json
 from judging.fingerprint import digest
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
@@ -108,13 +107,11 @@ class AsyncJudgeClient:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
-            cards: list[dict[str, Any]] = decode_json(answer.raise_for_status().content)["judges"]
-            if not all(isinstance(card["tasks"], dict | list) and "name" in card for card in cards):
-                raise ValueError("their tasks or names are missing")
-        except ServerRefusal:
-            raise
-        except (httpx.HTTPError, CustosError, ValueError, KeyError, TypeError) as error:
+            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
+        if not _are_cards(cards):
+            raise ServerRefusal(f"{url}: no list of judges (it holds no names and tasks)")
         return cards
 
     async def grade(self, requests: Iterable[JudgeRequest]) -> AsyncGenerator[Verdict]:
@@ -247,6 +244,13 @@ class JudgeClient:
         """
         may_grade = [card for card in self.judges if self._judge in (None, card["name"])]
         return digest_of_judges(may_grade, request, self.name)
+
+
+def _are_cards(cards: object) -> bool:
+    return isinstance(cards, list) and all(
+        isinstance(card, dict) and "name" in card and isinstance(card.get("tasks"), dict | list)
+        for card in cards
+    )
 
 
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
