@@ -246,13 +246,6 @@ class JudgeClient:
         return digest_of_judges(may_grade, request, self.name)
 
 
-def _are_cards(cards: object) -> bool:
-    return isinstance(cards, list) and all(
-        isinstance(card, dict) and "name" in card and isinstance(card.get("tasks"), dict | list)
-        for card in cards
-    )
-
-
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
     """Return a digest of the cards of those judges that take a request's task.
 
@@ -271,3 +264,10 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
         raise FieldError("task", f"no judge at {address} takes '{request.task}'")
     judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
     return digest({"judges": judges})
+
+
+def _are_cards(cards: object) -> bool:
+    return isinstance(cards, list) and all(
+        isinstance(card, dict) and "name" in card and isinstance(card.get("tasks"), dict | list)
+        for card in cards
+    )
