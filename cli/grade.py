@@ -16,7 +16,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from cli.shared.request_rows import (
     leaves_mode_open,
     read_requests,
@@ -40,7 +40,7 @@ def grade(
         str,
         typer.Option(
             metavar="PATH",
-            callback=in_known_folder,
+            callback=output_file,
             help="Write a verdict for every row to this file. JSONL: whole verdicts; CSV, TSV or "
             "Parquet: your own columns with the verdict beside them.",
         ),
@@ -59,7 +59,7 @@ def grade(
         Path | None,
         typer.Option(
             "--csv",
-            callback=in_known_folder,
+            callback=output_file,
             help="Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.",
         ),
     ] = None,

@@ -110,6 +110,8 @@ class AsyncJudgeClient:
             cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
+        if not _are_cards(cards):
+            raise ServerRefusal(f"{url}: no list of judges (it holds no names and tasks)")
         return cards
 
     async def grade(self, requests: Iterable[JudgeRequest]) -> AsyncGenerator[Verdict]:
@@ -262,3 +264,10 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
         raise FieldError("task", f"no judge at {address} takes '{request.task}'")
     judges = [{key: card[key] for key in card if key != "measured"} for card in taking]
     return digest({"judges": judges})
+
+
+def _are_cards(cards: object) -> bool:
+    return isinstance(cards, list) and all(
+        isinstance(card, dict) and "name" in card and isinstance(card.get("tasks"), dict | list)
+        for card in cards
+    )

@@ -78,7 +78,8 @@ def _too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
     if high - low <= WIDE_INTERVAL:
         return None
     bounds = f"from {low:.3f} to {high:.3f}"
-    return f"{counted} are too few to conclude: {figure} may lie anywhere {bounds}."
+    verb = "is" if counted.startswith("1 ") else "are"
+    return f"{counted} {verb} too few to conclude: {figure} may lie anywhere {bounds}."
 
 
 def _questions(number: int) -> str:

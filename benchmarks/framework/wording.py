@@ -11,6 +11,7 @@ import yaml
 
 from benchmarks.framework.files import Row
 from judging.errors import CustosError
+from judging.files.yaml_text import load_yaml
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -26,7 +27,7 @@ def read_wording(path: Path) -> dict[str, str]:
         CustosError: If the file cannot be read or holds something else.
     """
     try:
-        wording = yaml.safe_load(path.read_text(encoding="utf-8"))
+        wording = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise CustosError(f"{path}: {' '.join(str(error).split())}") from None
     if not isinstance(wording, dict) or not all(isinstance(t, str) for t in wording.values()):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.options.benchmark import Name
-from cli.shared.output_folders import check_is_new, in_known_folder
+from cli.shared.output_folders import check_is_new, output_file
 
 
 def example(
@@ -17,7 +17,7 @@ def example(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_file,
             help="Write the items to this JSON or JSONL file, which must not exist.",
         ),
     ],

@@ -16,7 +16,7 @@ from cli.shared.judges import load_benchmark_grader
 from cli.shared.options.benchmark import Name
 from cli.shared.options.groups import with_groups
 from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from judging import CustosError, Judge
 from judging.files.kept_work import KeptFile, locked
@@ -64,7 +64,7 @@ def grade(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder, help="Write the graded items to this JSON or JSONL file."
+            callback=output_file, help="Write the graded items to this JSON or JSONL file."
         ),
     ],
     judge: JudgeSource = None,

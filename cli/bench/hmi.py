@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from cli.shared.options.benchmark import Items
-from cli.shared.output_folders import check_keeps_sources, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, output_folder
 from cli.shared.tables import wide_console
 
 
@@ -18,7 +18,7 @@ def hmi(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder, help="Write hmi.md, hmi.json and a picture to this folder."
+            callback=output_folder, help="Write hmi.md, hmi.json and a picture to this folder."
         ),
     ],
 ) -> None:

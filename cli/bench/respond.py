@@ -15,7 +15,7 @@ from cli.shared.command_line import command_line
 from cli.shared.options.benchmark import Items, Name
 from cli.shared.options.groups import with_groups
 from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from cli.shared.progress import counting_bar, job_bar, spent_text
 from judging.errors import CustosError, FieldError
 from judging.files.records import write_json
@@ -110,7 +110,7 @@ def respond(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_file,
             help="Write items with their responses to this JSON or JSONL file.",
         ),
     ],

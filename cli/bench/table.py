@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cli.shared.command_line import read_assignments
 from cli.shared.options.benchmark import JsonOut, Name
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from cli.shared.tables import interval_table, wide_console
 from judging import CustosError
 from judging.files.atomic import write_text
@@ -45,7 +45,7 @@ MarkdownOut = Annotated[
     Path | None,
     typer.Option(
         "--markdown",
-        callback=in_known_folder,
+        callback=output_file,
         help="Write the tables to this file as Markdown. Default: none.",
     ),
 ]
@@ -53,7 +53,7 @@ HtmlOut = Annotated[
     Path | None,
     typer.Option(
         "--html",
-        callback=in_known_folder,
+        callback=output_file,
         help="Write a page to this file: tables and pictures and, for one model, every item. "
         "Default: none.",
     ),

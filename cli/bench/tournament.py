@@ -16,7 +16,7 @@ from cli.shared.judges import load_benchmark_grader
 from cli.shared.options.benchmark import Items, JsonOut
 from cli.shared.options.groups import with_groups
 from cli.shared.options.server import ChatModel, RequestOptions
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
@@ -65,7 +65,7 @@ def tournament(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder, help="Write the verdicts on the matches to this JSONL file."
+            callback=output_file, help="Write the verdicts on the matches to this JSONL file."
         ),
     ],
     model: ChatModel = None,

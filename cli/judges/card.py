@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from cli.shared.command_line import command_line, read_assignments
-from cli.shared.labelled_examples import read_examples
+from cli.shared.grading import Batch, RetryFailed
+from cli.shared.labelled_examples import KeptMeasurement, read_examples
 from cli.shared.options.mapping import TABLE_FORMATS
-from cli.shared.output_folders import check_own_files, in_known_folder
+from cli.shared.output_folders import check_own_files, output_folder
 from data_prep.tables.mapping import TableMapping
 from judging import Judge
+from judging.files.kept_work import locked
+from judging.scoring.windows import WINDOW
 
 
 def card(
@@ -28,7 +31,7 @@ def card(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write reliability.json and reliability.md to this folder. If it holds a "
             "README.md, as the judge's own folder does, that gets the card as a section.",
         ),
@@ -44,7 +47,9 @@ def card(
         int | None,
         typer.Option(min=1, help="Take this many examples of each, drawn by --seed. Default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
+    retry_failed: RetryFailed = False,
+    batch: Batch = WINDOW,
 ) -> None:
     """Measure a judge on several data sets and write its reliability card.
 
@@ -53,35 +58,68 @@ def card(
     the judge that were not measured. The page of judges of custos serve shows the card that lies in
     the judge's folder.
 
+    Verdicts are kept in OUT while the command runs. If it is stopped, the same command continues
+    where it stopped. They stay as long as rows have failed, and --retry-failed grades these again.
+
     Example: custos card runs/mine --data nq=data/evouna/test.jsonl --data mine=data/mine/test.jsonl
     --out runs/mine
     """
+    from evaluation.evaluate import resolve_examples
     from evaluation.report.markdown import with_interval
-    from evaluation.report.reliability import JSON, MARKDOWN, Attacks, make_card, write_card
+    from evaluation.report.reliability import (
+        JSON,
+        MARKDOWN,
+        Attacks,
+        Measured,
+        make_card,
+        read_readme,
+        risk_to_state,
+        write_card,
+    )
+    from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
-    check_own_files(out, (JSON, MARKDOWN), JSON, ("judge", "data", "not_measured"))
     named = read_assignments(data, "--data", "NAME=FILE, each once", once=True)
     files = {name: Path(file) for name, file in named.items()}
+    kept = {
+        name: KeptMeasurement(out, f"reliability-{number}", batch, retry_failed)
+        for number, name in enumerate(files, 1)
+    }
+    if not any(measurement.is_stopped() for measurement in kept.values()):
+        check_own_files(out, (JSON, MARKDOWN), JSON, ("judge", "data", "not_measured"))
+    read_readme(out)  # One that cannot be read is an error now, not after the grading.
     known_attacks = Attacks.load(attacks) if attacks else None
     examples = {
         name: read_examples(file, TableMapping(), False, limit, seed, check_pictures=True)
         for name, file in files.items()
     }
     hashes = {name: file_sha256(file) if file.is_file() else None for name, file in files.items()}
-    made = make_card(
-        Judge.load(run),
-        examples,
-        hashes,
-        command=command_line(),
-        attacks=known_attacks,
-        zero_shot=zero_shot,
-        seed=seed,
-    )
-    write_card(made, out)
-    for name, measured in made["data"].items():
-        accuracy = with_interval(measured["metrics"]["accuracy"])
-        typer.echo(f"{name}: {measured['n']} rows, accuracy {accuracy}")
+    loaded = Judge.load(run)
+    measured: dict[str, Measured] = {}
+    with locked(out / JSON):
+        for name, measurement in kept.items():
+            rows = resolve_examples(loaded, examples[name])
+            try:
+                report, verdicts = measurement.report(
+                    loaded,
+                    rows,
+                    command=command_line(),
+                    references={},
+                    zero_shot=zero_shot,
+                    dataset_sha256=hashes[name],
+                    risk=risk_to_state(loaded, rows),
+                    seed=seed,
+                )
+            except NothingScored as error:
+                raise NothingScored(f"data set '{name}': {error}") from None
+            measured[name] = Measured(rows, verdicts, report)
+        made = make_card(loaded, measured, command=command_line(), attacks=known_attacks, seed=seed)
+        write_card(made, out)
+        for measurement in kept.values():
+            measurement.finish()
+    for name, data_set in made["data"].items():
+        accuracy = with_interval(data_set["metrics"]["accuracy"])
+        typer.echo(f"{name}: {data_set['n']} rows, accuracy {accuracy}")
     for rubric in made["not_measured"]:
         typer.echo(f"not measured: {rubric}")
     typer.echo(f"card: {out / MARKDOWN}")

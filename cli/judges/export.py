@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 from cli.shared.request_rows import read_requests
 from judging.errors import CustosError
 from judging.types import JudgeRequest
@@ -18,7 +18,7 @@ def export(
     merged: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write the checkpoint to this new folder, with the adapter merged into the "
             "weights.",
         ),

@@ -15,13 +15,14 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed
-from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from evaluation.report.markdown import number
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.kept_work import KeptFile, locked
+from judging.log_lines import one_line
 
 if TYPE_CHECKING:
     from evaluation.attacks.report import AttackReport
@@ -41,9 +42,7 @@ def attack(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            callback=in_known_folder, help="Write the report and all rows to this folder."
-        ),
+        typer.Option(callback=output_folder, help="Write the report and all rows to this folder."),
     ],
     family: Annotated[
         list[str] | None,
@@ -66,7 +65,7 @@ def attack(
     pool: Annotated[
         int, typer.Option(min=1, help="Try this many suffixes for each of these answers.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is drawn.")] = 0,
     *,
     table_options: TableOptions,
     allow_dropped: AllowDropped = False,
@@ -117,7 +116,7 @@ def attack(
                 dataset_sha256=file_sha256(data) if data.is_file() else None,
             )
         except NothingScored as error:
-            typer.echo(f"error: {data}: {error}", err=True)
+            typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
         write_attacks(report, plan.rows, verdicts[: len(plan.rows)], data.name, out)
         num_failed = sum(line.failed for file in (rows, alone) for line in file.lines())

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.output_folders import in_known_folder
+from cli.measuring.eval import FILES
+from cli.shared.output_folders import output_file
 from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
 from evaluation.comparisons.gate import gate
+from judging import CustosError
 from judging.files.records import write_json
 
 
@@ -18,9 +20,7 @@ def compare(
     b: Annotated[Path, typer.Argument(help="Evaluation folder of judge B.")],
     json_out: Annotated[
         Path | None,
-        typer.Option(
-            "--json", callback=in_known_folder, help="Write the comparison to this file too."
-        ),
+        typer.Option("--json", callback=output_file, help="Write the comparison to this file too."),
     ] = None,
     gated: Annotated[
         bool,
@@ -33,7 +33,7 @@ def compare(
     min_common: Annotated[
         int, typer.Option(min=1, help="Refuse to compare on fewer shared items than this.")
     ] = MIN_COMMON,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
 ) -> None:
     """Say which of two judges agrees better with people, and how sure that is.
 
@@ -48,6 +48,9 @@ def compare(
 
     Example: custos compare runs/plain/eval runs/focal/eval --json comparison.json
     """
+    evaluated = {(folder / name).resolve() for folder in (a, b) for name in FILES}
+    if json_out is not None and json_out.resolve() in evaluated:
+        raise CustosError(f"--json '{json_out}': that is a file of an evaluation; name a new file")
     comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)

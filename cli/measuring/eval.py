@@ -9,19 +9,24 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.command_line import command_line
-from cli.shared.labelled_examples import read_examples
+from cli.shared.grading import Batch, RetryFailed
+from cli.shared.labelled_examples import KeptMeasurement, read_examples
 from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.output_folders import check_keeps_sources, check_own_files, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
+from judging.files.kept_work import locked
+from judging.log_lines import one_line
+from judging.scoring.windows import WINDOW
 
-_FILES = (
+FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
     *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"),
 )
+"""Files that the command writes."""
 
 
 @with_groups
@@ -36,7 +41,7 @@ def evaluate(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write report, pictures, examples and verdicts to this folder.",
         ),
     ],
@@ -48,11 +53,13 @@ def evaluate(
     ] = True,
     risk: Risk = None,
     allow_failed: AllowFailed = False,
+    retry_failed: RetryFailed = False,
+    batch: Batch = WINDOW,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the intervals and of --limit.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
     engine_options: EngineOptions,
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
@@ -60,6 +67,10 @@ def evaluate(
     Writes a page (report.html), the rows on which judge and people differ (disagreements.csv),
     report.md, report.json and pictures, and the files that custos compare reads. The exit status is
     1 if no row got a label, or if rows failed.
+
+    Verdicts are kept in OUT while the command runs. If it is stopped, the same command continues
+    where it stopped. They stay as long as rows have failed: the same command grades those that you
+    have changed since, and with --retry-failed all of them.
 
     How many verdicts can be kept if one in twenty may be wrong: custos eval runs/mine
     --data labels.csv --risk .05 --out report
@@ -69,35 +80,46 @@ def evaluate(
     """
     from benchmarks.framework.rules import verdicts_of_rules
     from evaluation.comparisons.by_task import RULES_NAME
-    from evaluation.evaluate import evaluate_judge
+    from evaluation.evaluate import resolve_examples
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
-    check_keeps_sources(out, _FILES, [data])
-    check_own_files(out, _FILES, "report.json", ("metrics", "command", "versions"))
+    check_keeps_sources(out, FILES, [data])
+    measurement = KeptMeasurement(out, "report", batch, retry_failed)
+    if not measurement.is_stopped():  # a stopped run of ours goes on
+        check_own_files(out, FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
     examples = read_examples(
-        data, in_table, allow_dropped, limit, seed, check_pictures=not allow_failed
+        data,
+        in_table,
+        allow_dropped,
+        limit,
+        seed,
+        check_pictures=not allow_failed,
+        unique_ids=True,
     )
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
     judge = engine_options.load_judge(run)
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
+    resolved = resolve_examples(judge, examples)
     by_rules = verdicts_of_rules(examples)
-    try:
-        report, verdicts = evaluate_judge(
-            judge,
-            examples,
-            command=command_line(),
-            references={RULES_NAME: by_rules} if by_rules else None,
-            zero_shot=zero_shot and is_here,
-            dataset_sha256=file_sha256(data) if data.is_file() else None,
-            risk=risk,
-            seed=seed,
-        )
-    except NothingScored as error:
-        typer.echo(f"error: {data}: {error}", err=True)
-        raise typer.Exit(1) from None
-    _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
+    with locked(out / "report"):
+        try:
+            report, verdicts = measurement.report(
+                judge,
+                resolved,
+                command=command_line(),
+                references={RULES_NAME: by_rules} if by_rules else {},
+                zero_shot=zero_shot and is_here,
+                dataset_sha256=file_sha256(data) if data.is_file() else None,
+                risk=risk,
+                seed=seed,
+            )
+        except NothingScored as error:
+            typer.echo(one_line(f"error: {data}: {error}"), err=True)
+            raise typer.Exit(1) from None
+        _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
+        measurement.finish()
     failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)

@@ -9,7 +9,7 @@ import typer
 
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from cli.shared.verdicts.review_file import (
     check_no_labels,
     count_by_kind,
@@ -33,7 +33,7 @@ def review(
         Path,
         typer.Option(
             "--csv",
-            callback=in_known_folder,
+            callback=output_file,
             help="Write the rows to this CSV or TSV file, with an empty column 'label'.",
         ),
     ],

@@ -20,7 +20,7 @@ from cli.shared.options.server import (
     Temperature,
     Writer,
 )
-from cli.shared.output_folders import Verb, check_is_new, in_known_folder
+from cli.shared.output_folders import Verb, check_is_new, output_file, output_folder
 from cli.shared.progress import job_bar
 from cli.shared.tables import count_table
 
@@ -53,11 +53,11 @@ def generate(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write questions, pictures and manifest.json to this folder.",
         ),
     ],
-    seed: Annotated[int, typer.Option(help="Another seed samples other charts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed samples other charts.")] = 0,
     *,
     request_options: RequestOptions,
     temperature: Temperature = None,
@@ -110,12 +110,12 @@ def sheet(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_file,
             help="Write the annotator's sheet to this new file: .html for a page, .csv or .tsv for "
             "a spreadsheet.",
         ),
     ],
-    seed: Annotated[int, typer.Option(help="Another seed gives another order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another order.")] = 0,
 ) -> None:
     """Write a sheet for one annotator, who says keep or discard and corrects in place.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_file
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
 from judging.files.records import write_json
@@ -20,9 +20,7 @@ def load(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "--json", callback=in_known_folder, help="Write the figures to this JSON file."
-        ),
+        typer.Option("--json", callback=output_file, help="Write the figures to this JSON file."),
     ],
     judge: Annotated[
         str, typer.Option(help="Run folder, shipped judge or backbone.")

@@ -14,7 +14,7 @@ import typer
 from cli.shared.command_line import read_assignments
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
 from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 from judging import CustosError, Judge
 from judging.log_lines import LineFormatter
 from judging.verdicts.notes import KNOWS_NOTHING
@@ -78,7 +78,7 @@ def serve(
     cache: Annotated[
         Path | None,
         typer.Option(
-            callback=in_known_folder, help="Keep verdicts in this folder. Default: none are kept."
+            callback=output_folder, help="Keep verdicts in this folder. Default: none are kept."
         ),
     ] = None,
     cache_mb: Annotated[

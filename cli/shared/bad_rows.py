@@ -11,6 +11,7 @@ import typer
 from data_prep.tables.reader import BadRow
 from judging.errors import CustosError
 from judging.files.records import write_records
+from judging.log_lines import one_line
 from judging.types import FAILURES
 
 MAX_BAD_ROWS_SHOWN = 10
@@ -23,7 +24,7 @@ def show_problems(source: Path, problems: Mapping[int, str]) -> None:
     for row, message in problems.items():
         rows_by_message.setdefault(message, []).append(row)
     for message, rows in itertools.islice(rows_by_message.items(), MAX_BAD_ROWS_SHOWN):
-        typer.echo(f"{source} {_name_rows(rows)}: {message}", err=True)
+        typer.echo(one_line(f"{source} {_name_rows(rows)}: {message}"), err=True)
     others = list(rows_by_message.values())[MAX_BAD_ROWS_SHOWN:]
     if others:
         typer.echo(f"and {sum(map(len, others))} more bad rows", err=True)
@@ -42,7 +43,7 @@ def _name_rows(rows: Sequence[int]) -> str:
 def show_skipped(messages: Sequence[str]) -> None:
     """Print why the first of the skipped rows were skipped, and how many more there are."""
     for message in messages[:MAX_BAD_ROWS_SHOWN]:
-        typer.echo(f"skipped: {message}", err=True)
+        typer.echo(one_line(f"skipped: {message}"), err=True)
     if len(messages) > MAX_BAD_ROWS_SHOWN:
         typer.echo(f"skipped: {len(messages) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
 

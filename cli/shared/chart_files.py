@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 from data_prep.synthetic.charts.export import write_charts
 from data_prep.synthetic.charts.generate import draw_pictures, write_captions
 from data_prep.synthetic.charts.rows import PlannedRow
@@ -20,11 +20,11 @@ from judging.progress import progress_over
 Out = Annotated[
     Path,
     typer.Option(
-        callback=in_known_folder,
+        callback=output_folder,
         help="Write the JSONL files, images/ and manifest.json to this folder.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Another seed gives other pictures.")]
+Seed = Annotated[int, typer.Option(min=0, help="Another seed gives other pictures.")]
 NumRows = Annotated[
     int, typer.Option("--rows", min=1, help="Make this many examples, all files together.")
 ]

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from judging.errors import CustosError, error_text
+from judging.log_lines import one_line
 
 
 class Verbs(TyperGroup):
@@ -20,5 +21,6 @@ class Verbs(TyperGroup):
         except BrokenPipeError:  # The reader of the output has stopped, which is no mistake.
             raise
         except (CustosError, OSError) as error:
-            typer.echo(f"error: {' '.join(error_text(error).split())}", err=True)
+            text = one_line(" ".join(error_text(error).split()))
+            typer.echo(f"error: {text}", err=True)
             raise typer.Exit(2) from None

@@ -1,17 +1,27 @@
-"""Labelled examples of a user's table, for the verbs that measure a judge."""
+"""Labelled examples of a user's table, read and graded, for the verbs that measure a judge."""
 
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cli.shared.bad_rows import show_dropped
+from cli.shared.grading import fill_showing, show_failed
+from clients.kept_verdicts import KeptVerdict, partial_file
 from data_prep.tables import dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
-from judging.types import LabelledExample
+from judging import CustosError, Judge
+from judging.errors import FieldError
+from judging.files.csv_rows import row_location
+from judging.files.kept_work import KeptFile
+from judging.types import LabelledExample, Verdict
 
 
 def read_examples(
@@ -22,24 +32,138 @@ def read_examples(
     seed: int,
     *,
     check_pictures: bool,
+    unique_ids: bool = False,
 ) -> list[LabelledExample]:
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
 
     With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
 
     Raises:
-        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed.
+        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed;
+            if there are no rows.
+            With ``unique_ids``, if two rows have one id.
     """
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_dropped(bad_rows)
+    if not rows:
+        raise CustosError(f"{data}: no rows")
     if check_pictures:
         check_row_pictures(data, rows)
     examples = [
         example if example.id else example.model_copy(update={"id": str(row)})
         for row, example in rows
     ]
+    if unique_ids:
+        _check_ids(data, rows)
     check_labels(examples, str(data), lambda index: f"row {rows[index][0]}")
     if limit is None or limit >= len(examples):
         return examples
     return [examples[i] for i in sorted(random.Random(seed).sample(range(len(examples)), limit))]
+
+
+def _check_ids(data: Path, rows: Sequence[tuple[int, LabelledExample]]) -> None:
+    """Raise ``FieldError`` if two rows have one id, given or by their number."""
+    row_by_id: dict[str, int] = {}
+    for row, example in rows:
+        name = example.id or str(row)
+        earlier = row_by_id.setdefault(name, row)
+        if earlier != row:
+            given = f"'{name}'" if example.id else f"is missing, and the number of the row, {name},"
+            raise FieldError(
+                "id",
+                f"{given} is the id of row {earlier} too; custos compare finds rows by it. Give "
+                "every row one of its own or none, and call a column that rows share 'group'",
+                row_location(data, row),
+            )
+
+
+@dataclass(frozen=True)
+class KeptMeasurement:
+    """Measures a judge on labelled examples; keeps verdicts until what they are for is written."""
+
+    folder: Path
+    """Folder of the output."""
+    name: str
+    """What the names of the kept files begin with."""
+    batch: int
+    retry_failed: bool
+
+    def report(
+        self,
+        judge: Judge,
+        examples: Sequence[LabelledExample],
+        *,
+        zero_shot: bool,
+        references: Mapping[str, Sequence[Verdict]],
+        command: str,
+        dataset_sha256: str | None,
+        risk: float | None,
+        seed: int,
+    ) -> tuple[dict[str, Any], list[Verdict]]:
+        """Grade examples that have no verdict yet, and report how far the judge agrees with people.
+
+        Args:
+            judge: Judge to measure. The time in the report is that of its own verdicts; it is not
+                known if several runs gave them.
+            examples: As :func:`evaluation.evaluate.resolve_examples` returns them.
+            zero_shot: Whether to grade with the judge's untrained backbone too.
+            references: Other judges' verdicts on the same examples, by name.
+            command: As for :func:`evaluation.evaluate.report_verdicts`, like what follows.
+            dataset_sha256: Hash of the file.
+            risk: Stated risk.
+            seed: Seed of the intervals.
+
+        Raises:
+            CustosError: If the kept verdicts are on something else.
+            NothingScored: If no row got a label.
+        """
+        from evaluation.evaluate import at_risk, report_verdicts
+        from evaluation.unscored import check_scored
+
+        of_judge, of_backbone = self._files
+        was_stopped, started = of_judge.path.exists(), time.perf_counter()
+        verdicts = self._grade(of_judge, judge, at_risk(examples, risk))
+        seconds = None if was_stopped else time.perf_counter() - started
+        check_scored(verdicts)
+        beside = dict(references)
+        if zero_shot and judge.card is not None:
+            beside["zero_shot"] = self._grade(of_backbone, judge.load_untrained(), examples)
+        report = report_verdicts(
+            judge,
+            examples,
+            verdicts,
+            seconds=seconds,
+            command=command,
+            references=beside,
+            dataset_sha256=dataset_sha256,
+            risk=risk,
+            seed=seed,
+        )
+        return report, verdicts
+
+    def is_stopped(self) -> bool:
+        """Return whether an earlier run left verdicts."""
+        return any(file.path.exists() for file in self._files)
+
+    def finish(self) -> None:
+        """Delete the kept files; say which stay, as they hold failed rows."""
+        for file in self._files:
+            show_failed(file)
+            file.remove_unless_failed()
+
+    @property
+    def _files(self) -> tuple[KeptFile[KeptVerdict], KeptFile[KeptVerdict]]:
+        """Return the files of the judge and of its untrained backbone."""
+        judge, backbone = (f"{self.name}-{part}.jsonl" for part in ("verdicts", "zero_shot"))
+        return partial_file(self.folder / judge), partial_file(self.folder / backbone)
+
+    def _grade(
+        self, file: KeptFile[KeptVerdict], judge: Judge, examples: Sequence[LabelledExample]
+    ) -> list[Verdict]:
+        """Return verdicts in the order of the examples."""
+        from evaluation.evaluate import grading_order
+
+        numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
+        fill_showing(file, judge, lambda: numbered, len(numbered), self.batch, self.retry_failed)
+        return [line.verdict for line in sorted(file.lines(), key=lambda line: line.row)]

@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperCommand
 
 from judging.errors import CustosError
-from judging.files.atomic import check_is_folder
 
 PathT = TypeVar("PathT", Path, str)
 
@@ -60,10 +59,35 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
             yield from {str(value), str(value).rpartition("=")[2]}
 
 
-def in_known_folder(
+def output_folder(
     ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
 ) -> PathT | None:
-    """Return the value of an option that names an output; the callback of all such options.
+    """Return the value of an option that names a folder to write to; the callback of all of them.
+
+    Raises:
+        CustosError: If a file lies there, or nothing can be written there.
+    """
+    _check_place(ctx, param, path)
+    if path is not None and os.path.exists(path) and not os.path.isdir(path):
+        raise CustosError(f"{param.opts[0]} '{path}': is a file; name a folder")
+    return path
+
+
+def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | None) -> PathT | None:
+    """Return the value of an option that names a file to write; the callback of all of them.
+
+    Raises:
+        CustosError: If a folder or a device lies there, or nothing can be written there.
+    """
+    _check_place(ctx, param, path)
+    if path is not None and os.path.exists(path) and not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "no regular file"
+        raise CustosError(f"{param.opts[0]} '{path}': is {kind}; name a file")
+    return path
+
+
+def _check_place(ctx: typer.Context, param: typer.CallbackParam, path: Path | str | None) -> None:
+    """Check that there can be an output at a path, and remember that the option names one.
 
     Inside the current folder a command makes the folders that its output needs. Elsewhere the
     folder around the output must exist, because a missing one is most often a misspelt one. The
@@ -74,7 +98,7 @@ def in_known_folder(
             if nothing can be written there.
     """
     if path is None or "://" in str(path):
-        return path
+        return
     ctx.meta.setdefault(_OUTPUTS, {})[param.name] = param.opts[0]
     resolved: Path = Path(path).resolve()
     folder: Path = resolved.parent
@@ -91,7 +115,6 @@ def in_known_folder(
             f"{param.opts[0]} '{path}': {place} is no folder that you may write to; "
             "name another place"
         )
-    return path
 
 
 def check_is_new(out: Path) -> None:
@@ -137,10 +160,8 @@ def check_own_files(out: Path, names: Collection[str], report: str, keys: Collec
         keys: ... with these keys.
 
     Raises:
-        CustosError: If one of the files exists, and the report does not or is another one; if a
-            file has the folder's name.
+        CustosError: If one of the files exists, and the report does not or is another one.
     """
-    check_is_folder(out)
     existing = [name for name in names if (out / name).exists()]
     if existing and not _has_keys(out / report, keys):
         raise CustosError(

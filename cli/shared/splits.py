@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cli.shared.bad_rows import check_skipped
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import check_keeps_sources, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, output_folder
 from data_prep.splits.manifest import check_replaceable, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from judging.types import LabelledExample, parse_record
@@ -24,7 +24,7 @@ FILES = [f"{split}.jsonl" for split in SPLITS]
 
 def _in_own_folder(ctx: typer.Context, param: typer.CallbackParam, path: Path) -> Path:
     """Return the folder of ``--out``, in which no file of the user's own would be replaced."""
-    in_known_folder(ctx, param, path)
+    output_folder(ctx, param, path)
     check_replaceable(path, FILES)  # Now, and not after an hour of work.
     return path
 
@@ -38,7 +38,7 @@ Out = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(help="Another seed gives another of the many balanced divisions.")
+    int, typer.Option(min=0, help="Another seed gives another of the many balanced divisions.")
 ]
 Val = Annotated[
     float, typer.Option(help="Size of the validation split: a share below 1, or so many examples.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.options.recipe import Keys
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 
 
 def sweep(
@@ -22,7 +22,7 @@ def sweep(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write the run folders seed-0, seed-1 ... and sweep.json to this folder.",
         ),
     ] = Path("runs/sweep"),

@@ -14,7 +14,7 @@ from cli.shared.command_line import command_line
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.recipe import Keys
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 from judging.errors import CustosError, error_text
 from judging.types import Split
 
@@ -53,12 +53,13 @@ Init = Annotated[
 Out = Annotated[
     Path | None,
     typer.Option(
-        callback=in_known_folder,
+        callback=output_folder,
         help="Write the run to this folder. Default: the recipe's run.output.",
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option(help="Seed of the run and of the division. Default: the recipe's.")
+    int | None,
+    typer.Option(min=0, help="Seed of the run and of the division. Default: the recipe's."),
 ]
 Processes = Annotated[
     int | None,

@@ -10,7 +10,6 @@ from typing import Any
 
 from data_prep.splits.splits import SPLITS, HeldOut
 from judging.errors import CustosError
-from judging.files.atomic import check_is_folder
 from judging.files.records import decode_json, write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
 from judging.questions import normalise_question
@@ -31,10 +30,8 @@ def check_replaceable(out: Path, names: Iterable[str]) -> None:
         names: Files that will be written there, beside the manifest.
 
     Raises:
-        CustosError: Naming such files; also if there is a manifest of another program, or a file of
-            the folder's name.
+        CustosError: Naming such files; also if there is a manifest of another program.
     """
-    check_is_folder(out)
     existing = [name for name in (*names, MANIFEST_NAME) if (out / name).exists()]
     if existing and not (_has_own_manifest(out) or (out / _BEGUN).exists()):
         raise CustosError(

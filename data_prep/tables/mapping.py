@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError, nearest_name
 from judging.files.near_files import nearest_file
+from judging.files.yaml_text import load_yaml
 from judging.tasks import task_names
 from judging.types import ReferenceMode, parse_record
 
@@ -100,7 +101,7 @@ def read_mapping(path: Path) -> TableMapping:
     """
     try:
         # The base loader takes every value as text: labels may be called yes, no or 1.
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        content = load_yaml(path.read_text(encoding="utf-8"), yaml.BaseLoader)
     except FileNotFoundError:
         raise CustosError(
             f"{path}: no such mapping{nearest_file(path, MAPPING_SUFFIXES)}"

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evaluation.evaluate import evaluate_judge, resolve_examples
 from evaluation.report.markdown import TEMPLATES, markdown_templates
 from evaluation.report.report import versions
-from evaluation.unscored import NothingScored
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import write_text
 from judging.files.records import write_json
 from judging.judge import Judge
 from judging.tasks import get_task
-from judging.types import LabelledExample
+from judging.types import LabelledExample, Verdict
 
-JSON, MARKDOWN = "reliability.json", "reliability.md"
+JSON, MARKDOWN, README = "reliability.json", "reliability.md", "README.md"
 HEADING = "## Reliability"
 """Heading of the section in a judge's ``README.md``; the section is replaced as a whole."""
 RISK = 0.05
@@ -69,67 +68,49 @@ class Attacks(BaseModel):
             raise FieldError.from_validation(error, str(path)) from None
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a judge on one data set."""
+
+    examples: Sequence[LabelledExample]
+    """As :func:`evaluation.evaluate.resolve_examples` returns them."""
+    verdicts: Sequence[Verdict]
+    report: Mapping[str, Any]
+
+
 def make_card(
     judge: Judge,
-    data: Mapping[str, Sequence[LabelledExample]],
-    hashes: Mapping[str, str | None],
+    data: Mapping[str, Measured],
     *,
     command: str,
     attacks: Attacks | None = None,
-    zero_shot: bool = True,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Measure a judge on data sets.
+    """Put what was measured of a judge on data sets together.
 
     Args:
-        judge: Judge to measure.
-        data: Labelled examples by the name of their data set.
-        hashes: SHA-256 of each data set's file; ``None`` where it is no file.
+        judge: Judge that was measured.
+        data: What was measured, by the name of the data set.
         command: Command as typed.
         attacks: What is known of attacks on the judge.
-        zero_shot: Whether to grade with the judge's untrained backbone too.
         seed: Seed of the intervals.
 
     Returns:
         Plain values ready for JSON: ``data`` (parts of a report by data set), ``attacks``,
         ``not_measured`` (rubrics that the judge was trained for and gave no label under), and the
         origin.
-
-    Raises:
-        CustosError: If a data set has labels that its rubrics do not declare.
-        NothingScored: If no row of a data set got a label.
     """
-    measured: dict[str, Any] = {}
-    rubrics: set[str] = set()
-    for name, given in data.items():
-        examples = resolve_examples(judge, given)
-        try:
-            report, verdicts = evaluate_judge(
-                judge,
-                examples,
-                command=command,
-                dataset_sha256=hashes[name],
-                zero_shot=zero_shot,
-                risk=RISK if _takes_risk(judge, examples) else None,
-                seed=seed,
-            )
-        except NothingScored as error:
-            raise NothingScored(f"data set '{name}': {error}") from None
-        rubrics |= {
-            get_task(example.task).full_rubric(example)
-            for example, verdict in zip(examples, verdicts, strict=True)
-            if verdict.label is not None
-        }
-        measured[name] = {
-            **{part: report[part] for part in COPIED},
-            "baselines": report["baselines"],
-            "seconds_per_1000": 1000 * report["seconds"] / report["metrics"]["accuracy"]["n"],
-        }
+    rubrics = {
+        get_task(example.task).full_rubric(example)
+        for measured in data.values()
+        for example, verdict in zip(measured.examples, measured.verdicts, strict=True)
+        if verdict.label is not None
+    }
     trained = judge.card.tasks if judge.card else {}
     known = {f"{task}/{rubric}" for task, rubrics_of in trained.items() for rubric in rubrics_of}
     return {
         "judge": judge.name,
-        "data": measured,
+        "data": {name: _shown(measured.report) for name, measured in data.items()},
         "attacks": attacks.model_dump() if attacks else None,
         "not_measured": sorted(known - rubrics),
         "command": command,
@@ -144,10 +125,21 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     write_json(folder / JSON, dict(card))
     text = render_card(card)
     write_text(folder / MARKDOWN, f"# {card['judge']}\n\n{text}")
-    readme = folder / "README.md"
-    if readme.is_file():
-        replaced = with_section(readme.read_text(encoding="utf-8"), text)
-        write_text(readme, replaced)
+    if (readme := read_readme(folder)) is not None:
+        write_text(folder / README, with_section(readme, text))
+
+
+def read_readme(folder: Path) -> str | None:
+    """Return the text of a folder's ``README.md``; ``None`` if it has none.
+
+    Raises:
+        CustosError: If it is not UTF-8.
+    """
+    path = folder / README
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+    except UnicodeDecodeError as error:
+        raise CustosError(f"{path}: not UTF-8 text: {error.reason}") from None
 
 
 def render_card(card: Mapping[str, Any]) -> str:
@@ -164,8 +156,18 @@ def with_section(readme: str, section: str) -> str:
     return f"{readme.rstrip()}\n\n{section}"
 
 
-def _takes_risk(judge: Judge, examples: Sequence[LabelledExample]) -> bool:
-    """Return whether a judge has a threshold for every example that it takes at all."""
+def _shown(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the card holds of the report on a data set."""
+    seconds, num_scored = report["seconds"], report["metrics"]["accuracy"]["n"]
+    return {
+        **{part: report[part] for part in COPIED},
+        "baselines": report["baselines"],
+        "seconds_per_1000": None if seconds is None else 1000 * seconds / num_scored,
+    }
+
+
+def risk_to_state(judge: Judge, examples: Sequence[LabelledExample]) -> float | None:
+    """Return ``RISK`` if a judge has a threshold for every example that it takes at all."""
     for example in examples:
         try:
             judge.resolve(example)
@@ -174,5 +176,5 @@ def _takes_risk(judge: Judge, examples: Sequence[LabelledExample]) -> bool:
         try:
             judge.resolve(example.model_copy(update={"risk": RISK}))
         except CustosError:
-            return False
-    return True
+            return None
+    return RISK

@@ -43,7 +43,7 @@ def build_report(
     examples: Sequence[LabelledExample],
     verdicts: Sequence[Verdict],
     *,
-    seconds: float,
+    seconds: float | None,
     command: str,
     references: Mapping[str, Sequence[Verdict]] | None = None,
     uncalibrated: Sequence[Verdict] | None = None,
@@ -61,7 +61,7 @@ def build_report(
     Args:
         examples: Examples with people's labels.
         verdicts: The judge's verdicts, one per example in the same order.
-        seconds: Wall time of the judge.
+        seconds: Wall time of the judge; ``None`` where it is not known.
         command: The command that repeats this report.
         references: Other judges' verdicts on the same examples, by name, to set beside the rules.
         uncalibrated: The same judge's verdicts before calibration, to show what calibration does.
@@ -90,7 +90,7 @@ def build_report(
         "questions": int(judge.clusters.max()) + 1,
         "coverage": measured["coverage"]["value"],
         "seconds": seconds,
-        "items_per_second": len(examples) / seconds if seconds > 0 else None,
+        "items_per_second": len(examples) / seconds if seconds else None,
         "metrics": measured,
         "per_class": per_class(total),
         "error_types": measure_error_types(judge, seed),

@@ -33,9 +33,10 @@ def summary_lines(
         disagreements: Rows on which judge and people differ.
     """
     rows = {name: report["metrics"], **report["baselines"]}
+    time = "" if report["seconds"] is None else f", in {report['seconds']:.1f} s"
     lines = [
         f"{report['n']:,} rows on {report['questions']:,} questions, "
-        f"{report['coverage']:.1%} with a label, in {report['seconds']:.1f} s",
+        f"{report['coverage']:.1%} with a label{time}",
         "",
         _line("judge", "scored", "accuracy", "kappa", "p"),
         *(_judge_line(row, measured) for row, measured in rows.items()),

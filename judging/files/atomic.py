@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from judging.errors import CustosError, system_errors_at
+from judging.errors import system_errors_at
 
 
 def sync(path: Path) -> None:
@@ -27,16 +27,6 @@ def replace(partial: Path, final: Path) -> None:
     sync(partial)
     os.replace(partial, final)
     sync(final.parent)
-
-
-def check_is_folder(out: Path) -> None:
-    """Check that a folder of ``--out`` can be made, before there is anything to write.
-
-    Raises:
-        CustosError: If it is a file.
-    """
-    if out.exists() and not out.is_dir():
-        raise CustosError(f"--out '{out}': is a file; name a folder")
 
 
 @contextmanager

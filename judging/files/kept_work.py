@@ -60,14 +60,19 @@ def locked(path: Path) -> Iterator[None]:
     system frees the lock when the process dies.
 
     Raises:
-        CustosError: If another process holds the lock.
+        CustosError: If another process holds the lock, or the folder takes no files.
     """
     lock_path = path.with_name(f"{path.name}.lock")
     lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(lock_path)
     with system_errors_at(lock_path):
         try:
+            lock_path.touch()  # without a file FileLock says that another run holds the lock
             lock.acquire(blocking=False)
+        except FileNotFoundError:
+            raise CustosError(
+                f"{path}: no file can be made in {path.parent}; name another folder"
+            ) from None
         except Timeout:
             raise CustosError(f"{path}: another run is writing it; wait for that one") from None
     try:

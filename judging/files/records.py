@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
         CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
     """
     if not path.is_file():
+        if path.exists():
+            raise CustosError(f"{path}: is no regular file, which can be read several times")
         raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     try:
         with system_errors_at(path):
@@ -81,10 +84,12 @@ def decode_json(content: bytes | str) -> Any:
     """Decode a JSON document; bytes must be UTF-8, and may begin with a byte order mark.
 
     Raises:
-        CustosError: If it cannot be decoded, or not be written again, with the reason alone.
+        CustosError: If it cannot be decoded, or not be written again, or an object has a key twice;
+            with the reason alone.
     """
     try:
-        value = json.loads(content.decode("utf-8-sig") if isinstance(content, bytes) else content)
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         is_line = "\n" not in error.doc.strip()  # then its number is that of the row
         where = f"character {error.pos}" if is_line else f"line {error.lineno} column {error.colno}"
@@ -96,35 +101,74 @@ def decode_json(content: bytes | str) -> Any:
         raise CustosError("not valid JSON: nested too deeply") from None
     except ValueError:  # Python limits the digits of whole numbers, as reading them is slow
         raise CustosError("not valid JSON: a number has too many digits") from None
-    _check_writable(value)
+    try:
+        written = to_json(value)
+    except ValueError as error:  # not all that Python decodes can be written
+        raise _fault_of_part(value) or CustosError(_write_fault(error)) from None
+    # A key that occurs twice is decoded once, and takes two quotation marks with it. Marks inside
+    # of texts are written as they are read, unless they are this escape.
+    if text.count('"') != written.count(b'"') or "\\u0022" in text:
+        _check_keys(text)
     return value
 
 
-def _check_writable(value: Any) -> None:
-    """Check that a decoded value can be written as JSON again: not all that Python decodes can.
-
-    Raises:
-        CustosError: If it cannot. It names the field, and the row in a list of rows.
-    """
-    if (fault := _write_fault(value)) is None:
-        return
-    rows = enumerate(value, 1) if isinstance(value, list) else [(0, value)]
-    for number, row in rows:
+def _fault_of_part(value: Any) -> FieldError | None:
+    """Return why a value cannot be written, with the field, and with the row in a list of rows."""
+    for location, row in _located_rows(value):
         for name, part in row.items() if isinstance(row, dict) else ():
-            if reason := _write_fault({name: part}):
-                field = name.encode(errors="backslashreplace").decode()
-                raise FieldError(field, reason, f"row {number}" if number else "")
-    raise CustosError(fault)
-
-
-def _write_fault(value: Any) -> str | None:
-    try:
-        to_json(value)
-    except ValueError as error:
-        if "surrogates" in str(error):
-            return "holds half a character (a lone surrogate, such as \\ud800)"
-        return "nested too deeply"
+            try:
+                to_json({name: part})
+            except ValueError as error:
+                return FieldError(_printable(name), _write_fault(error), location)
     return None
+
+
+def _write_fault(error: ValueError) -> str:
+    if "surrogates" in str(error):
+        return "holds half a character (a lone surrogate, such as \\ud800)"
+    return "nested too deeply"
+
+
+class _Twice:
+    """Stands for an object with a key that occurs twice, of which one value would be lost."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def _check_keys(text: str) -> None:
+    """Raise ``CustosError`` if an object of a JSON text has a key twice; it names key and row."""
+
+    def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Twice:
+        fields = dict(pairs)
+        if len(fields) == len(pairs):
+            return fields
+        counts = Counter(key for key, _ in pairs)
+        return _Twice(next(key for key, count in counts.items() if count > 1))
+
+    def key_twice(value: Any) -> str | None:
+        if isinstance(value, _Twice):
+            return value.key
+        parts = value.values() if isinstance(value, dict) else value
+        keys = map(key_twice, parts if isinstance(value, dict | list) else ())
+        return next((key for key in keys if key is not None), None)
+
+    for location, row in _located_rows(json.loads(text, object_pairs_hook=as_object)):
+        if (key := key_twice(row)) is not None:
+            reason = f"the key '{_printable(key)}' occurs twice in one object"
+            raise CustosError(f"{location}: {reason}" if location else reason)
+
+
+def _located_rows(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of a list with their numbers, or the one row that a value is."""
+    if isinstance(value, list):
+        yield from ((f"row {number}", row) for number, row in enumerate(value, 1))
+    else:
+        yield "", value
+
+
+def _printable(name: str) -> str:
+    return name.encode(errors="backslashreplace").decode()
 
 
 def read_records(

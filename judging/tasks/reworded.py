@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from judging.errors import CustosError
+from judging.files.yaml_text import load_yaml
 from judging.fingerprint import digest
 from judging.tasks.base import get_task, judge_task, task_names
 from judging.types import JudgeRequest
@@ -71,7 +72,7 @@ def _filled(text: str, request: JudgeRequest) -> str:
 
 def _read_rubrics(path: Path, names: tuple[str, ...]) -> dict[str, str]:
     try:
-        rubrics = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rubrics = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise CustosError(f"{path}: cannot be read: {error}") from None
     if not isinstance(rubrics, dict):

@@ -72,7 +72,7 @@ def _reliability(folder: Path) -> dict[str, Any] | None:
                     *(_cell(measured["metrics"].get(key)) for key in RELIABILITY_MEASURES),
                     _cell((measured["abstention"] or {}).get("kept")),
                     _cell((measured["abstention"] or {}).get("error")),
-                    (f"{measured['seconds_per_1000']:.0f} s", ""),
+                    (_seconds(measured["seconds_per_1000"]), ""),
                 ],
             }
             for name, measured in known["data"].items()
@@ -100,6 +100,10 @@ def _rows(name: str, report: dict[str, Any]) -> list[dict[str, Any]]:
         {"name": row_name, "cells": [_cell(metrics.get(key)) for key in MEASURES]}
         for row_name, metrics in metrics_by_name.items()
     ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:.0f} s"
 
 
 def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:

@@ -56,6 +56,16 @@ def test_the_options_of_an_example_exist() -> None:
         assert {word for word in words if word.startswith("--")} <= names, verb
 
 
+@pytest.mark.parametrize("verb", EVERY_VERB)
+def test_a_seed_below_0_is_refused_at_once(verb: str) -> None:
+    """Random numbers of NumPy take none, and those of Python take -1 for 1."""
+    if any(option.name == "seed" for option in EVERY_VERB[verb].params):
+        result = CliRunner().invoke(app, [*verb.split()[1:], "--seed", "-1"])
+        assert result.exit_code == 2
+        message = " ".join(result.stderr.replace("│", " ").split())
+        assert "'--seed'" in message and "greater than or equal to 0" in message
+
+
 def test_help_lists_the_verbs_and_no_arguments_show_it() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0

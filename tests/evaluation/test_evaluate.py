@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from evaluation.evaluate import evaluate_judge
+from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.card import JudgeCard
 from judging.errors import CustosError, FieldError
@@ -44,9 +44,17 @@ def example(number: int, response: str, label: str, *references: str) -> Labelle
     )
 
 
+def measure(examples: Sequence[LabelledExample]) -> tuple[dict[str, Any], list[Verdict]]:
+    judge = Alternatives()
+    resolved = resolve_examples(judge, examples)
+    verdicts = grade_examples(judge, resolved)
+    report = report_verdicts(judge, resolved, verdicts, seconds=1, command="x", references={})
+    return report, verdicts
+
+
 def test_one_reference_is_measured_under_the_rubric_that_the_judge_knows() -> None:
     examples = [example(1, "Rome", "Correct"), example(2, "Oslo", "Wrong")]
-    report, verdicts = evaluate_judge(Alternatives(), examples, command="x", zero_shot=False)
+    report, verdicts = measure(examples)
     assert [verdict.rubric for verdict in verdicts] == ["plain/any"] * 2
     assert report["metrics"]["accuracy"]["value"] == 1
     assert set(report["per_class"]) == {"Correct", "Wrong"}
@@ -55,12 +63,12 @@ def test_one_reference_is_measured_under_the_rubric_that_the_judge_knows() -> No
 def test_a_label_that_this_rubric_does_not_have_is_refused() -> None:
     examples = [example(1, "Rome", "Correct"), example(2, "Rome or Oslo", "Partial")]
     with pytest.raises(CustosError, match="judge 'alternatives'.*Partial"):
-        evaluate_judge(Alternatives(), examples, command="x", zero_shot=False)
+        measure(examples)
 
 
 def test_several_references_stay_an_answer_set() -> None:
     examples = [example(1, "Rome", "Correct"), example(2, "Oslo", "Partial", "Oslo", "Rome")]
-    report, verdicts = evaluate_judge(Alternatives(), examples, command="x", zero_shot=False)
+    report, verdicts = measure(examples)
     assert "judge 'alternatives' was trained for hieval-qs under plain/any" in str(
         verdicts[1].message
     )

@@ -16,6 +16,7 @@ from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
 from judging.card import run_folder
 from judging.errors import CustosError, FieldError
+from judging.files.yaml_text import load_yaml
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
 from judging.models.quantization import Quantization
@@ -288,7 +289,7 @@ def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     if not path.is_file():
         raise CustosError(f"{path}: no such recipe")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = load_yaml(path.read_text(encoding="utf-8"))
         if not isinstance(values, dict):
             raise CustosError(f"{path}: not a recipe: expected sections of keys")
         for override in overrides:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,8 +13,8 @@ import yaml
 
 from evaluation.seeds import seed_statistics
 from evaluation.seen_data import RECIPE_FILE
-from judging.errors import CustosError
-from judging.files.records import write_json
+from judging.errors import CustosError, errors_at
+from judging.files.records import decode_json, write_json
 from judging.fingerprint import file_sha256
 from train.setup.recipe_files import find_recipe
 
@@ -47,7 +46,7 @@ class Sweep:
         """
         path, identity = self.out / RESULT_FILE, self._identity()
         if path.is_file():
-            kept = json.loads(path.read_text(encoding="utf-8"))
+            kept = _read(path)
             if {key: kept.get(key) for key in identity} != identity:
                 raise CustosError(
                     f"{self.out}: holds the runs of another recipe; give another --out"
@@ -85,7 +84,7 @@ class Sweep:
         """Gather the reports that there are; write and return the result."""
         done = [seed for seed in self.seeds if seed not in self.open_seeds()]
         files = [self.folder(seed) / REPORT_FILE for seed in done]
-        reports = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+        reports = [_read(path) for path in files]
         self._check_files(done)
         result = {**self._identity(), "seeds": done, "metrics": seed_statistics(reports)}
         write_json(self.out / RESULT_FILE, result)
@@ -110,6 +109,19 @@ class Sweep:
     def _identity(self) -> dict[str, Any]:
         sha256 = file_sha256(find_recipe(self.recipe))
         return {"recipe": self.recipe, "recipe_sha256": sha256, "keys": list(self.keys)}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        CustosError: If the file holds something else.
+    """
+    with errors_at(str(path)):
+        content = decode_json(path.read_bytes())
+        if not isinstance(content, dict):
+            raise CustosError("expected a JSON object; it is no file of a sweep")
+    return content
 
 
 def sweep_rows(metrics: dict[str, dict[str, Any]]) -> Sequence[tuple[str, ...]]:

@@ -11,7 +11,7 @@ import typer
 
 from cli.shared.command_line import command_line
 from cli.shared.options.server import RequestOptions
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 
 if TYPE_CHECKING:
     from clients.chat import Prices
@@ -25,7 +25,7 @@ Rows = Annotated[
 OutFolder = Annotated[
     Path,
     typer.Option(
-        callback=in_known_folder, help="Write rows, rejects and manifest.json to this folder."
+        callback=output_folder, help="Write rows, rejects and manifest.json to this folder."
     ),
 ]
 Models = Annotated[

@@ -10,7 +10,7 @@ import typer
 from cli.prep.construct.asking import Rows
 from cli.prep.construct.sheet import FormName
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import check_keeps_sources, in_known_folder
+from cli.shared.output_folders import check_keeps_sources, output_folder
 from cli.shared.tables import wide_console
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def collect(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write rows, disagreements, rejects and agreement to this folder.",
         ),
     ],

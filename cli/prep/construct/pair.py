@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.shared.bad_rows import show_problems
-from cli.shared.output_folders import check_own_rows, in_known_folder
+from cli.shared.output_folders import check_own_rows, output_file
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
 from judging.files.records import write_records
@@ -23,7 +23,7 @@ def pair(
     ],
     out: Annotated[
         Path,
-        typer.Option(callback=in_known_folder, help="Write the pairs to this JSONL file."),
+        typer.Option(callback=output_file, help="Write the pairs to this JSONL file."),
     ],
     match_ups: Annotated[
         int, typer.Option(min=1, help="Let each response meet at least this many others.")
@@ -31,13 +31,13 @@ def pair(
     scores: Annotated[
         Path | None,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_file,
             help="Write the responses to this JSONL file, too, up to four of a question in a row, "
             "for form truthful-scores. Default: none.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Another seed draws other pairs, and other responses as A.")
+        int, typer.Option(min=0, help="Another seed draws other pairs, and other responses as A.")
     ] = 0,
 ) -> None:
     """Pair responses to the same question, each with three others at least, as TruthfulJudge does.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.prep.construct.asking import Rows
-from cli.shared.output_folders import check_own_rows, in_known_folder
+from cli.shared.output_folders import check_own_rows, output_file
 from cli.shared.request_rows import read_requests
 from judging import CustosError, JudgeRequest
 from judging.files.records import write_records
@@ -28,7 +28,7 @@ def screen(
     ],
     out: Annotated[
         Path,
-        typer.Option(callback=in_known_folder, help="Write the kept rows to this JSONL file."),
+        typer.Option(callback=output_file, help="Write the kept rows to this JSONL file."),
     ],
     models: Annotated[
         int, typer.Option(min=1, help="Drop a row only if this many models have answered it.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.prep.construct.asking import Rows
-from cli.shared.output_folders import check_is_new, in_known_folder
+from cli.shared.output_folders import check_is_new, output_file
 from judging import CustosError
 
 FormName = Annotated[
@@ -22,7 +22,7 @@ def sheet(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_file,
             help="Write the sheet to this new file: .html for a page, .csv or .tsv for a "
             "spreadsheet.",
         ),
@@ -37,7 +37,7 @@ def sheet(
     gold_share: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of the sheet that is gold items.")
     ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Another seed gives another order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives another order.")] = 0,
 ) -> None:
     """Write a sheet for one person: rows in random order, without what tells who answered.
 

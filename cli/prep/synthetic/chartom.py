@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.shared.command_line import command_line
-from cli.shared.output_folders import in_known_folder
+from cli.shared.output_folders import output_folder
 from cli.shared.tables import count_table
 from judging.progress import progress_over
 
@@ -18,14 +18,14 @@ def chartom(
     out: Annotated[
         Path,
         typer.Option(
-            callback=in_known_folder,
+            callback=output_folder,
             help="Write items.jsonl, images/ and manifest.json to this folder.",
         ),
     ],
     pairs: Annotated[
         int, typer.Option(min=1, help="Draw this many pairs; 14 show every manipulation.")
     ] = 56,
-    seed: Annotated[int, typer.Option(help="Another seed gives other pairs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other pairs.")] = 0,
 ) -> None:
     """Draw CHARTOM-style pairs: the same data, shown once honestly and once misleadingly.
 

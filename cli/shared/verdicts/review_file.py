@@ -82,7 +82,7 @@ class ReviewRow:
             PERSONS_LABEL: None,
             "judge_label": self._by_judge([_label(verdict) for verdict in self.verdicts]),
             "judge_confidence": self._by_judge(
-                [f"{v.confidence:.3f}" if v.confidence is not None else "-" for v in self.verdicts]
+                ["" if v.confidence is None else f"{v.confidence:.3f}" for v in self.verdicts]
             ),
             "judge_critique": self._by_judge([v.critique or "" for v in self.verdicts]),
             "reason": self.why[1],
@@ -93,7 +93,7 @@ class ReviewRow:
         if len(texts) == 1 or not any(texts):
             return texts[0]
         named = zip(self.verdicts, texts, strict=True)
-        return "; ".join(f"{verdict.judge_name or '?'}: {text}" for verdict, text in named)
+        return "; ".join(f"{verdict.judge_name or '?'}: {text or '-'}" for verdict, text in named)
 
 
 def read_review_rows(
@@ -111,9 +111,11 @@ def read_review_rows(
     Raises:
         CustosError: If a file holds no verdict on a row, or has one on another row.
     """
+    num_rows = 0
     by_file = [_read_by_row(path, source, mapping) for path in files]
     cells = open_table(source).rows()
     for (number, request), (_, row) in zip(read_requests(source, mapping), cells, strict=True):
+        num_rows += 1
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):
             if verdict is None or verdict.id.removeprefix("'") != request.id.removeprefix("'"):
@@ -126,6 +128,12 @@ def read_review_rows(
             yield ReviewRow(*_cells_as_they_stand(row, mapping, request.id), known)
         else:
             yield ReviewRow(_request_cells(request), _user_cells(request, row, mapping), known)
+    for path, of_file in zip(files, by_file, strict=True):
+        if len(of_file) > num_rows:
+            raise CustosError(
+                f"{path}: {len(of_file)} verdicts, and {source} has {num_rows} rows; "
+                "give the table that was graded"
+            )
 
 
 def count_by_kind(rows: Sequence[ReviewRow]) -> str:
@@ -204,6 +212,8 @@ def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, V
     for number, verdict in read_records(path, Verdict):
         if verdict.row is None:
             raise CustosError(f"{path} row {number}: no row number; give a file of 'custos grade'")
+        if verdict.row in verdicts:
+            raise CustosError(f"{path} row {number}: a second verdict on row {verdict.row}")
         verdicts[verdict.row] = verdict
     return verdicts
 
@@ -211,8 +221,9 @@ def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, V
 def _read_table_by_row(path: Path, source: Path, id_column: str) -> dict[int, Verdict]:
     """Return the same of a table, which has a row for each of the source's, in the same order."""
     verdicts: dict[int, Verdict] = {}
-    numbers = (number for number, _ in open_table(source).rows())
-    for number, (cells, verdict) in zip(numbers, read_verdict_table(path), strict=False):
+    rows = open_table(source).rows()
+    for cells, verdict in read_verdict_table(path):
+        number, _ = next(rows, (-len(verdicts), None))  # no row is left: they will be too many
         # A text that could be a formula has an apostrophe before it in CSV files.
         text = str(as_text(cells.get(id_column, ""))).removeprefix("'")
         verdicts[number] = verdict.model_copy(update={"id": text or str(number), "row": number})

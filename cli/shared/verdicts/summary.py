@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from clients.kept_verdicts import KeptVerdict
+from judging.log_lines import one_line
 from judging.types import FAILURES
 
 
@@ -66,7 +67,8 @@ class Summary:
             return None
         counts = {status: self.statuses[status] for status in sorted(FAILURES)}
         counted = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        first = " ".join((self.first_failure.verdict.message or "no message").split())
+        message = self.first_failure.verdict.message or "no message"
+        first = one_line(" ".join(message.split()))
         advice = []
         if counts["invalid"]:
             advice.append(

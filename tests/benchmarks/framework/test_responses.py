@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Callable
@@ -128,6 +129,31 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
     assert [seen.text for seen in fake.seen] == ["What is value 1?"]
     assert list(read(out)) == ["0_0", "1_0", "2_0", "3_0"]
     assert not (tmp_path / "out.json.errors.jsonl").exists()
+
+
+def test_odd_replies_fail_alone_or_stay_as_they_are(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a character cannot be written to any file; control characters can."""
+    sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(min(seconds, 0.001)))
+    odd = "12\0\x1b[2J\u2028\r\n3"
+
+    def answer(seen: Seen) -> Say:
+        said = completion(odd)
+        return Say(body=said.replace("12", r"12 \ud800") if "value 1" in seen.text else said)
+
+    fake.answer = answer
+    items, out = charthal(tmp_path, 3), tmp_path / "out.json"
+    command = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out)
+    for _ in range(2):
+        fake.seen.clear()
+        done = run(*command)
+        assert done.exit_code == 1
+        assert {key: row["response"] for key, row in read(out).items()} == {"0_0": odd, "2_0": odd}
+        assert "row 2: item '1_0': the answer is not a chat completion: " in done.stderr
+        assert "\x1b[2J" not in done.stderr
+    assert {seen.text for seen in fake.seen} == {"What is value 1?"}, "the others are kept"
 
 
 def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path) -> None:

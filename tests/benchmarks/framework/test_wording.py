@@ -10,7 +10,16 @@ from benchmarks.framework.wording import read_wording
 from judging.errors import CustosError
 
 
-@pytest.mark.parametrize("content", [b"response: caf\xe9", b"response: [", b"- a", b"response: 3"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"response: caf\xe9",
+        b"response: [",
+        b"- a",
+        b"response: 3",
+        b"response: a\nresponse: b",
+    ],
+)
 def test_a_file_that_is_no_wording_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "wording.yaml"
     path.write_bytes(content)

@@ -37,6 +37,16 @@ def test_prints_a_table_and_writes_json(
     assert f"Only B right: {written['n_only_b_right']}." in result.stdout
 
 
+def test_no_file_of_an_evaluation_is_replaced(app: typer.Typer, runs: tuple[str, str]) -> None:
+    verdicts = Path(runs[1]) / "verdicts.jsonl"
+    before = verdicts.read_bytes()
+    with pytest.raises(CustosError, match="that is a file of an evaluation; name a new file"):
+        CliRunner().invoke(app, [*runs, "--json", str(verdicts)], catch_exceptions=False)
+    assert verdicts.read_bytes() == before
+    beside = verdicts.with_name("comparison.json")
+    assert CliRunner().invoke(app, [*runs, "--json", str(beside)]).exit_code == 0
+
+
 def test_refuses_too_few_common_items(app: typer.Typer, runs: tuple[str, str]) -> None:
     with pytest.raises(CustosError, match="share 180 ids, fewer than 500"):
         CliRunner().invoke(app, [*runs, "--min-common", "500"], catch_exceptions=False)

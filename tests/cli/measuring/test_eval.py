@@ -235,6 +235,16 @@ def test_a_bad_row_stops_the_evaluation(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_without_rows_stops_it_before_any_model_is_loaded(
+    loaded: list[str], data: Path, tmp_path: Path
+) -> None:
+    data.write_text("\n")
+    result = run(data, tmp_path / "out")
+    assert (result.exit_code, loaded) == (2, [])
+    assert result.stderr == f"error: {data}: no rows\n"
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("limit", [(), ("--limit", "1")])
 def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loaded(
     loaded: list[str], data: Path, tmp_path: Path, limit: tuple[str, ...]
@@ -269,6 +279,20 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
     assert judge.batches == []
 
 
+@pytest.mark.usefixtures("no_pictures")
+def test_the_examples_are_written_as_they_were_read(
+    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Write them without the reference mode that a judge of alternatives takes them in."""
+    judge = TrainedJudge()
+    assert judge.card is not None
+    judge.card = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
+    monkeypatch.setattr(Judge, "load", lambda source: judge)
+    assert run(data, tmp_path / "out", "--no-zero-shot").exit_code == 0
+    examples, _ = load_evaluation(tmp_path / "out")
+    assert not any("reference_mode" in example.model_fields_set for example in examples)
+
+
 def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_report(
     loaded: list[str], tmp_path: Path
 ) -> None:
@@ -280,7 +304,7 @@ def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_repor
     last = result.stderr.splitlines()[-1]
     assert last.startswith(f"error: {data}: no row got a label: 2 rows: ")
     assert "was trained for" in result.stderr
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out" / "report.json").exists()
     assert loaded == ["run"]  # Its backbone need not be measured beside nothing.
 
 
@@ -346,3 +370,27 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
     result = run(table, tmp_path / "out2", *options)
     assert result.exit_code != 0
     assert "so-so" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (("a", "b", "a"), "row 3: field 'id': 'a' is the id of row 1 too; "),
+        (("3", "b", None), "row 3: field 'id': is missing, and the number of the row, 3, is the "),
+    ],
+)
+@pytest.mark.parametrize("limit", [(), ("--limit", "1")])
+def test_an_id_of_two_rows_is_refused_before_any_model_is_loaded(
+    loaded: list[str],
+    tmp_path: Path,
+    ids: tuple[str | None, ...],
+    message: str,
+    limit: tuple[str, ...],
+) -> None:
+    data = tmp_path / "test.jsonl"
+    lines = [row(label="Correct", **({"id": name} if name else {})) for name in ids]
+    data.write_text("\n".join(map(json.dumps, lines)))
+    result = run(data, tmp_path / "out", *limit)
+    assert (result.exit_code, result.stderr.count("\n"), loaded) == (2, 1, [])
+    assert f"error: {data} {message}" in result.stderr
+    assert not (tmp_path / "out").exists()

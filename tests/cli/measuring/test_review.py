@@ -207,3 +207,40 @@ def test_every_kind_of_file_that_grade_writes_is_read(
     source.write_text(source.read_text().replace("7,Q?", "8,Q?"))
     result = review(source, tmp_path / "again.csv", graded)
     assert ("no verdict on row 4" in result.stderr) == (ids is not None)
+
+
+def test_verdicts_on_more_rows_than_the_table_has_are_refused(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refuse those on a longer table whose ids are the numbers of its rows, too."""
+    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
+    table.write_text("question,gold,answer\n" + "Q?,Paris,Paris\n" * 3)
+    mapping = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
+    graded = [tmp_path / "v.jsonl", tmp_path / "v.csv"]
+    for out in graded:
+        arguments = ["grade", "--judge", "j", "--in", str(table), "--out", str(out), *mapping]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    table.write_text("question,gold,answer\nQ?,Paris,Paris\n\nQ?,Paris,Paris\n")
+    for out in graded:
+        result = review(table, tmp_path / "out.csv", out)
+        assert result.exit_code == 2
+        assert str(out) in result.stderr and "give the table that was graded" in result.stderr
+    twice = tmp_path / "twice.jsonl"
+    twice.write_bytes(graded[0].read_bytes() * 2)
+    result = review(table, tmp_path / "out.csv", twice)
+    assert f"{twice} row 4: a second verdict on row 1" in result.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_verdict_without_a_confidence_has_an_empty_cell(table: Path, tmp_path: Path) -> None:
+    first = verdicts(tmp_path / "1.jsonl", ["Correct", None, "Wrong"], "one", confidence=None)
+    second = verdicts(tmp_path / "2.jsonl", ["Correct", "Wrong", "Correct"], "two")
+    review(table, tmp_path / "one.csv", first)
+    review(table, tmp_path / "both.csv", first, second)
+    [alone] = cells(tmp_path / "one.csv")
+    both = cells(tmp_path / "both.csv")
+    assert alone["judge_confidence"] == "0.600"
+    assert both[1]["judge_confidence"] == "one: -; two: 0.600"
+    verdicts(tmp_path / "1.jsonl", ["Correct", "Wrong", None], "one", confidence=None)
+    review(table, tmp_path / "one.csv", first)
+    assert [row["judge_confidence"] for row in cells(tmp_path / "one.csv")] == [""]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.shared.bad_rows import show_problems
+from cli.shared.bad_rows import show_problems, show_skipped
 
 
 def test_rows_with_one_message_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,3 +25,12 @@ def test_only_the_first_messages_are_shown(capsys: pytest.CaptureFixture[str]) -
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
     assert lines[-1] == "and 4 more bad rows"
+
+
+def test_messages_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show_problems(Path("a.csv"), {1: "no field 'a\x1b[2J\nrow 2'"})
+    show_skipped(["row 3 \x9b2J"])
+    assert capsys.readouterr().err.splitlines() == [
+        r"a.csv row 1: no field 'a\x1b[2J\nrow 2'",
+        r"skipped: row 3 \x9b2J",
+    ]

@@ -37,6 +37,14 @@ def test_a_mistake_in_a_sub_command_too(tmp_path: Path, monkeypatch: pytest.Monk
     assert (result.exit_code, result.stderr) == (2, "error: 'run' is damaged\n")
 
 
+def test_a_mistake_cannot_command_the_terminal(tmp_path: Path) -> None:
+    """Rows, replies and names of files come from anybody."""
+    path = tmp_path / "a\x1b[2J\u202eb.jsonl"
+    arguments = ["eval", "j", "--data", str(path), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.stderr == f"error: {tmp_path}/a\\x1b[2J\\u202eb.jsonl: no such file\n"
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

@@ -74,6 +74,25 @@ def test_the_rule_holds_for_every_output(verb: str) -> None:
             assert isinstance(EVERY_VERB[verb], Verb)
 
 
+@pytest.mark.parametrize("verb", EVERY_VERB)
+@pytest.mark.parametrize(
+    ("place", "message"), [("mine", "is a folder"), (os.devnull, "is no regular file")]
+)
+def test_a_folder_in_the_place_of_a_file_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, place: str, message: str
+) -> None:
+    """Refuse the output before anything is read; the finished work was lost at the end."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    for option in EVERY_VERB[verb].params:
+        text = option.help or ""
+        if text.startswith("Write ") and " folder" not in text and not option.is_flag:
+            name = option.opts[0]
+            done = CliRunner().invoke(app, [*verb.split()[1:], name, place])
+            assert done.exit_code == 2
+            assert done.stderr == f"error: {name} '{place}': {message}; name a file\n"
+
+
 @pytest.mark.parametrize(
     "command",
     [

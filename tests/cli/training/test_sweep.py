@@ -85,6 +85,16 @@ def test_another_recipe_does_not_go_on_in_the_same_folder(trained: list[list[str
     assert len(trained) == 1
 
 
+@pytest.mark.parametrize("name", ["sweep.json", "seed-0/report.json"])
+@pytest.mark.parametrize("content", ["{", "[]", "\xff"])
+def test_a_damaged_file_is_named(trained: list[list[str]], name: str, content: str) -> None:
+    assert _sweep("--seeds", "1").exit_code == 0
+    (Path("runs/s") / name).write_text(content, encoding="latin-1")
+    result = _sweep("--seeds", "1")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"error: runs/s/{name}: ")
+
+
 def test_a_run_that_fails_stops_the_sweep(trained: list[list[str]]) -> None:
     sweep = Sweep(RECIPE, (), (13,), Path("runs/s"))
     sweep.open()

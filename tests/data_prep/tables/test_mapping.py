@@ -47,6 +47,7 @@ def test_a_file_is_read_as_texts(tmp_path: Path) -> None:
         ("separator: ''", "field 'separator'"),
         ("- 1", "mapping.yaml"),
         ("a: [", "not valid YAML"),
+        ("columns:\n  response: a\n  response: b", "'response' occurs twice(.|\\n)*line 3"),
     ],
 )
 def test_files_that_are_no_mappings(tmp_path: Path, content: str, message: str) -> None:

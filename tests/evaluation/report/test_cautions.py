@@ -61,3 +61,4 @@ def test_a_search_on_few_answers_does_not_make_many_questions_too_few() -> None:
     assert caution is not None
     assert caution.startswith("3 questions are too few to conclude: the share of 'search' may lie")
     assert attack_caution(500, shares(500, 400)) is None
+    assert str(attack_caution(500, shares(500, 1))).startswith("1 question is too few to conclude")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +13,9 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.report.reliability import HEADING, make_card, render_card, with_section
-from evaluation.unscored import NothingScored
+from evaluation.report.reliability import HEADING, with_section
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
+from judging.files.records import write_records
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
@@ -108,6 +109,18 @@ def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path
         assert ("zero_shot" in card["data"]["d"]["baselines"]) == (not option)
 
 
+def test_a_readme_that_is_no_text_is_refused_before_the_grading(
+    judge: FakeJudge, tmp_path: Path
+) -> None:
+    assert judge.folder
+    (judge.folder / "README.md").write_bytes(b"# caf\xe9\n")
+    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
+    arguments = ["card", str(judge.folder), "--data", data, "--out", str(judge.folder)]
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, judge.batches) == (2, [])
+    assert f"error: {judge.folder / 'README.md'}: not UTF-8 text: " in result.stderr
+
+
 def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Path) -> None:
     assert judge.folder
     page = judge.folder / "reliability.md"
@@ -148,28 +161,81 @@ def half_answered() -> list[LabelledExample]:
     return examples
 
 
-def test_rows_without_a_label_are_in_no_count_of_a_card(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def half_mute(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Load ``HalfMute`` in place of a judge; return its folder."""
     mute = HalfMute("mine")
     mute.card = judge.card
+    monkeypatch.setattr(Judge, "load", lambda source, **_: mute)
+    return str(judge.folder)
+
+
+def test_rows_without_a_label_are_in_no_count_of_a_card(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = half_mute(judge, monkeypatch)
     clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
-    monkeypatch.setattr("evaluation.evaluate.time", clock)
-    card = make_card(mute, {"d": half_answered()}, {"d": None}, command="", zero_shot=False)
+    monkeypatch.setattr("cli.shared.labelled_examples.time", clock)
+    write_records(tmp_path / "d.jsonl", half_answered())
+    arguments = ["card", folder, "--data", f"d={tmp_path / 'd.jsonl'}", "--out", folder]
+    result = CliRunner().invoke(app, [*arguments, "--no-zero-shot"], catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    card = json.loads((Path(folder) / "reliability.json").read_text())
     assert card["not_measured"] == ["hieval-qs/plain/all"]
     assert card["data"]["d"]["seconds_per_1000"] == 100, "two seconds for twenty verdicts"
-    text = render_card(card)
+    text = (Path(folder) / "reliability.md").read_text()
     assert "| d | domain: y | 0 | - | - |" in text
     assert "| d | domain: x | 20 | 0.6" in text
 
 
-def test_a_data_set_without_any_label_is_named(judge: FakeJudge) -> None:
-    mute = HalfMute("mine")
-    mute.card = judge.card
-    data = {"first": half_answered(), "second": half_answered()[20:]}
-    hashes = dict.fromkeys(data)
-    with pytest.raises(NothingScored, match="data set 'second': no row got a label: 10 rows"):
-        make_card(mute, data, hashes, command="", zero_shot=False)
+def test_a_data_set_without_any_label_is_named(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = half_mute(judge, monkeypatch)
+    arguments = ["card", folder, "--out", str(tmp_path / "out"), "--no-zero-shot"]
+    for name, examples in (("first", half_answered()), ("second", half_answered()[20:])):
+        write_records(tmp_path / f"{name}.jsonl", examples)
+        arguments += ["--data", f"{name}={tmp_path / name}.jsonl"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "error: data set 'second': no row got a label: 10 rows" in result.stderr
+
+
+class StoppedJudge(FakeJudge):
+    """Stops in the batch of a number, as Ctrl-C does."""
+
+    stop_at = -1
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        if len(self.batches) == self.stop_at:
+            raise KeyboardInterrupt
+        return super().grade(requests, **options)
+
+
+def test_a_stopped_card_goes_on_where_it_stopped(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stopped = StoppedJudge("mine")
+    stopped.card = judge.card
+    monkeypatch.setattr(Judge, "load", lambda source, **_: stopped)
+    data = [f"{name}={write(tmp_path / f'{name}.jsonl', 3)}" for name in ("first", "second")]
+    cards = []
+    for stop_at in (-1, 3, 6):
+        out, stopped.batches, stopped.stop_at = tmp_path / str(stop_at), [], stop_at
+        arguments = ["card", "mine", "--out", str(out), "--no-zero-shot", "--batch", "5"]
+        arguments += [part for value in data for part in ("--data", value)]
+        codes: list[int] = []
+        while not codes or codes[-1] == 130:
+            codes.append(CliRunner().invoke(app, arguments).exit_code)
+            stopped.stop_at = -1
+        assert codes == ([0] if stop_at == -1 else [130, 0])
+        assert len(stopped.batches) == 8, "no row is graded twice"
+        assert {path.name for path in out.iterdir()} == {"reliability.json", "reliability.md"}
+        cards.append(json.loads((out / "reliability.json").read_text()))
+    second = [card["data"]["second"].pop("seconds_per_1000") for card in cards]
+    first = [card["data"]["first"].pop("seconds_per_1000") for card in cards]
+    assert first[1] is None and second[2] is None, "several runs shared the work"
+    assert None not in (first[0], second[0], second[1])
+    assert cards[0] == cards[1] == cards[2]
 
 
 def test_only_the_section_is_replaced() -> None:

@@ -32,6 +32,12 @@ HOSTILE = {
     ),
     "half a surrogate pair": (b'{"metadata": {"a": "\\ud800"}}', "'metadata': holds half a char"),
     "a name that is half a pair": (b'{"\\ud800": 1}', "holds half a character"),
+    "a key twice": (b'{"question": "a", "question": "b"}', "the key 'question' occurs twice"),
+    "a key twice inside": (b'{"metadata": {"n": [{"a": 1, "a": 1}]}}', "the key 'a' occurs"),
+    "a key twice beside written marks": (
+        b'{"response": "\\u0022\\u0022", "": "", "": ""}',
+        "the key '' occurs twice",
+    ),
     "half an object": (b'{"question": ', "not valid JSON at character 14: Expecting value"),
 }
 
@@ -116,6 +122,21 @@ def test_very_long_ids_and_names_are_one_bad_row(tmp_path: Path, row: bytes) -> 
     [(_, verdict)] = read_requests(path)
     assert isinstance(verdict, Verdict) and verdict.status == "invalid"
     assert len(verdict.id) + len(verdict.message or "") < 50_000
+
+
+def test_a_key_twice_in_a_json_array_names_the_row(tmp_path: Path) -> None:
+    """Refuse it: the first value was lost without a word."""
+    path = tmp_path / "rows.json"
+    path.write_bytes(b'[{"a": 1, "b": {"a": 1}}, {"a": "\\u0022", "b": 1, "a": 2}]')
+    with pytest.raises(CustosError, match="rows.json: row 2: the key 'a' occurs twice"):
+        list(read_rows(path))
+
+
+def test_marks_and_escapes_in_texts_are_no_keys(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(rb'{"a": "\u0022\"a\"\\u0022", "b": NaN, "c": {"a": "\u0022"}}')
+    [(_, row)] = read_rows(path)
+    assert row["a"] == '""a"\\u0022' and row["c"] == {"a": '"'}
 
 
 def test_a_row_of_a_json_array_is_named(tmp_path: Path) -> None:

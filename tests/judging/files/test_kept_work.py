@@ -209,6 +209,13 @@ def test_one_process_holds_the_lock_and_nothing_of_it_remains(tmp_path: Path) ->
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs Linux")
+def test_a_file_system_without_files_is_no_other_run() -> None:
+    message = r"^/proc/x\.jsonl: no file can be made in /proc; name another folder$"
+    with pytest.raises(CustosError, match=message), locked(Path("/proc/x.jsonl")):
+        pytest.fail("nothing was locked")
+
+
 HOLDER = """
 import sys, time
 from pathlib import Path

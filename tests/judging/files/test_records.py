@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,3 +150,9 @@ def test_relative_pictures_are_relative_to_their_file(tmp_path: Path) -> None:
     path.write_text(json.dumps(row), encoding="utf-8")
     [(_, record)] = read_records(path, JudgeRequest)
     assert record.images == (str(tmp_path / "deep" / "images" / "a.png"), "/b.png", "data:x")
+
+
+def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.jsonl")
+    with pytest.raises(CustosError, match="rows.jsonl: is no regular file"):
+        list(read_rows(tmp_path / "rows.jsonl"))

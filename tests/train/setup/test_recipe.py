@@ -120,6 +120,9 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
     path.write_text("a: [1", encoding="utf-8")
     with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML"):
         parse_recipe(Stage1Recipe, path)
+    path.write_text("optim:\n  lr: 1e-4\n  lr: 5e-4\n", encoding="utf-8")
+    with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML: the key 'lr' occurs twice"):
+        parse_recipe(Stage1Recipe, path)
 
 
 @pytest.mark.parametrize("content", ["", "- a\n- b\n", "just words"])

@@ -1,0 +1,48 @@
+"""YAML files that people write: mappings, recipes, rubrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+
+def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.SafeLoader) -> Any:
+    """Decode a YAML document in which no key occurs twice; YAML itself would take the last one.
+
+    Args:
+        text: The document.
+        loader: What its values become.
+
+    Raises:
+        yaml.YAMLError: If it is not valid, or a mapping has a key twice.
+    """
+    reader = loader(text)
+    try:
+        document = reader.get_single_node()
+        if document is None:
+            return None
+        _check_keys(document, set())
+        return reader.construct_document(document)
+    finally:
+        reader.dispose()
+
+
+def _check_keys(node: yaml.Node, checked: set[int]) -> None:
+    """Check a node and what it holds, each once: an alias is the node that it stands for."""
+    if id(node) in checked:
+        return
+    checked.add(id(node))
+    keys: set[tuple[str, Any]] = set()
+    if isinstance(node, yaml.SequenceNode):
+        for part in node.value:
+            _check_keys(part, checked)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in keys:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"the key '{key.value}' occurs twice", problem_mark=key.start_mark
+                    )
+                keys.add((key.tag, key.value))
+            _check_keys(value, checked)

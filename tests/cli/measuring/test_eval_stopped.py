@@ -1,0 +1,184 @@
+"""``custos eval`` that is stopped and given again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging import Judge, JudgeRequest, Verdict
+from judging.files.kept_work import locked
+from tests.serve.made_up import FakeJudge, card_of, row
+
+BATCH = 5
+NUM_ROWS = 23
+NUM_BATCHES = 5
+
+
+class StoppingJudge(FakeJudge):
+    """Stops in its batch of a number, as Ctrl-C does."""
+
+    stop_at: int | None = None
+    fails = False
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        if self.stop_at == len(self.batches):
+            raise KeyboardInterrupt
+        return super().grade(requests, **options)
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        if self.fails and "Rome" in request.response:
+            return Verdict(id=request.id, status="judge_error", message="the server is down")
+        return super().verdict_on(request, confidence)
+
+
+class Judges:
+    """A trained judge and its untrained backbone."""
+
+    def __init__(self) -> None:
+        self.trained, self.untrained = StoppingJudge("trained"), StoppingJudge("untrained")
+        self.trained.card = card_of({"hieval-qs": ("plain/all",)})
+
+    @property
+    def num_batches(self) -> list[int]:
+        return [len(judge.batches) for judge in (self.trained, self.untrained)]
+
+
+@pytest.fixture
+def judges(monkeypatch: pytest.MonkeyPatch) -> Judges:
+    judges = Judges()
+
+    def load(source: str) -> Judge:
+        return judges.untrained if source == "untrained" else judges.trained
+
+    monkeypatch.setattr(Judge, "load", load)
+    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
+    return judges
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.jsonl"
+    write(path, ["Paris", "Rome", "in Paris"])
+    return path
+
+
+def write(path: Path, responses: list[str]) -> None:
+    """Write answers to questions that are not in alphabetical order."""
+    rows = [
+        row(
+            responses[number % len(responses)],
+            question=f"Which {(7 * number) % NUM_ROWS}?",
+            label="Correct" if number % 2 else "Wrong",
+        )
+        for number in range(NUM_ROWS)
+    ]
+    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
+
+
+def run(data: Path, out: Path, *options: str) -> Any:
+    arguments = ["eval", "run", "--data", str(data), "--out", str(out), "--batch", str(BATCH)]
+    return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return all files of a report but what says how long it took."""
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    report = json.loads(files.pop("report.json"))
+    del report["seconds"], report["items_per_second"]
+    files["report.md"] = files["report.md"].partition(b"\n\n    ")[2]
+    return {**files, "report.json": json.dumps(report).encode()}
+
+
+@pytest.mark.parametrize("stop_at", [(3, None), (None, 0), (None, 2)])
+def test_it_goes_on_and_ends_with_the_same_files(
+    judges: Judges, data: Path, tmp_path: Path, stop_at: tuple[int | None, int | None]
+) -> None:
+    assert run(data, tmp_path / "whole").exit_code == 0
+    whole = [list(judge.batches) for judge in (judges.trained, judges.untrained)]
+    assert judges.num_batches == [NUM_BATCHES] * 2
+    judges.trained.batches, judges.untrained.batches = [], []
+    judges.trained.stop_at, judges.untrained.stop_at = stop_at
+    assert run(data, tmp_path / "out").exit_code == 130
+    assert not (tmp_path / "out" / "report.json").exists()
+    judges.trained.stop_at = judges.untrained.stop_at = None
+    result = run(data, tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert [judges.trained.batches, judges.untrained.batches] == whole, "nothing graded twice"
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_the_time_is_not_known_where_runs_shared_the_work(
+    judges: Judges, data: Path, tmp_path: Path
+) -> None:
+    judges.trained.stop_at = 2
+    assert run(data, tmp_path / "out").exit_code == 130
+    judges.trained.stop_at = None
+    result = run(data, tmp_path / "out")
+    assert f"{NUM_ROWS} rows on {NUM_ROWS} questions, 100.0% with a label\n" in result.stdout
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (report["seconds"], report["items_per_second"]) == (None, None)
+    assert f"({NUM_ROWS} scored).\n" in (tmp_path / "out" / "report.md").read_text()
+
+
+@pytest.mark.parametrize("change", ["row", "judge", "risk"])
+def test_verdicts_on_something_else_are_not_mixed_in(
+    judges: Judges, data: Path, tmp_path: Path, change: str
+) -> None:
+    judges.trained.stop_at = 3
+    assert run(data, tmp_path / "out").exit_code == 130
+    judges.trained.stop_at = None
+    if change == "row":
+        write(data, ["Lyon"])
+    if change == "judge":
+        judges.trained.name = "another"
+    result = run(data, tmp_path / "out", *(("--risk", ".05") if change == "risk" else ()))
+    kept = tmp_path / "out" / "report-verdicts.jsonl.partial"
+    assert result.exit_code == 2
+    assert f"{kept}: line 1 is a result on something else" in result.stderr
+    assert f"rm {kept}" in result.stderr
+    assert len(judges.trained.batches) == 3
+
+
+def test_labels_may_change_between_two_runs(judges: Judges, data: Path, tmp_path: Path) -> None:
+    """A verdict does not depend on them."""
+    judges.trained.stop_at = 3
+    assert run(data, tmp_path / "out").exit_code == 130
+    judges.trained.stop_at = None
+    data.write_text(data.read_text().replace("Wrong", "Correct"))
+    assert run(data, tmp_path / "out").exit_code == 0
+    assert len(judges.trained.batches) == NUM_BATCHES
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["per_class"]["Correct"]["people"] == NUM_ROWS
+
+
+def test_failed_rows_are_kept_to_be_graded_again(
+    judges: Judges, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    judges.trained.fails = True
+    result = run(data, out)
+    assert result.exit_code == 1
+    kept = out / "report-verdicts.jsonl.partial"
+    assert f"8 failed, kept in {kept}; --retry-failed grades them again" in result.stderr
+    assert list(out.glob("*.partial")) == [kept]
+    judges.trained.fails, judges.trained.batches = False, []
+    assert run(data, out).exit_code == 1
+    assert judges.trained.batches == [], "they stay failed"
+    assert run(data, out, "--retry-failed").exit_code == 0
+    assert sum(map(len, judges.trained.batches)) == 8
+    assert not list(out.glob("*.partial"))
+    assert json.loads((out / "report.json").read_text())["unscored"] == []
+
+
+def test_two_runs_do_not_write_one_folder(judges: Judges, data: Path, tmp_path: Path) -> None:
+    with locked(tmp_path / "out" / "report"):
+        result = run(data, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "another run is writing it; wait for that one" in result.stderr
+    assert judges.num_batches == [0, 0]
