@@ -18,6 +18,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError, InvalidRequest
+from judging.log_lines import one_line
 
 PASSING_STATUSES = (408, 409, 429)
 SHOWN_CHARS = 200
@@ -168,13 +169,14 @@ class ServerConnection:
         try:
             return body_type.model_validate_json(response.content)
         except ValidationError:
-            text = self._redacted(response.text)
+            text = self._shown(response)
             raise _Fault(f"the answer is not a {body_type.called}: {text}") from None
 
     def _check(self, response: httpx.Response) -> None:
-        status, text = response.status_code, self._redacted(response.text)
+        status = response.status_code
         if status == 200:
             return
+        text = self._shown(response)
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise ServerRefusal(self.server.key_refusal())
         if status == 404:
@@ -197,11 +199,15 @@ class ServerConnection:
             wait = requested + jitter * self.server.first_wait
         return min(wait, self.server.longest_wait)
 
+    def _shown(self, response: httpx.Response) -> str:
+        # As UTF-8 whatever the reply says: some of Python's encodings raise other errors.
+        return self._redacted(response.content.decode(errors="replace"))
+
     def _redacted(self, text: str) -> str:
         """Return text from outside on one line, without the key, cut to a readable length."""
         if self.server.api_key:
             text = text.replace(self.server.api_key, "[API key]")
-        return " ".join(text.split())[:SHOWN_CHARS]
+        return one_line(" ".join(text.split())[:SHOWN_CHARS])
 
 
 def _seconds(retry_after: str | None) -> float | None:
@@ -214,5 +220,5 @@ def _seconds(retry_after: str | None) -> float | None:
         pass
     try:
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
