@@ -11,9 +11,10 @@ import asyncio
 import json
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -23,6 +24,7 @@ from clients.connection import (
     RequestRefused,
     ServerConnection,
     ServerRefusal,
+    TooMuch,
 )
 from clients.messages import picture_url
 from judging.batches import in_batches
@@ -40,6 +42,8 @@ WINDOW = 1024
 KEY_VARIABLE = "CUSTOS_KEY"
 """Environment variable with the access key that clients send."""
 KEY_HELP = f"set {KEY_VARIABLE} to one of the keys that the service accepts"
+
+ResultT = TypeVar("ResultT")
 
 
 class _Verdicts(ReplyBody):
@@ -108,6 +112,8 @@ class AsyncJudgeClient:
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
             cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
+        except httpx.TransportError as error:
+            raise ServerRefusal(f"{url}: {no_answer(error)}") from None
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
         return cards
@@ -165,26 +171,40 @@ class AsyncJudgeClient:
         return Verdict.from_error(error, request, judge_name=self.judge)
 
     async def _post(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
-        """Return a verdict or a refusal for every row; a refused call is sent again in halves."""
+        """Return a verdict or a refusal for every row; a refused call is sent again in halves.
+
+        If a call was too much for the service, later ones have no more rows than its halves.
+        """
         if not rows:
             return []
+        if len(rows) > self.batch:
+            return await self._post_halves(rows)
         body: dict[str, Any] = {"requests": rows}
         if self.judge is not None:
             body["judge"] = self.judge
         try:
             answer = await self._connection.post(
-                "judge", json.dumps(body).encode(), _Verdicts, f"{len(rows)} requests"
+                "judge",
+                json.dumps(body).encode(),
+                _Verdicts,
+                self.server.base_url,
+                has_parts=len(rows) > 1,
             )
         except RequestRefused as error:
             if len(rows) == 1:
                 return [error]
-            half = len(rows) // 2
-            return [*await self._post(rows[:half]), *await self._post(rows[half:])]
+            if isinstance(error, TooMuch):
+                self.batch = min(self.batch, len(rows) // 2)
+            return await self._post_halves(rows)
         if len(answer.verdicts) != len(rows):
             raise CustosError(
                 f"{self.server.base_url}: {len(answer.verdicts)} verdicts on {len(rows)} requests"
             )
         return list(answer.verdicts)
+
+    async def _post_halves(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
+        half = len(rows) // 2
+        return [*await self._post(rows[:half]), *await self._post(rows[half:])]
 
 
 class JudgeClient:
@@ -219,7 +239,7 @@ class JudgeClient:
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
         for window in in_batches(requests, WINDOW):
-            yield from asyncio.run(self._grade_window(window))
+            yield from _run(self._grade_window(window))
 
     async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
@@ -232,7 +252,7 @@ class JudgeClient:
         Raises:
             ServerRefusal: If the service does not list its judges.
         """
-        return asyncio.run(AsyncJudgeClient(self.name, **self._options).judges())
+        return _run(AsyncJudgeClient(self.name, **self._options).judges())
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of the cards of the judges that may grade a request.
@@ -242,6 +262,21 @@ class JudgeClient:
         """
         may_grade = [card for card in self.judges if self._judge in (None, card["name"])]
         return digest_of_judges(may_grade, request, self.name)
+
+
+def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine to its end, in another thread if this one runs a loop, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def no_answer(error: httpx.TransportError) -> str:
+    """Return what to do about an address at which no service answers."""
+    return f"no answer ({error or type(error).__name__}); is 'custos serve' running there?"
 
 
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
