@@ -11,7 +11,6 @@ from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
-from judging.log_lines import one_line
 from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
@@ -122,11 +121,10 @@ class ChatJudge:
                 return Verdict.from_error(reply, request, **self._signature(request))
             label = task.parse(reply.text, task.rubric(request))
             if label is None:
-                answer = one_line(" ".join(reply.text.split())[:200])
                 return Verdict(
                     id=request.id,
                     status="truncated" if reply.finish_reason == "length" else "unparsed",
-                    message=f"no label in the answer: {answer}",
+                    message=f"no label in the answer: {' '.join(reply.text.split()):.200}",
                     **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)

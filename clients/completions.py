@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from clients.connection import ReplyBody
 from judging.errors import CustosError
-
-TokenCount = Annotated[int, Field(ge=0, le=2**53)]
-"""A count that a price can be multiplied with."""
-Logprob = Annotated[float, Field(ge=-1e9, le=1, allow_inf_nan=False)]
-"""A log-probability; some servers write -9999 for none, and rounding may make one positive."""
 
 
 class Usage(BaseModel):
@@ -21,8 +15,8 @@ class Usage(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    prompt_tokens: TokenCount = 0
-    completion_tokens: TokenCount = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -32,7 +26,7 @@ class Usage(BaseModel):
 
 
 class _TextLogprobs(BaseModel):
-    top_logprobs: list[dict[str, Logprob]] = []
+    top_logprobs: list[dict[str, float]] = []
 
 
 class TextChoice(BaseModel):
@@ -61,7 +55,7 @@ class TokenLogprob(BaseModel):
     """A token, as text or as ``token_id:17``, with its log-probability."""
 
     token: str
-    logprob: Logprob
+    logprob: float
 
 
 class ChatToken(TokenLogprob):
@@ -114,5 +108,5 @@ class ChatCompletion(ReplyBody):
 
 def token_id(token: str) -> int:
     """Return the id in vLLM's ``token_id:17``, -1 for a token that is given as text."""
-    number = re.fullmatch(r"token_id:(\d{1,9})", token)
-    return int(number[1]) if number else -1
+    prefix, _, number = token.partition(":")
+    return int(number) if prefix == "token_id" and number.isdecimal() else -1

@@ -28,7 +28,6 @@ from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest
-from judging.log_lines import one_line
 from judging.messages import Message
 from judging.scoring.engine import (
     UNWANTED,
@@ -260,8 +259,8 @@ class RemoteEngine:
         tag = LAST_TAG.search(self.tokenizer.decode(prompt.answer_ids))
         masses = label_masses(tokens_after(tokens, tag[0] if tag else ""), tree.labels)
         if not any(masses):
-            answer = one_line(" ".join(reply.choices[0].text.split())[:80])
-            raise Unparsed(f"the model's answer is none of the labels: '{answer}'")
+            answer = " ".join(reply.choices[0].text.split())
+            raise Unparsed(f"the model's answer is none of the labels: '{answer:.80}'")
         return [math.log(mass) if mass else -math.inf for mass in masses]
 
     async def _chat(

@@ -45,10 +45,7 @@ ImageSource = Annotated[str, StringConstraints(max_length=MAX_IMAGE_CHARS)]
 
 
 class _Record(BaseModel):
-    # Numbers that are none are written to files as null, which could not be read again.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", str_max_length=MAX_TEXT_CHARS, allow_inf_nan=False
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", str_max_length=MAX_TEXT_CHARS)
 
 
 class JudgeRequest(_Record):
@@ -148,15 +145,15 @@ class LabelledExample(JudgeRequest):
     """Type of the error; ``label`` holds it too."""
     critique: str | None = None
     """Critique that leads to the label, to train on."""
-    confidence: float | None = Field(default=None, ge=0, le=1)
+    confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
     """How clear the decision was to people, to train on."""
-    score: float | None = None
+    score: float | None = Field(default=None, allow_inf_nan=False)
     """Grade that people gave as a number."""
     tags: tuple[str, ...] = ()
     """Short words for the faults that were named."""
     annotators: tuple[str, ...] = ()
     """Names of the people who gave the label."""
-    weight: float = Field(default=1.0, ge=0)
+    weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """How much the row counts in training."""
     split: Split | None = None
     """Split that the row belongs to, if its source has splits."""
