@@ -18,7 +18,6 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError, InvalidRequest
-from judging.log_lines import one_line
 
 PASSING_STATUSES = (408, 409, 429)
 TOO_MUCH_STATUSES = (413, 504)
@@ -196,14 +195,13 @@ class ServerConnection:
         try:
             return body_type.model_validate_json(response.content)
         except ValidationError:
-            text = self._shown(response)
+            text = self._redacted(response.text)
             raise _Fault(f"the answer is not a {body_type.called}: {text}") from None
 
     def _check(self, response: httpx.Response) -> None:
-        status = response.status_code
+        status, text = response.status_code, self._redacted(response.text)
         if status == 200:
             return
-        text = self._shown(response)
         if status == 401:  # the reply may repeat a part of the key, so it is not shown
             raise ServerRefusal(self.server.key_refusal())
         if status == 404:
@@ -227,15 +225,11 @@ class ServerConnection:
             wait = requested + jitter * self.server.first_wait
         return min(wait, self.server.longest_wait)
 
-    def _shown(self, response: httpx.Response) -> str:
-        # As UTF-8 whatever the reply says: some of Python's encodings raise other errors.
-        return self._redacted(response.content.decode(errors="replace"))
-
     def _redacted(self, text: str) -> str:
         """Return text from outside on one line, without the key, cut to a readable length."""
         if self.server.api_key:
             text = text.replace(self.server.api_key, "[API key]")
-        return one_line(" ".join(text.split())[:SHOWN_CHARS])
+        return " ".join(text.split())[:SHOWN_CHARS]
 
 
 def _seconds(retry_after: str | None) -> float | None:
@@ -248,5 +242,5 @@ def _seconds(retry_after: str | None) -> float | None:
         pass
     try:
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
