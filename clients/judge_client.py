@@ -31,7 +31,7 @@ from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, each_request
 
 CALLS = 4
 """Most calls at the same time: while one is graded, the others are sent and answered."""
@@ -133,7 +133,7 @@ class AsyncJudgeClient:
         """
         calls: deque[asyncio.Task[list[Verdict]]] = deque()
         try:
-            for batch in in_batches(requests, self.batch):
+            for batch in in_batches(each_request(requests), self.batch):
                 calls.append(asyncio.create_task(self._grade(batch)))
                 if len(calls) == CALLS:
                     for verdict in await calls.popleft():
@@ -238,7 +238,7 @@ class JudgeClient:
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
-        for window in in_batches(requests, WINDOW):
+        for window in in_batches(each_request(requests), WINDOW):
             yield from _run(self._grade_window(window))
 
     async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
