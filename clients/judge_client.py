@@ -12,11 +12,11 @@ import json
 import os
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 import httpx
+from anyio.from_thread import start_blocking_portal
 
 from clients.connection import (
     ModelServer,
@@ -265,13 +265,17 @@ class JudgeClient:
 
 
 def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run a coroutine to its end, in another thread if this one runs a loop, as in a notebook."""
+    """Run a coroutine to its end, in another thread if this one runs a loop, as in a notebook.
+
+    What interrupts this thread cancels the coroutine.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work).result()
+    with start_blocking_portal() as other_thread:
+        result: ResultT = other_thread.call(lambda: work)
+        return result
 
 
 def no_answer(error: httpx.TransportError) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -127,6 +129,30 @@ def test_a_client_in_a_notebook_whose_thread_runs_a_loop(fake: FakeServer) -> No
         return list(JudgeClient(fake.url.removesuffix("/v1")).grade([request(1)]))
 
     assert [verdict.id for verdict in asyncio.run(cell())] == ["1"]
+
+
+def test_a_client_in_a_notebook_can_be_interrupted(fake: FakeServer) -> None:
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    def answer(seen: Seen) -> Say:
+        said = verdicts_on(seen)
+        said.delay = 30
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        return said
+
+    async def cell() -> list[Verdict]:
+        return list(JudgeClient(fake.url.removesuffix("/v1")).grade([request(1)]))
+
+    fake.answer = answer
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    start = monotonic()
+    try:
+        with pytest.raises(InterruptedError):
+            asyncio.run(cell())
+    finally:
+        signal.signal(signal.SIGALRM, earlier)
+    assert monotonic() - start < 15
 
 
 def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
