@@ -280,7 +280,10 @@ def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 def no_answer(error: httpx.TransportError) -> str:
     """Return what to do about an address at which no service answers."""
-    return f"no answer ({error or type(error).__name__}); is 'custos serve' running there?"
+    advice = "is 'custos serve' running there?"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        advice = "set SSL_CERT_FILE to the certificate of the authority that you trust"
+    return f"no answer ({error or type(error).__name__}); {advice}"
 
 
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:

@@ -8,7 +8,8 @@ import httpx
 import pytest
 import trustme
 
-from judging import CustosError
+from clients.judge_client import JudgeClient
+from judging import CustosError, JudgeRequest
 from serve import connections
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -45,6 +46,19 @@ def test_answers_over_https(authority: trustme.CA, judge: FakeJudge, tmp_path: P
             httpx.get(address)
         with pytest.raises(httpx.TransportError):
             httpx.get(address.replace("https", "http"))
+
+
+def test_a_client_trusts_the_authority_that_a_variable_names(
+    authority: trustme.CA, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    request = JudgeRequest.model_validate(row())
+    with serving(Service({"a": judge}), tls=write_files(authority, tmp_path)) as client:
+        with pytest.raises(CustosError, match="set SSL_CERT_FILE to the certificate"):
+            JudgeClient.connect(str(client.base_url))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        [verdict] = JudgeClient.connect(str(client.base_url)).grade([request])
+    assert verdict.label == "Correct"
 
 
 def test_connections_count_before_their_handshake(
