@@ -19,6 +19,7 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from clients.connection import (
+    SHOWN_CHARS,
     ModelServer,
     ReplyBody,
     RequestRefused,
@@ -111,7 +112,11 @@ class AsyncJudgeClient:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
-            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
+            if answer.is_error:
+                status = answer.status_code
+                advice = "; give the address that 'custos serve' prints" if status == 404 else ""
+                raise ServerRefusal(f"{url}: no list of judges ({status} {_said(answer)}){advice}")
+            cards: list[dict[str, Any]] = answer.json()["judges"]
         except httpx.TransportError as error:
             raise ServerRefusal(f"{url}: {no_answer(error)}") from None
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
@@ -223,7 +228,8 @@ class JudgeClient:
         self.name = url
         self._judge = judge
         self._options = {"judge": judge, "api_key": api_key, **options}
-        self._server = AsyncJudgeClient(url, **self._options).server
+        self._batch = AsyncJudgeClient(url, **self._options).batch
+        """Most requests that the service was found to take in one call."""
 
     @classmethod
     def connect(cls, url: str, **options: Any) -> JudgeClient:
@@ -243,7 +249,11 @@ class JudgeClient:
 
     async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
-            return [verdict async for verdict in client.grade(window)]
+            client.batch = min(client.batch, self._batch)
+            try:
+                return [verdict async for verdict in client.grade(window)]
+            finally:
+                self._batch = client.batch
 
     @cached_property
     def judges(self) -> list[dict[str, Any]]:
@@ -276,6 +286,14 @@ def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
     with start_blocking_portal() as other_thread:
         result: ResultT = other_thread.call(lambda: work)
         return result
+
+
+def _said(answer: httpx.Response) -> str:
+    """Return the message of a service's error; without one, what its status is called."""
+    try:
+        return str(answer.json()["error"]["message"])[:SHOWN_CHARS]
+    except (ValueError, KeyError, TypeError):
+        return answer.reason_phrase
 
 
 def no_answer(error: httpx.TransportError) -> str:

@@ -112,6 +112,9 @@ def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
     assert [verdict.id for verdict in verdicts] == [str(n) for n in range(256)]
     refused = sum(len(seen.body["requests"]) > 2 for seen in fake.seen)
     assert refused <= 4 * CALLS, "each of the first calls learns it by halves of 16, 8 and 4 rows"
+    fake.seen.clear()
+    assert len(list(client.grade(map(request, range(9))))) == 9
+    assert max(len(seen.body["requests"]) for seen in fake.seen) == 2
 
 
 def test_a_service_that_takes_too_long_for_one_row_ends_it(fake: FakeServer) -> None:
@@ -181,6 +184,13 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
         list(JudgeClient(nobody, tries=1).grade([request(1)]))
     with pytest.raises(ServerRefusal, match=f"{nobody}: no answer .* is 'custos serve' running"):
         JudgeClient.connect(nobody)
+
+
+def test_another_address_than_the_service_prints_is_said() -> None:
+    with serving_judges({"fake": FakeJudge()}) as url:
+        reason = r"no list of judges \(404 there is no such route.*\); give the address that"
+        with pytest.raises(ServerRefusal, match=reason):
+            JudgeClient.connect(f"{url}/v1")
 
 
 def test_the_key_comes_from_the_environment_unless_one_is_given(
