@@ -58,8 +58,7 @@ Everything is in runs/demo. What to do with your own answers:
 
   Grade them      custos grade --in answers.jsonl --out verdicts.jsonl
   Train on labels of your own: add "label": "Correct" or "Wrong" to the lines, then
-                  custos prep table answers.jsonl --out data/mine
-                  accelerate launch -m train.hieval_stage1 --config embedded/mine
+                  custos train hieval-qs --train answers.jsonl --out runs/mine
   Serve           custos serve --judge mine=runs/mine
 
   custos judges lists the shipped judges, custos recipe list what can be trained."""

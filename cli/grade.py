@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -102,7 +102,9 @@ def grade(
     load = functools.partial(engine_options.load_grader, judge or [])
     if ray is None:
         read = functools.partial(read_requests, Path(source), in_table, risk)
-        _grade_file(Path(source), Path(out), table, read, load, batch, retry_failed, allow_failed)
+        files = [Path(out)] if table is None else [Path(out), table]
+        summary = _grade_file(Path(source), files, read, load, batch, retry_failed)
+        end_with(summary, Path(source), files, table_options.words(), allow_failed)
         return
     if table is not None:
         raise CustosError("--csv: with --ray, choose the form of the output by the ending of --out")
@@ -118,22 +120,19 @@ def grade(
 
 def _grade_file(
     source: Path,
-    out: Path,
-    table: Path | None,
+    outputs: Sequence[Path],
     read: Callable[[], Iterable[NumberedRequest]],
     load: Callable[[], Grader],
     batch: int,
     retry_failed: bool,
-    allow_failed: bool,
-) -> None:
-    check_verdict_files(source, out, table)
+) -> Summary:
+    check_verdict_files(source, *outputs)
     num_rows = num_open = 0
     for _, request in read():  # A file that cannot be read is no reason to load a model.
         num_rows += 1
         num_open += isinstance(request, JudgeRequest) and leaves_mode_open(request)
     warn_of_open_modes(source, num_open)
-    outputs = [out] if table is None else [out, table]
-    partial = partial_file(out)
+    partial = partial_file(outputs[0])
     with locked(partial.path):
         before = source_digest(source)
         fill_showing(partial, load(), read, num_rows, batch, retry_failed)
@@ -143,4 +142,4 @@ def _grade_file(
             write_verdicts(output, source, partial)
         summary = Summary(partial.lines())
         partial.remove_unless_failed()
-    end_with(summary, source, outputs, allow_failed)
+    return summary

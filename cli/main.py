@@ -34,18 +34,30 @@ from cli.training.train import train
 
 app = typer.Typer(
     cls=Verbs,
+    rich_markup_mode=None,  # Its columns cut examples of options at 80 characters.
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     help="Train, measure and serve judge models that grade answers the way people do.",
     epilog="Example: custos grade --judge embedded-qs --in answers.jsonl --out verdicts.jsonl",
 )
-app.add_typer(prep_app, name="prep", epilog="Example: custos prep synthetic --out data --rows 2000")
+app.add_typer(
+    prep_app,
+    name="prep",
+    cls=Verbs,
+    epilog="Example: custos prep synthetic --out data --rows 2000",
+)
 app.add_typer(
     bench_app,
     name="bench",
+    cls=Verbs,
     epilog="Example: custos bench table charthal --graded gpt.eval.json --json table.json",
 )
-app.add_typer(recipe.app, name="recipe", epilog="Example: custos recipe copy embedded/demo my.yaml")
+app.add_typer(
+    recipe.app,
+    name="recipe",
+    cls=Verbs,
+    epilog="Example: custos recipe copy embedded/demo my.yaml",
+)
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
     *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),

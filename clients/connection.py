@@ -21,6 +21,8 @@ from judging.errors import CustosError, InvalidRequest
 from judging.log_lines import one_line
 
 PASSING_STATUSES = (408, 409, 429)
+TOO_MUCH_STATUSES = (413, 504)
+"""Statuses that say that a call is too large, or takes too long."""
 SHOWN_CHARS = 200
 
 BodyT = TypeVar("BodyT", bound="ReplyBody")
@@ -32,6 +34,10 @@ class ServerRefusal(CustosError):
 
 class RequestRefused(InvalidRequest):
     """Refusal of one request by a server that may take others."""
+
+
+class TooMuch(RequestRefused):
+    """Refusal of a call that may be answered in smaller parts."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +102,21 @@ class _Fault(Exception):
         message: What went wrong.
         may_pass: A later try may succeed.
         wait: Seconds to wait before it, if the server asks for a wait.
+        is_too_much: A smaller call may succeed.
     """
 
-    def __init__(self, message: str, may_pass: bool = True, wait: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        may_pass: bool = True,
+        wait: float | None = None,
+        is_too_much: bool = False,
+    ) -> None:
         super().__init__(message)
         self.may_pass = may_pass
         self.wait = wait
+        self.is_too_much = is_too_much
 
 
 class ServerConnection:
@@ -127,7 +142,15 @@ class ServerConnection:
     async def __aexit__(self, *exception: Any) -> None:
         await self._http.__aexit__(*exception)
 
-    async def post(self, path: str, body: bytes, body_type: type[BodyT], name: str) -> BodyT:
+    async def post(
+        self,
+        path: str,
+        body: bytes,
+        body_type: type[BodyT],
+        name: str,
+        *,
+        has_parts: bool = False,
+    ) -> BodyT:
         """Send a request and return the reply, after as many tries as the settings allow.
 
         Args:
@@ -135,9 +158,11 @@ class ServerConnection:
             body: JSON.
             body_type: Type of the reply.
             name: Name of the request in error messages.
+            has_parts: Whether the caller can send it in parts if it is too much.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
+            TooMuch: If it has parts, and is too large or takes too long.
             RequestRefused: If the server refuses this request.
             CustosError: If the last try failed too.
         """
@@ -146,6 +171,8 @@ class ServerConnection:
             try:
                 return await self._try(path, body, body_type)
             except _Fault as fault:
+                if fault.is_too_much and has_parts:
+                    raise TooMuch(f"{name}: {fault}") from None
                 if not fault.may_pass:
                     raise RequestRefused(f"{name}: {fault}") from None
                 if number == self.server.tries:
@@ -162,7 +189,7 @@ class ServerConnection:
             async with asyncio.timeout(deadline):
                 response = await self._http.post(url, content=body)
         except TimeoutError:
-            raise _Fault(f"no answer within {deadline:g} s") from None
+            raise _Fault(f"no answer within {deadline:g} s", is_too_much=True) from None
         except httpx.RequestError as error:
             raise _Fault(self._redacted(f"{type(error).__name__} {error}")) from None
         self._check(response)
@@ -187,8 +214,9 @@ class ServerConnection:
         may_pass = status in PASSING_STATUSES or status >= 500
         raise _Fault(
             f"the server answered {status}: {text}",
-            may_pass and response.headers.get("x-should-retry") != "false",
-            _seconds(response.headers.get("retry-after")),
+            may_pass=may_pass and response.headers.get("x-should-retry") != "false",
+            wait=_seconds(response.headers.get("retry-after")),
+            is_too_much=status in TOO_MUCH_STATUSES,
         )
 
     def _wait(self, number: int, requested: float | None) -> float:

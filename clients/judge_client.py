@@ -11,25 +11,28 @@ import asyncio
 import json
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
+from anyio.from_thread import start_blocking_portal
 
 from clients.connection import (
+    SHOWN_CHARS,
     ModelServer,
     ReplyBody,
     RequestRefused,
     ServerConnection,
     ServerRefusal,
+    TooMuch,
 )
 from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, each_request
 
 CALLS = 4
 """Most calls at the same time: while one is graded, the others are sent and answered."""
@@ -40,6 +43,8 @@ WINDOW = 1024
 KEY_VARIABLE = "CUSTOS_KEY"
 """Environment variable with the access key that clients send."""
 KEY_HELP = f"set {KEY_VARIABLE} to one of the keys that the service accepts"
+
+ResultT = TypeVar("ResultT")
 
 
 class _Verdicts(ReplyBody):
@@ -107,7 +112,13 @@ class AsyncJudgeClient:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
-            cards: list[dict[str, Any]] = answer.raise_for_status().json()["judges"]
+            if answer.is_error:
+                status = answer.status_code
+                advice = "; give the address that 'custos serve' prints" if status == 404 else ""
+                raise ServerRefusal(f"{url}: no list of judges ({status} {_said(answer)}){advice}")
+            cards: list[dict[str, Any]] = answer.json()["judges"]
+        except httpx.TransportError as error:
+            raise ServerRefusal(f"{url}: {no_answer(error)}") from None
         except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
             raise ServerRefusal(f"{url}: no list of judges ({error})") from None
         if not _are_cards(cards):
@@ -129,7 +140,7 @@ class AsyncJudgeClient:
         """
         calls: deque[asyncio.Task[list[Verdict]]] = deque()
         try:
-            for batch in in_batches(requests, self.batch):
+            for batch in in_batches(each_request(requests), self.batch):
                 calls.append(asyncio.create_task(self._grade(batch)))
                 if len(calls) == CALLS:
                     for verdict in await calls.popleft():
@@ -167,26 +178,40 @@ class AsyncJudgeClient:
         return Verdict.from_error(error, request, judge_name=self.judge)
 
     async def _post(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
-        """Return a verdict or a refusal for every row; a refused call is sent again in halves."""
+        """Return a verdict or a refusal for every row; a refused call is sent again in halves.
+
+        If a call was too much for the service, later ones have no more rows than its halves.
+        """
         if not rows:
             return []
+        if len(rows) > self.batch:
+            return await self._post_halves(rows)
         body: dict[str, Any] = {"requests": rows}
         if self.judge is not None:
             body["judge"] = self.judge
         try:
             answer = await self._connection.post(
-                "judge", json.dumps(body).encode(), _Verdicts, f"{len(rows)} requests"
+                "judge",
+                json.dumps(body).encode(),
+                _Verdicts,
+                self.server.base_url,
+                has_parts=len(rows) > 1,
             )
         except RequestRefused as error:
             if len(rows) == 1:
                 return [error]
-            half = len(rows) // 2
-            return [*await self._post(rows[:half]), *await self._post(rows[half:])]
+            if isinstance(error, TooMuch):
+                self.batch = min(self.batch, len(rows) // 2)
+            return await self._post_halves(rows)
         if len(answer.verdicts) != len(rows):
             raise CustosError(
                 f"{self.server.base_url}: {len(answer.verdicts)} verdicts on {len(rows)} requests"
             )
         return list(answer.verdicts)
+
+    async def _post_halves(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
+        half = len(rows) // 2
+        return [*await self._post(rows[:half]), *await self._post(rows[half:])]
 
 
 class JudgeClient:
@@ -205,7 +230,8 @@ class JudgeClient:
         self.name = url
         self._judge = judge
         self._options = {"judge": judge, "api_key": api_key, **options}
-        self._server = AsyncJudgeClient(url, **self._options).server
+        self._batch = AsyncJudgeClient(url, **self._options).batch
+        """Most requests that the service was found to take in one call."""
 
     @classmethod
     def connect(cls, url: str, **options: Any) -> JudgeClient:
@@ -220,12 +246,16 @@ class JudgeClient:
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
-        for window in in_batches(requests, WINDOW):
-            yield from asyncio.run(self._grade_window(window))
+        for window in in_batches(each_request(requests), WINDOW):
+            yield from _run(self._grade_window(window))
 
     async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
-            return [verdict async for verdict in client.grade(window)]
+            client.batch = min(client.batch, self._batch)
+            try:
+                return [verdict async for verdict in client.grade(window)]
+            finally:
+                self._batch = client.batch
 
     @cached_property
     def judges(self) -> list[dict[str, Any]]:
@@ -234,7 +264,7 @@ class JudgeClient:
         Raises:
             ServerRefusal: If the service does not list its judges.
         """
-        return asyncio.run(AsyncJudgeClient(self.name, **self._options).judges())
+        return _run(AsyncJudgeClient(self.name, **self._options).judges())
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of the cards of the judges that may grade a request.
@@ -244,6 +274,36 @@ class JudgeClient:
         """
         may_grade = [card for card in self.judges if self._judge in (None, card["name"])]
         return digest_of_judges(may_grade, request, self.name)
+
+
+def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine to its end, in another thread if this one runs a loop, as in a notebook.
+
+    What interrupts this thread cancels the coroutine.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with start_blocking_portal() as other_thread:
+        result: ResultT = other_thread.call(lambda: work)
+        return result
+
+
+def _said(answer: httpx.Response) -> str:
+    """Return the message of a service's error; without one, what its status is called."""
+    try:
+        return str(answer.json()["error"]["message"])[:SHOWN_CHARS]
+    except (ValueError, KeyError, TypeError):
+        return answer.reason_phrase
+
+
+def no_answer(error: httpx.TransportError) -> str:
+    """Return what to do about an address at which no service answers."""
+    advice = "is 'custos serve' running there?"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        advice = "set SSL_CERT_FILE to the certificate of the authority that you trust"
+    return f"no answer ({error or type(error).__name__}); {advice}"
 
 
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:

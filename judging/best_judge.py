@@ -71,7 +71,8 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
         raise refusals[0]
     if len(request.responses) != task.num_responses:
         task.check(request)
-    raise FieldError("task", f"no judge here takes '{task.name}'")
+    known = sorted({name for judge in judges.values() for name in judge.tasks})
+    raise FieldError("task", f"no judge here takes '{task.name}'; they take {', '.join(known)}")
 
 
 def _familiarity_with(judge: Judge, request: JudgeRequest, task: JudgeTask) -> Familiarity:

@@ -31,7 +31,7 @@ from judging.scoring.engine import UNWANTED, Engine, Sampling
 from judging.scoring.prompts import Encoder
 from judging.scoring.windows import in_windows
 from judging.tasks import get_task, task_names
-from judging.types import JudgeRequest, Pass, Signature, Verdict
+from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
 from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
 from judging.verdicts.notes import (
@@ -259,7 +259,7 @@ class Judge:
         """
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
             self._grade_window(window, calibrated, sampling, on_text, is_wanted)
-            for window in in_windows(requests, self.encoder)
+            for window in in_windows(each_request(requests), self.encoder)
         )
         if progress:
             from judging.progress import progress_over

@@ -6,7 +6,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack
 
 from pydantic import (
@@ -118,6 +118,23 @@ class JudgeRequest(_Record):
     def response(self) -> str:
         """Return the single response, or the first of a pair."""
         return self.responses[0]
+
+
+def each_request(requests: Iterable[JudgeRequest]) -> Iterator[JudgeRequest]:
+    """Yield requests that the caller of a Python function gave, which nothing has checked.
+
+    Raises:
+        TypeError: At one that is none, such as a row; at a single request, whose items are fields.
+    """
+    if isinstance(requests, JudgeRequest):
+        raise TypeError("expected an iterable of requests; give one request as [request]")
+    for request in requests:
+        if not isinstance(request, JudgeRequest):
+            kind = type(request).__name__
+            raise TypeError(
+                f"expected a JudgeRequest, got '{kind}'; JudgeRequest.model_validate(row) makes one"
+            )
+        yield request
 
 
 def field_names(model: type[BaseModel]) -> set[str]:

@@ -9,6 +9,8 @@ import resource
 import socket
 import struct
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import h11
@@ -19,6 +21,9 @@ from uvicorn.server import ServerState
 from serve.errors import RETRY_AFTER_S, ApiError
 
 logger = logging.getLogger("custos.serve")
+server_logger = logging.getLogger("uvicorn.error")
+"""Tells of connections; what it says again and again is left out."""
+Peer = tuple[str, int]
 
 HEADERS_S = 30
 """Longest time to send the headers of a call."""
@@ -64,31 +69,87 @@ def address_group(host: str) -> str:
 
 
 class OpenConnections:
-    """Number of open connections, in all and by address.
+    """Open connections, counted in all and by address, from when they are accepted.
 
     Args:
         limit: Most connections that are served.
         address_limit: Most of one address.
+
+    Attributes:
+        excess: Peers whose connections are beyond a limit, and are only told so.
     """
 
     def __init__(self, limit: int, address_limit: int) -> None:
         self.limit = limit
         self.address_limit = address_limit
+        self.excess = set[Peer]()
         self._num_by_address = Counter[str]()
-        self._num = 0
 
-    def add(self, address: str) -> int:
-        """Count a connection; return by how many a limit is then exceeded."""
-        self._num += 1
+    def add(self, peer: Peer) -> bool:
+        """Count a connection and return True, or False if it is not even told that it is too many.
+
+        Args:
+            peer: Host and port of the client.
+        """
+        address = address_group(peer[0])
+        num_excess = 1 + max(
+            self._num_by_address.total() - self.limit,
+            self._num_by_address[address] - self.address_limit,
+        )
+        if num_excess > 0:
+            server_logger.warning("too many connections, in all or from one address")
+            if num_excess > MAX_REFUSED:
+                return False
+            self.excess.add(peer)
         self._num_by_address[address] += 1
-        return max(0, self._num - self.limit, self._num_by_address[address] - self.address_limit)
+        return True
 
-    def remove(self, address: str) -> None:
+    def remove(self, peer: Peer) -> None:
         """Count a connection no more."""
-        self._num -= 1
+        self.excess.discard(peer)
+        address = address_group(peer[0])
         self._num_by_address[address] -= 1
         if not self._num_by_address[address]:
             del self._num_by_address[address]
+
+
+class CountedListener(socket.socket):
+    """Listening socket that counts what it accepts.
+
+    Over https the server hears of a connection when its handshake has ended, which some clients
+    never begin.
+    """
+
+    open_connections: OpenConnections | None = None
+    """Counts them; ``None`` before the server starts."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Return the next connection that is not one too many.
+
+        Raises:
+            BlockingIOError: If there is none now.
+        """
+        while True:
+            accepted, peer = super().accept()
+            if self.open_connections is None:
+                return accepted, peer
+            if self.open_connections.add(peer[:2]):
+                counted = _CountedSocket(fileno=accepted.detach())
+                counted.on_close = partial(self.open_connections.remove, peer[:2])
+                return counted, peer
+            accepted.close()
+
+
+class _CountedSocket(socket.socket):
+    """Connection that says when it is closed."""
+
+    on_close: Callable[[], None] | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self.on_close:
+            self.on_close()
+            self.on_close = None
 
 
 class LimitedConnection(H11Protocol):
@@ -109,8 +170,7 @@ class LimitedConnection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._open_connections = open_connections
-        self._address = ""
+        self._excess = open_connections.excess
         self._headers_s: float = HEADERS_S
         self._headers_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -122,13 +182,7 @@ class LimitedConnection(H11Protocol):
         """Begin to wait for headers; beyond a limit, only to refuse the call."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=1)  # any byte that the client leaves is known here
-        self._address = address_group(self.client[0] if self.client else "")
-        num_excess = self._open_connections.add(self._address)
-        if num_excess:
-            self.logger.warning("too many connections, in all or from one address")
-        if num_excess > MAX_REFUSED:
-            transport.abort()
-        elif num_excess:
+        if self.client in self._excess:
             message = "too many connections are open, in all or from this address; try again"
             refusal = ApiError(503, message, retry_after=RETRY_AFTER_S).response()
             refusal.headers["Connection"] = "close"
@@ -155,7 +209,6 @@ class LimitedConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         super().connection_lost(exc)
-        self._open_connections.remove(self._address)
         for timer in (self._headers_timer, self._write_timer):
             if timer:
                 timer.cancel()

@@ -25,6 +25,11 @@ TYPES = {
     504: "deadline_exceeded",
 }
 
+NO_ROUTE = (
+    "there is no such route; GET /openapi.json describes all. The base URL of chat clients ends "
+    "with /v1, that of others does not"
+)
+
 
 class ErrorDetail(BaseModel):
     """One error."""
@@ -100,8 +105,14 @@ def add_error_handling(app: FastAPI) -> None:
 
     async def answer_routing_error(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        response = ApiError(error.status_code, error.detail).response()
-        response.headers.update(error.headers or {})
+        headers = error.headers or {}
+        message = error.detail
+        if error.status_code == 404:
+            message = NO_ROUTE
+        elif "Allow" in headers:
+            message = f"this route takes {headers['Allow']}"
+        response = ApiError(error.status_code, message).response()
+        response.headers.update(headers)
         return response
 
     app.add_exception_handler(ApiError, answer_error)

@@ -23,6 +23,7 @@ from judging import CustosError, Judge
 from serve.connections import (
     BACKLOG,
     HEADERS_S,
+    CountedListener,
     LimitedConnection,
     OpenConnections,
     raise_file_limit,
@@ -42,7 +43,7 @@ pass needs the interpreter thousands of times. Python's default of 5 ms would be
 bodies are parsed."""
 
 
-def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
+def bind(host: str, port: int, *, is_guarded: bool = False) -> CountedListener:
     """Take a port of this machine. Calls wait there until :func:`run` answers them.
 
     Args:
@@ -61,7 +62,7 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP, so that asyncio sends small packets at once (TCP_NODELAY). The body of an answer
     # would wait 40 ms for the client's system to say that it has the header.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = CountedListener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
@@ -118,11 +119,13 @@ class DrainingServer(uvicorn.Server):
     """
 
     def __init__(self, app: FastAPI, service: Service, tls: TlsFiles | None = None) -> None:
-        open_connections = OpenConnections(raise_file_limit(), service.limits.address_connections)
+        self.open_connections = OpenConnections(
+            raise_file_limit(), service.limits.address_connections
+        )
         super().__init__(
             uvicorn.Config(
                 app,
-                http=partial(LimitedConnection, open_connections),  # type: ignore[arg-type]  # called as a class
+                http=partial(LimitedConnection, self.open_connections),  # type: ignore[arg-type]  # called as a class
                 ws="none",
                 access_log=False,
                 log_config=None,
@@ -138,6 +141,13 @@ class DrainingServer(uvicorn.Server):
         )
         self.service = service
         self._drain_end: float | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and to count connections."""
+        for listener in sockets or ():
+            if isinstance(listener, CountedListener):
+                listener.open_connections = self.open_connections
+        await super().startup(sockets)
 
     def stop(self) -> None:
         """End without waiting for anybody."""

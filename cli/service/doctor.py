@@ -13,7 +13,7 @@ from rich.table import Table
 
 from cli.shared.tables import wide_console
 from clients.connection import ModelServer
-from clients.judge_client import KEY_HELP, KEY_VARIABLE
+from clients.judge_client import KEY_HELP, KEY_VARIABLE, no_answer
 from judging import CustosError
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ REPLY_CHARS = 70
 """Characters of a reply that are printed."""
 
 Outcome = Literal["ok", "wrong", "refused", "not served"]
+EXPLANATIONS: dict[Outcome, str] = {
+    "wrong": "the reply has no verdict that the script can read, or not the right one. A judge may "
+    "err on one prompt: 'custos eval' measures how often.",
+    "refused": "the service answered with the error that is shown.",
+    "not served": "no judge there takes the task. 'custos tasks' says which judges do.",
+}
+"""What outcomes mean that are not ok."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,9 @@ class ModelCheck:
 
 
 def doctor(
-    url: Annotated[str, typer.Option(help="Address of the service, with or without /v1.")],
+    url: Annotated[
+        str, typer.Option(help="Address of the service, with or without /v1.")
+    ] = "http://127.0.0.1:8000",
     key: Annotated[
         str,
         typer.Option(
@@ -89,6 +98,9 @@ def doctor(
         checks = [check_model(http, name, served) for name in names]
     wide_console().print(_table(checks))
     outcomes = {check.reply.outcome for check in checks}
+    for outcome, explanation in EXPLANATIONS.items():
+        if outcome in outcomes:
+            typer.echo(f"{outcome}: {explanation}")
     allowed = {"ok", "not served"} if model is None else {"ok"}
     if not outcomes <= allowed or "ok" not in outcomes:
         raise typer.Exit(1)
@@ -110,6 +122,8 @@ def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
         raise CustosError(
             f"--url '{server.base_url}': GET /v1/models answered {error.response.status_code}"
         ) from None
+    except httpx.TransportError as error:
+        raise CustosError(f"--url '{server.base_url}': {no_answer(error)}") from None
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CustosError(f"--url '{server.base_url}': no list of models ({error})") from None
 

@@ -1,4 +1,4 @@
-"""The user's mistakes on one line."""
+"""Groups of commands: the user's mistakes on one line, and help that cuts no sentence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from judging.log_lines import one_line
 
 class Verbs(TyperGroup):
     """A group of commands that prints the user's mistakes on one line, without a traceback."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with their whole summaries, which click would cut to one line."""
+        names = self.list_commands(ctx)
+        summaries = [self.commands[name].get_short_help_str(limit=1000) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(list(zip(names, summaries, strict=True)))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command; exit with status 2 on a ``CustosError`` or an ``OSError``."""

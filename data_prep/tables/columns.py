@@ -70,17 +70,20 @@ class ColumnPlan:
                 raise CustosError(f"{source}: no column '{theirs}' for '{ours}'{advice}; {shown}")
         filled = {name for name in self.fields if self._fills(name, columns)}
         self._responses = tuple(name for name in RESPONSES if name in filled)
-        missing = [name for name in self._wanted(filled) if name not in filled]
-        if missing:
-            raise CustosError(
-                f"{source}: no column for {', '.join(missing)}; {shown}; say which ones hold them: "
-                f"{self._map_options(missing, columns)}"
-            )
         self._free = [
             name
             for name in self.fields
             if name not in filled and not (self._responses and name in RESPONSES)
         ]
+        missing = [name for name in self._wanted(filled) if name not in filled]
+        if missing:
+            # Fields that would be the next error, once those that are missing have a column.
+            nearly = [nearest_field(column, self._free) for column in self._unused(columns)]
+            named = dict.fromkeys([*missing, *filter(None, nearly)])
+            raise CustosError(
+                f"{source}: no column for {', '.join(missing)}; {shown}; say which ones hold them: "
+                f"{self._map_options([*named], columns)}"
+            )
         self.check_names(source, columns)
 
     def check_names(self, source: str, columns: Collection[str]) -> None:
@@ -93,8 +96,7 @@ class ColumnPlan:
             if column in self._checked:
                 continue
             self._checked.add(column)
-            is_used = column in self.mapped.values() or self._field_of(column) is not None
-            if not is_used and (near := nearest_field(column, self._free)):
+            if self._unused([column]) and (near := nearest_field(column, self._free)):
                 raise CustosError(
                     f"{source}: column '{column}' is nearly our field '{near}', which no column "
                     f"fills; give {_option(near, column)}, or {_option(METADATA + column, column)} "
@@ -162,6 +164,11 @@ class ColumnPlan:
         is_metadata = self.mapped.get(METADATA + column) == column
         return column if column in TABLE_FIELDS and not is_taken and not is_metadata else None
 
+    def _unused(self, columns: Collection[str]) -> list[str]:
+        """Return the columns that fill no field."""
+        used = set(self.mapped.values())
+        return [name for name in columns if name not in used and self._field_of(name) is None]
+
     def _is_wanted(self, ours: str) -> bool:
         return ours in self.fields or ours.startswith(METADATA)
 
@@ -186,9 +193,7 @@ class ColumnPlan:
         return wanted + (["label"] if "label" in self.fields else [])
 
     def _map_options(self, missing: list[str], columns: Collection[str]) -> str:
-        used = set(self.mapped.values())
-        free = [name for name in columns if name not in used and self._field_of(name) is None]
-        suggested = suggest_columns(missing, free)
+        suggested = suggest_columns(missing, self._unused(columns))
         return " ".join(_option(name, suggested.get(name, "COLUMN")) for name in missing)
 
 

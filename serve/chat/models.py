@@ -59,12 +59,16 @@ class ModelNames:
             yield alias, self.get(alias)
 
     def _hint(self, name: str) -> str:
-        """Return which model a client may have meant."""
+        """Return which model a client may have meant, or why the one that it named is not here."""
         judge = name.removeprefix(PREFIX)
         if judge in self._service.judges:
             models = (each for each, model in self.items() if model.judge == judge)
             model = next(models, "")
             return f"; '{judge}' is a judge, and the model {model} asks it" if model else ""
+        if name.startswith(PREFIX) and (short := judge.partition("@")[0]) in CHAT_CONTRACTS:
+            contract = CHAT_CONTRACTS.get(short)
+            if not _able_judges(contract, self._service.judges):
+                return f": no judge here takes its task '{contract.task}'"
         near = nearest_model(name, [each for each, _ in self.items()])
         return f"; did you mean '{near}'" if near else ""
 

@@ -83,8 +83,8 @@ def routes(
         """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
         service.require_ready()
         deadline = deadline_of(request, service.limits)
-        body = await request.body()
         async with deadline.within():
+            body = await request.body()
             chat = await read(len(body), parse_chat, body, service.limits)
             model = models.get(chat.model)
             fingerprint, reply = await _reply(

@@ -29,6 +29,8 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 """Added unless the route has set its own."""
+LONGEST_METHOD = 16
+"""Characters of a call's method in the log. Strangers may send one as long as all headers."""
 CLIENT_CLOSED = 499
 """Status to count for a client that closed the connection, as nginx does."""
 
@@ -89,7 +91,7 @@ class Envelope:
             logger.info(
                 "request %s %s %s %d %.0f ms%s",
                 call_id,
-                scope["method"],
+                scope["method"][:LONGEST_METHOD],
                 route,
                 status,
                 1e3 * seconds,

@@ -214,7 +214,7 @@ class Lanes(Generic[JobT]):
         return window
 
     def _remove(self, lane: tuple[str, Kind], jobs: Collection[JobT]) -> None:
-        removed = [job for job in self._lanes[lane] if job in jobs]
+        removed = {job for job in self._lanes[lane] if job in jobs}
         self._lanes[lane].remove(removed)
         self.num_jobs -= len(removed)
         self.tokens -= sum(job.tokens for job in removed)

@@ -283,10 +283,15 @@ class Service:
     ) -> dict[int, ModelJob | Verdict]:
         """Return a job for each request that is not in the cache, or its verdict if it has none."""
         numbers = [number for number, key in enumerate(keys) if key is None or key not in cached]
-        outcomes = await asyncio.gather(
-            *(self._job(requests[number], judges[number]) for number in numbers)
-        )
-        return dict(zip(numbers, outcomes, strict=True))
+        try:
+            async with asyncio.TaskGroup() as group:  # a refused call decodes no more pictures
+                tasks = {
+                    number: group.create_task(self._job(requests[number], judges[number]))
+                    for number in numbers
+                }
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return {number: task.result() for number, task in tasks.items()}
 
     async def _job(self, request: JudgeRequest, name: str) -> ModelJob | Verdict:
         return await self.intake.job(request, name, self.judges[name], self.token_counters[name])

@@ -55,8 +55,8 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         """
         service.require_ready()
         deadline = deadline_of(request, service.limits)
-        body = await request.body()
         async with deadline.within():
+            body = await request.body()
             if remote_images:
                 call = await asyncio.to_thread(parse_call, body, service, remote_images)
             else:
@@ -81,8 +81,8 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         """Grade one request; events `critique` with pieces of text, then one `verdict`."""
         service.require_ready()
         deadline = deadline_of(request, service.limits)
-        body = await request.body()
         async with deadline.within():
+            body = await request.body()
             judge_request, judge_name = await asyncio.to_thread(
                 parse_single, body, service, remote_images
             )

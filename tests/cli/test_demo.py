@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
-import yaml
 from typer.testing import CliRunner
 
 from cli import demo
 from cli.demo import FULL, NEXT, SHORT, Plan
 from cli.main import app
 from judging.errors import CustosError
+from tests.cli.test_main import EVERY_VERB
 from train.hieval_stage1 import Stage1Recipe
 from train.setup.recipe import parse_recipe
 from train.setup.recipe_files import find_recipe
@@ -105,14 +105,13 @@ def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_to_do_next_can_be_done() -> None:
-    commands = re.findall(r"\b(custos|accelerate launch) (.*)", NEXT)
-    verbs = [words.split()[0] for program, words in commands if program == "custos"]
-    assert verbs == ["grade", "prep", "serve", "judges"]
-    for program, words in commands:
-        if program == "accelerate launch":
-            recipe = yaml.safe_load(find_recipe(words.split()[-1]).read_text(encoding="utf-8"))
-            assert recipe["data"]["train"] == ["data/mine/train.jsonl"]
-            assert f"mine={recipe['run']['output']}" in NEXT
+    commands = [line.split("custos ")[1].split() for line in NEXT.splitlines() if "custos " in line]
+    assert [words[0] for words in commands] == ["grade", "train", "serve", "judges"]
+    for verb, *words in commands[:3]:
+        known = {name for option in EVERY_VERB[f"custos {verb}"].params for name in option.opts}
+        assert {word for word in words if word.startswith("--")} <= known
+    trained = commands[1][commands[1].index("--out") + 1]
+    assert commands[2][-1] == f"mine={trained}"
     row = json.loads(re.search(r"\{.*\}", NEXT)[0])  # type: ignore[index]
     assert row["reference_mode"] == "any"
 

@@ -29,6 +29,11 @@ def verbs(command: Any, path: str = "custos") -> Iterator[tuple[str, Any]]:
 
 
 EVERY_VERB = dict(verbs(get_command(app)))
+EVERY_GROUP = {
+    f"custos {name}": group
+    for name, group in get_command(app).commands.items()  # type: ignore[attr-defined]
+    if hasattr(group, "commands")
+}
 
 
 @pytest.mark.parametrize("verb", EVERY_VERB)
@@ -69,8 +74,19 @@ def test_a_seed_below_0_is_refused_at_once(verb: str) -> None:
 def test_help_lists_the_verbs_and_no_arguments_show_it() -> None:
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
-    assert all(f"│ {verb} " in shown.stdout for verb in VERBS)
+    assert all(f"\n  {verb} " in shown.stdout for verb in VERBS)
     assert "grade" in CliRunner().invoke(app, []).output
+
+
+@pytest.mark.parametrize("verb", ["", *EVERY_GROUP, *EVERY_VERB])
+def test_help_cuts_nothing_on_80_columns(verb: str) -> None:
+    shown = CliRunner().invoke(app, [*verb.split()[1:], "--help"], env={"COLUMNS": "80"}).stdout
+    letters = "".join(shown.split())  # lines end after spaces and hyphens
+    command = EVERY_VERB.get(verb) or EVERY_GROUP.get(verb, get_command(app))
+    children = getattr(command, "commands", {}).values()
+    texts = [child.help.partition("\n\n")[0].rstrip(".") for child in children]
+    texts += [option.help or "" for option in command.params]
+    assert [text for text in texts if "".join(text.split()) not in letters] == []
 
 
 def test_version() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -97,6 +99,65 @@ def test_a_busy_service_is_asked_again_when_it_says(fake: FakeServer) -> None:
     assert second.at - first.at >= 0.4
 
 
+@pytest.mark.parametrize("status", [413, 504])
+def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
+    fake: FakeServer, status: int
+) -> None:
+    def answer(seen: Seen) -> Say:
+        return Say(status, "{}") if len(seen.body["requests"]) > 2 else verdicts_on(seen)
+
+    fake.answer = answer
+    client = JudgeClient(fake.url.removesuffix("/v1"), concurrency=64, tries=2)
+    verdicts = list(client.grade(map(request, range(256))))
+    assert [verdict.id for verdict in verdicts] == [str(n) for n in range(256)]
+    refused = sum(len(seen.body["requests"]) > 2 for seen in fake.seen)
+    assert refused <= 4 * CALLS, "each of the first calls learns it by halves of 16, 8 and 4 rows"
+    fake.seen.clear()
+    assert len(list(client.grade(map(request, range(9))))) == 9
+    assert max(len(seen.body["requests"]) for seen in fake.seen) == 2
+
+
+def test_a_service_that_takes_too_long_for_one_row_ends_it(fake: FakeServer) -> None:
+    fake.answer = lambda seen: Say(504, "{}")
+    url = fake.url.removesuffix("/v1")
+    with pytest.raises(CustosError, match=rf"{url}: the server answered 504: .* \(1 try\)"):
+        list(JudgeClient(url, tries=1).grade(map(request, range(4))))
+    assert [len(seen.body["requests"]) for seen in fake.seen] == [4, 2, 1]
+
+
+def test_a_client_in_a_notebook_whose_thread_runs_a_loop(fake: FakeServer) -> None:
+    fake.answer = verdicts_on
+
+    async def cell() -> list[Verdict]:
+        return list(JudgeClient(fake.url.removesuffix("/v1")).grade([request(1)]))
+
+    assert [verdict.id for verdict in asyncio.run(cell())] == ["1"]
+
+
+def test_a_client_in_a_notebook_can_be_interrupted(fake: FakeServer) -> None:
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    def answer(seen: Seen) -> Say:
+        said = verdicts_on(seen)
+        said.delay = 30
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        return said
+
+    async def cell() -> list[Verdict]:
+        return list(JudgeClient(fake.url.removesuffix("/v1")).grade([request(1)]))
+
+    fake.answer = answer
+    earlier = signal.signal(signal.SIGALRM, interrupt)
+    start = monotonic()
+    try:
+        with pytest.raises(InterruptedError):
+            asyncio.run(cell())
+    finally:
+        signal.signal(signal.SIGALRM, earlier)
+    assert monotonic() - start < 15
+
+
 def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
     def slowly(seen: Seen) -> Say:
         said = verdicts_on(seen)
@@ -118,6 +179,18 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(body='{"verdicts": []}')
     with pytest.raises(CustosError, match="0 verdicts on 1 requests"):
         list(JudgeClient(url).grade([request(1)]))
+    nobody = "http://127.0.0.1:9"
+    with pytest.raises(CustosError, match=f"{nobody}: ConnectError"):
+        list(JudgeClient(nobody, tries=1).grade([request(1)]))
+    with pytest.raises(ServerRefusal, match=f"{nobody}: no answer .* is 'custos serve' running"):
+        JudgeClient.connect(nobody)
+
+
+def test_another_address_than_the_service_prints_is_said() -> None:
+    with serving_judges({"fake": FakeJudge()}) as url:
+        reason = r"no list of judges \(404 there is no such route.*\); give the address that"
+        with pytest.raises(ServerRefusal, match=reason):
+            JudgeClient.connect(f"{url}/v1")
 
 
 def test_the_key_comes_from_the_environment_unless_one_is_given(
@@ -157,7 +230,7 @@ def test_fingerprints_tell_judges_apart() -> None:
         assert any_judge.fingerprint(request(1)) != second.fingerprint(request(1))
         with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
-    with pytest.raises(ServerRefusal, match="no list of judges"):
+    with pytest.raises(ServerRefusal, match="no answer"):
         JudgeClient.connect("http://127.0.0.1:9")
 
 

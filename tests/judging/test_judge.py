@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from clients.judge_client import JudgeClient
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import load_adapter
@@ -132,6 +133,17 @@ def test_the_progress_bar_counts_verdicts_on_standard_error(
     assert "grading" in shown.err and "0/23" in shown.err
     assert len(list(judge.grade(requests, progress=True))) == len(requests) == 23
     assert "23/23" in capsys.readouterr().err
+
+
+def test_what_is_no_iterable_of_requests_is_said(judge: Judge) -> None:
+    wrong: Any
+    for grader in (judge, JudgeClient("http://127.0.0.1:9", tries=1)):
+        for wrong, message in (
+            (ask(), r"give one request as \[request\]"),
+            ([{"question": "?"}], r"got 'dict'; JudgeRequest.model_validate\(row\) makes one"),
+        ):
+            with pytest.raises(TypeError, match=message):
+                list(grader.grade(wrong))
 
 
 def test_no_requests_no_verdicts(judge: Judge) -> None:

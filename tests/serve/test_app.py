@@ -13,10 +13,13 @@ from tests.serve.made_up import FakeJudge, row
 
 
 def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
-    assert client.get("/v2").json()["error"]["type"] == "not_found"
+    error = client.post("/chat/completions", json={}).json()["error"]
+    assert error["type"] == "not_found"
+    assert "GET /openapi.json" in error["message"] and "ends with /v1" in error["message"]
     answer = client.get("/judge")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
     assert answer.json()["error"]["type"] == "method_not_allowed"
+    assert answer.json()["error"]["message"] == "this route takes POST"
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
 
 

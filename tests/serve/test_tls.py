@@ -1,17 +1,21 @@
 """The service over https."""
 
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 import trustme
 
-from judging import CustosError
+from clients.judge_client import JudgeClient
+from judging import CustosError, JudgeRequest
+from serve import connections
+from serve.limits import Limits
 from serve.queue.service import Service
 from serve.server import TlsFiles
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import serving
+from tests.serve.sockets import send_raw, serving, wait_until
 
 
 @pytest.fixture
@@ -42,6 +46,43 @@ def test_answers_over_https(authority: trustme.CA, judge: FakeJudge, tmp_path: P
             httpx.get(address)
         with pytest.raises(httpx.TransportError):
             httpx.get(address.replace("https", "http"))
+
+
+def test_a_client_trusts_the_authority_that_a_variable_names(
+    authority: trustme.CA, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    request = JudgeRequest.model_validate(row())
+    with serving(Service({"a": judge}), tls=write_files(authority, tmp_path)) as client:
+        with pytest.raises(CustosError, match="set SSL_CERT_FILE to the certificate"):
+            JudgeClient.connect(str(client.base_url))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        [verdict] = JudgeClient.connect(str(client.base_url)).grade([request])
+    assert verdict.label == "Correct"
+
+
+def test_connections_count_before_their_handshake(
+    authority: trustme.CA, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MAX_REFUSED", 2)
+    files = write_files(authority, tmp_path)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    with serving(Service({"a": judge}, Limits(address_connections=4)), tls=files) as client:
+        silent = [send_raw(client, b"") for _ in range(4)]
+        told = httpx.get(client.base_url.join("/health/live"), verify=trusting)
+        assert (told.status_code, told.headers["Retry-After"]) == (503, "5")
+        silent += [send_raw(client, b"") for _ in range(2)]
+        assert send_raw(client, b"").recv(1) == b"", "one too many to be told so"
+        for connection in silent:
+            connection.close()
+
+        def is_served() -> bool:
+            with suppress(httpx.TransportError):  # until those that have left are counted no more
+                return httpx.get(told.url, verify=trusting).status_code == 200
+            return False
+
+        wait_until(is_served)
 
 
 def test_files_that_cannot_be_used_are_one_clear_error(

@@ -209,7 +209,8 @@ def interval_cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
     value, low, high = (
         "-" if estimate[key] is None else f"{estimate[key]:.4g}" for key in ("value", "low", "high")
     )
-    return value, f"{low} to {high}", str(estimate["n"])
+    interval = "-" if (low, high) == ("-", "-") else f"{low} to {high}"
+    return value, interval, str(estimate["n"])
 
 
 def _short_names(

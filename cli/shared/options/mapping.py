@@ -85,6 +85,20 @@ class TableOptions:
     task: Task = None
     variant: Variant = None
 
+    def words(self) -> list[str]:
+        """Return the options as they are typed, for a command that reads the same table."""
+        single = {
+            "--mapping": self.mapping,
+            "--separator": self.separator,
+            "--reference-mode": self.reference_mode,
+            "--task": self.task,
+            "--variant": self.variant,
+        }
+        pairs = [("--map", text) for text in self.columns or ()]
+        pairs += [("--labels", text) for text in self.labels or ()]
+        pairs += [(name, str(value)) for name, value in single.items() if value is not None]
+        return [word for pair in pairs for word in pair]
+
     def read(self) -> TableMapping:
         """Return the mapping that the options and the file of ``--mapping`` say; options win.
 

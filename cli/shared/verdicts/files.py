@@ -16,13 +16,13 @@ from judging.files.records import write_records
 OUT_SUFFIXES = (".jsonl", *TABLE_SUFFIXES)
 
 
-def check_verdict_files(source: Path, out: Path, table: Path | None) -> None:
+def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> None:
     """Check the names of the files before anything is read.
 
     Args:
         source: File of ``--in``.
         out: File of ``--out``.
-        table: File of ``--csv``.
+        table: File of ``--csv``, if there is one.
 
     Raises:
         CustosError: If one is a pipe, cannot be written by its ending, or would replace a file that

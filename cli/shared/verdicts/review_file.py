@@ -20,6 +20,7 @@ from judging.errors import system_errors_at
 from judging.files.csv_rows import csv_columns, csv_rows
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
+from judging.tasks import get_task
 from judging.types import LabelledExample, label_of
 
 PERSONS_LABEL = "label"
@@ -109,7 +110,8 @@ def read_review_rows(
         mapping: What its columns are called.
 
     Raises:
-        CustosError: If a file holds no verdict on a row, or has one on another row.
+        CustosError: If a file holds no verdict on a row, has one on another row, or one under
+            another rubric than the row has as it is read.
     """
     num_rows = 0
     by_file = [_read_by_row(path, source, mapping) for path in files]
@@ -122,6 +124,12 @@ def read_review_rows(
                 raise CustosError(
                     f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
                     "give the table that was graded, and its mapping"
+                )
+            if isinstance(request, JudgeRequest) and verdict.rubric not in _rubrics(request):
+                raise CustosError(
+                    f"{path}: the verdict on row {number} is under {verdict.rubric}, and the row "
+                    f"is read under {get_task(request.task).full_rubric(request)}; give the "
+                    "options of the grading, such as --mapping, --task or --reference-mode"
                 )
         known = [verdict for verdict in verdicts if verdict is not None]
         if isinstance(request, Verdict):
@@ -199,6 +207,16 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
         ),
     )
     return renamed
+
+
+def _rubrics(request: JudgeRequest) -> set[str]:
+    """Return the rubrics that a verdict on a request may name; an old or failed one names none.
+
+    A judge that knows only one reference mode takes a single reference in that one.
+    """
+    modes = (request.reference_mode,) if len(request.references) > 1 else ("any", "all")
+    read = (request.model_copy(update={"reference_mode": mode}) for mode in modes)
+    return {"", *(get_task(each.task).full_rubric(each) for each in read)}
 
 
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:

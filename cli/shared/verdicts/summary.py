@@ -82,24 +82,31 @@ class Summary:
         return "; ".join([f"{source}: {failed}: {counted}", where, *advice])
 
 
-def _review_hint(source: Path, outputs: Iterable[Path]) -> str:
-    """Return how to get the rows that people should look at."""
-    verdicts = next((str(path) for path in outputs if path.suffix == ".jsonl"), None)
-    option = "" if verdicts else " and --out FILE.jsonl"
-    command = ["custos", "review", verdicts or "FILE.jsonl", "--in", str(source)]
-    review = shlex.join([*command, "--csv", "review.csv"])
-    return f"rows for people: grade with --risk .05{option}, then {review}"
+def end_with(
+    summary: Summary,
+    source: Path,
+    outputs: Sequence[Path],
+    mapping: Sequence[str],
+    allow_failed: bool,
+) -> None:
+    """Print the summary; exit with status 1 if rows failed, unless this is allowed.
 
-
-def end_with(summary: Summary, source: Path, outputs: Sequence[Path], allow_failed: bool) -> None:
-    """Print the summary; exit with status 1 if rows failed, unless this is allowed."""
+    Args:
+        summary: Counts of the verdicts.
+        source: The table that was graded.
+        outputs: Files of its verdicts.
+        mapping: Options that say which columns it has, as they are typed.
+        allow_failed: Whether failed rows are no failure of the command.
+    """
     counts = ", ".join(f"{count} {status}" for status, count in summary.statuses.most_common())
-    files = " and ".join(map(str, outputs))
-    typer.echo(f"{summary.statuses.total()} rows graded ({counts or 'none'}): {files}")
+    written = " and ".join(map(str, outputs))
+    typer.echo(f"{summary.statuses.total()} rows graded ({counts or 'none'}): {written}")
     for line in summary.judge_lines():
         typer.echo(line)
     if summary.may_state_risk:
-        typer.echo(_review_hint(source, outputs), err=True)
+        files = [str(outputs[0]), "--in", str(source), *mapping, "--csv", "review.csv"]
+        review = shlex.join(["custos", "review", *files])
+        typer.echo(f"rows for people: grade with --risk .05, then {review}", err=True)
     if (failure := summary.failure(source)) is None:
         return
     typer.echo(failure if allow_failed else f"error: {failure}", err=True)

@@ -38,6 +38,7 @@ def test_an_example_is_graded_and_makes_a_table(
     assert "2 items graded, 0 without a label" in done.stdout
     table = run("table", name, "--graded", graded)
     assert table.exit_code == 0, table.stderr
+    assert "- to -" not in table.stdout, "what has no interval has a dash"
 
 
 def test_an_example_replaces_no_file(tmp_path: Path) -> None:

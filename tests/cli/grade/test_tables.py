@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -70,11 +71,21 @@ def test_needs_review_says_nothing_where_no_risk_was_stated(
         (tmp_path / "out.jsonl.partial").unlink()
 
 
-def test_the_way_to_the_rows_for_people_is_said(run: Run, tmp_path: Path) -> None:
-    hint = "rows for people: grade with --risk .05, then custos review "
-    assert hint + str(tmp_path / "out.jsonl") in run([row()]).stderr
-    in_table = run([row()], out="out.csv").stderr
-    assert "grade with --risk .05 and --out FILE.jsonl, then custos review FILE.jsonl" in in_table
+def test_the_way_to_the_rows_for_people_is_said_as_a_command_that_works(
+    run: Run, tmp_path: Path
+) -> None:
+    hint = "rows for people: grade with --risk .05, then custos "
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text("reference_mode: any")
+    answers = [{"question": "?", "references": ["Paris"], "answer": "Paris"}]
+    options = ["--map", "response=answer", "--mapping", str(mapping)]
+    for name in ("out.jsonl", "out.csv"):
+        said = run(answers, *options, out=name).stderr
+        assert hint in said
+        words = shlex.split(said.partition(hint)[2].splitlines()[0])
+        words[-1] = str(tmp_path / f"{name}.review.csv")
+        reviewed = CliRunner().invoke(app, words)
+        assert reviewed.exit_code == 0, reviewed.stderr
     assert "rows for people" not in run([row(risk=0.1)], out="other.jsonl").stderr
 
 

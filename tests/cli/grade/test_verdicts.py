@@ -262,7 +262,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     assert [v.get("judge") for v in verdicts] == [
         *("pairs/truthful-pair", "quick/hieval-qs", None, "pairs/truthful-pair")
     ]
-    assert verdicts[2]["message"] == "field 'task': no judge here takes 'hieval-ea'"
+    assert verdicts[2]["message"].startswith("field 'task': no judge here takes 'hieval-ea'; ")
     assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
     assert "1 of 4 rows have no verdict: 1 invalid; the first: row 3: field 'task'" in result.stderr
 

@@ -109,6 +109,23 @@ def test_verdicts_of_another_table_are_refused(table: Path, tmp_path: Path) -> N
     assert review(table, table, files).exit_code == 2
 
 
+def test_rows_that_are_read_otherwise_than_they_were_graded_are_refused(
+    table: Path, tmp_path: Path
+) -> None:
+    for rubric in ("hieval-qs/plain/all", "hieval-qs/tolerance/any", "simplevqa/english"):
+        lines = verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3).read_text().splitlines()
+        lines[0] = json.dumps({**json.loads(lines[0]), "rubric": rubric})
+        (tmp_path / "v.jsonl").write_text("\n".join(lines))
+        result = review(table, tmp_path / "review.csv", tmp_path / "v.jsonl")
+        assert result.exit_code == 2
+        assert (
+            f"the verdict on row 1 is under {rubric}, and the row is read under " in result.stderr
+        )
+    one_reference = {"rubric": "hieval-qs/plain/all"}
+    verdicts(tmp_path / "v.jsonl", ["Wrong"] * 3, **one_reference)
+    assert review(table, tmp_path / "review.csv", tmp_path / "v.jsonl").exit_code == 0
+
+
 def test_rows_that_are_no_requests_are_for_people_too(table: Path, tmp_path: Path) -> None:
     table.write_text(table.read_text() + ",d,,Lyon,dog\nThe capital?,e,,Nice,eel\n")
     names = ["a", "b", "c", "d", "e"]

@@ -100,6 +100,7 @@ def test_another_judge_is_told_apart_by_its_verdicts_and_its_name() -> None:
         assert result.exit_code == 1
         assert row(result, "custos/qa")[2] == "wrong"
         assert row(result, "custos/qa")[4:] == ["gpt-4o", content]
+        assert "\nwrong: the reply has no verdict that the script can read" in result.stdout
     with stranger("busy", 429) as address:
         assert row(examine(address), "custos/qa")[2::3] == ["refused", "429 busy"]
 
@@ -114,4 +115,4 @@ def test_an_unknown_model_names_the_nearest() -> None:
 def test_nobody_there() -> None:
     result = examine("http://127.0.0.1:9")
     assert result.exit_code == 2
-    assert "no list of models" in result.stderr
+    assert "is 'custos serve' running there?" in result.stderr

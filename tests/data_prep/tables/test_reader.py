@@ -208,6 +208,14 @@ def test_columns_that_are_missing(tmp_path: Path, columns: dict[str, str], messa
     assert message in str(error.value)
 
 
+def test_missing_columns_and_nearly_named_ones_are_one_error(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", "ID,Prompt,gold,answer,label\n1,?,x,y,Correct\n")
+    with pytest.raises(CustosError) as error:
+        examples(path)
+    options = str(error.value).partition("say which ones hold them: ")[2]
+    assert options == "--map question=Prompt --map references=gold --map response=answer --map id=ID"
+
+
 def test_a_column_that_is_nearly_ours(tmp_path: Path) -> None:
     path = save(
         tmp_path / "a.csv", "question,references,response,Images,question_id\n?,x,y,a.png,7\n"

@@ -204,9 +204,10 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         hints = {
             "one": "'one' is a judge, and the model custos/compass-verifier asks it",
             "qa": "did you mean 'custos/qa'",
+            "custos/charthal": ": no judge here takes its task 'charthal'; see",
             "custos/qa@tow": "did you mean 'custos/qa@two'",
         }
-        for name in (*hints, "custos/qa@pairs", "custos/charthal", "custos/nothing"):
+        for name in (*hints, "custos/qa@pairs", "custos/nothing"):
             error = refused(http, {**qa("x"), "model": name}, 404)
             assert error["code"] == "model_not_found"
             assert hints.get(name, "GET /v1/models") in error["message"]

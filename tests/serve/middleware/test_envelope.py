@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.serve.made_up import row
+from serve.queue.service import Service
+from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import first_line, send_raw, serving
 
 
 def test_request_ids(client: TestClient) -> None:
@@ -42,3 +44,14 @@ def test_a_fault_of_the_service_is_a_500_without_internals(
     assert "call-8" in answer.json()["error"]["message"]
     assert "secret" not in answer.text
     assert "secret" in caplog.text
+
+
+def test_a_long_method_makes_no_long_log(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="custos.serve")
+    with serving(Service({"a": judge})) as client:
+        method = b"X" * 20_000
+        assert first_line(send_raw(client, method + b" /judge HTTP/1.1\r\nHost: x\r\n\r\n"))
+    [line] = [message for message in caplog.messages if " XXX" in message]
+    assert len(line) < 150

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +13,13 @@ from judging import JudgeRequest
 from judging.files.pictures import PictureSize, picture_size
 from judging.messages import Message
 from judging.models.backbones import Backbone
+from serve.limits import Limits
+from serve.pictures.decoders import Decoders
 from serve.queue.intake import MOST_SENT_PIXELS, Intake
+from serve.queue.service import Service
 from serve.queue.worker import ModelJob
 from tests.serve.made_up import FakeJudge, picture, progressive, row
+from tests.serve.sockets import serving
 
 
 def prepared(judge: FakeJudge, *sources: str) -> tuple[str, ...]:
@@ -68,3 +73,25 @@ def small_backbone(small: str) -> Backbone:
     from judging.models.backbones import load_backbone
 
     return load_backbone(small, dtype="float32", device="cpu")
+
+
+def test_a_refused_call_decodes_no_more_pictures(
+    monkeypatch: pytest.MonkeyPatch, small_backbone: Backbone
+) -> None:
+    decoded: list[str] = []
+    turns = asyncio.Semaphore(1)
+
+    async def decode(decoders: Decoders, source: str, size: PictureSize) -> str:
+        async with turns:
+            await asyncio.sleep(0.05)
+            decoded.append(source)
+            return "x" * 1_000_000
+
+    monkeypatch.setattr(Decoders, "decode", decode)
+    judge = FakeJudge()
+    judge.engine, judge.backbone = SimpleNamespace(posterior="exact"), small_backbone
+    rows = [row(images=[picture(color=number)]) for number in range(8)]
+    with serving(Service({"a": judge}, Limits(held_bytes=500_000))) as client:
+        assert client.post("/judge", json=rows).status_code == 429
+        time.sleep(0.5)
+    assert len(decoded) == 1

@@ -35,7 +35,10 @@ def test_the_first_judge_that_takes_the_task() -> None:
 def test_no_judge_for_the_task() -> None:
     with TestClient(create_app(Service({"pairs": FakeJudge(tasks=("truthful-pair",))}))) as client:
         field, message = refused(client, {"requests": [row()]})
-        assert (field, message) == ("requests.0.task", "no judge here takes 'hieval-qs'")
+        assert (field, message) == (
+            "requests.0.task",
+            "no judge here takes 'hieval-qs'; they take truthful-pair",
+        )
 
 
 def test_unknown_judge_lists_the_known(client: TestClient) -> None:

@@ -9,7 +9,7 @@ from serve.queue.service import Service
 from serve.requests import waiting
 from tests.serve.chat.made_up import qa
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import POST, send_raw, serving, wait_until
+from tests.serve.sockets import POST, first_line, send_raw, serving, wait_until
 
 
 def test_past_the_deadline_is_504_at_once_and_the_place_is_free(closed: FakeJudge) -> None:
@@ -32,6 +32,15 @@ def test_deadlines_that_are_none(judge: FakeJudge, given: str) -> None:
         answer = client.post("/judge", json=row(), headers={"X-Deadline-Ms": given})
         assert answer.status_code == 422
         assert answer.json()["error"]["field"] == "X-Deadline-Ms"
+
+
+@pytest.mark.parametrize("path", ["/judge", "/judge/stream", "/v1/chat/completions"])
+def test_the_deadline_does_not_wait_for_a_body(judge: FakeJudge, path: str) -> None:
+    with serving(Service({"a": judge})) as client:
+        head = POST.replace(b"/judge", path.encode()) + b"X-Deadline-Ms: 100\r\n"
+        slow = send_raw(client, head + b"Content-Length: 1000\r\n\r\n{")
+        assert first_line(slow) == "HTTP/1.1 504 Gateway Timeout"
+        slow.close()
 
 
 def test_a_client_that_hangs_up_is_not_graded(closed: FakeJudge) -> None:
