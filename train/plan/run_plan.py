@@ -214,15 +214,15 @@ class _Planner:
     @property
     def micro_batch(self) -> int:
         """Return the most rows of one forward pass of a process."""
-        return self.most_rows(self.recipe.run.gradient_checkpointing)
+        return self.most_rows(self.recipe.optim.token_budget)
 
-    def most_rows(self, checkpointing: bool, token_budget: int | None = None) -> int:
-        """Return the longest rows that a forward pass of a process has under a budget."""
+    def most_rows(self, token_budget: int) -> int:
+        """Return how many of the longest rows a forward pass has under a budget of tokens."""
         optim, row = self.recipe.optim, longest(self.rows)
-        is_alone = checkpointing or self.hardware.shared
-        width = row.length + row.prompts * row.instruction * is_alone
+        # Rows that share a model read their own instruction.
+        width = row.length + row.prompts * row.instruction * self.hardware.shared
         share = -(-optim.batch_size // max(1, self.hardware.gpus))  # rounded up, as cut_step does
-        return max(1, min((token_budget or optim.token_budget) // width, share))
+        return max(1, min(token_budget // width, share))
 
     @property
     def reserve(self) -> int:
@@ -256,7 +256,6 @@ class _Planner:
     def needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
         """Return the memory of the longest rows in one micro-batch."""
         row, run = longest(self.rows), self.recipe.run
-        # Rows that share a model read their own instruction.
         instruction = 0 if self.hardware.shared else row.instruction
         key = {"gradient_checkpointing": checkpointing}
         return step_memory(
@@ -307,16 +306,16 @@ class _Planner:
         halves = [half for n in range(1, 20) if (half := self.recipe.optim.token_budget >> n)]
         smaller: dict[int, int] = {}  # the largest of these budgets, by the rows that it allows
         for half in halves:
-            smaller.setdefault(self.most_rows(checkpointing, half), half)
+            smaller.setdefault(self.most_rows(half), half)
         estimated = [n for n in smaller if n <= share * self.micro_batch and n < self.micro_batch]
         for size in dict.fromkeys([*estimated[:1], *[n for n in smaller if n == 1]]):
             if size < self.micro_batch:
                 yield f"optim.token_budget={smaller[size]}", size, checkpointing
         if not checkpointing:
             key = "run.gradient_checkpointing=true"
-            yield key, self.most_rows(checkpointing=True), True
-            least = next(half for half in halves if self.most_rows(True, half) == 1)
-            yield f"{key} optim.token_budget={least}", 1, True
+            yield key, self.micro_batch, True
+            if 1 in smaller:
+                yield f"{key} optim.token_budget={smaller[1]}", 1, True
 
     def _total(self, memory: StepMemory) -> int:
         return memory.total + self.reserve + self.buckets(memory)

@@ -184,16 +184,24 @@ def launch_file(name: Path) -> Path:
     kind = values.get("distributed_type") or "NO"
     check_distributed_type(kind, f"{path}: ")
     if kind == "FSDP":
-        settings = values.get("fsdp_config") or {}
-        _check_fsdp({key.upper(): value for key, value in settings.items()}, f"{path}: ")
+        _check_fsdp(_settings(values, "fsdp_config", path), f"{path}: ")
     if kind == "DEEPSPEED":
-        settings = {
-            f"ACCELERATE_{prefix}{key.upper()}": value
-            for key, value in (values.get("deepspeed_config") or {}).items()
+        settings = _settings(values, "deepspeed_config", path)
+        variables = {
+            f"ACCELERATE_{prefix}{name}": value
+            for name, value in settings.items()
             for prefix in ("", "DEEPSPEED_")
         }
-        _check_zero(settings, f"{path}: ")
+        _check_zero(variables, f"{path}: ")
     return path
+
+
+def _settings(values: Mapping[str, Any], section: str, path: Path) -> dict[str, Any]:
+    """Return the settings of a section of a file, by their names in capital letters."""
+    settings = values.get(section) or {}
+    if not isinstance(settings, dict):
+        raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
+    return {str(name).upper(): value for name, value in settings.items()}
 
 
 def check_distributed_type(kind: Any, location: str = "") -> None:

@@ -143,7 +143,7 @@ class OptimSection(Section):
     """Rows per optimizer step over all processes."""
     token_budget: int = Field(default=4096, gt=0)
     """Most tokens per forward pass of one process, in training and validation: padding and pictures
-    count; the instruction counts if each row holds its own (``run.gradient_checkpointing``).
+    count; the instruction counts where each row reads its own, as in processes that share a model.
     Gradients of several passes are added up: memory depends on it, the judge does not."""
     whole_questions: bool = False
     """Shuffle questions, not rows, so that a batch reads a question once for all its responses.
@@ -168,7 +168,8 @@ class RunSection(Section):
     """Processes that read and encode rows ahead of the model, for each training process; 0: none.
     None: 0 on a CPU, whose cores the model uses, else the cores that are left, at most 4."""
     gradient_checkpointing: bool = False
-    """Saves memory on long prompts; the instruction is then not shared between rows."""
+    """Keep only the input of each layer for the gradient, and compute the rest again: less memory,
+    more time."""
     response_budget: int = Field(default=1024, gt=0)
     """Most tokens of one response; longer ones lose their middle."""
     min_pixels: int | None = Field(default=None, ge=1024)

@@ -10,9 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from judging.models.backbones import load_backbone
 from tests.tiny import save_picture
-from tests.train.made_up import example, write_recipe
+from tests.train.made_up import encoded, example, examples, write_recipe
+from train.loop.batches import StepPlan
 from train.plan.published import published_config
+from train.setup.recipe import OptimSection
 
 
 def _plan(*arguments: str) -> Any:
@@ -42,6 +45,28 @@ def test_the_text_names_every_part_and_the_verdict(small: str, tmp_path: Path) -
     assert result.exit_code == 0, result.output
     assert "weights" in result.output and "activations" in result.output
     assert result.output.rstrip().endswith(": fits")
+
+
+def test_checkpointing_leaves_as_many_rows_in_a_forward_pass(small: str, tmp_path: Path) -> None:
+    """Rows share their instruction with it, too, so that it does not count for each of them."""
+    recipe = write_recipe(tmp_path, small, optim__token_budget=500, optim__batch_size=24)
+    keys = ("run.gradient_checkpointing=false", "run.gradient_checkpointing=true")
+    planned = [_json(str(recipe), "--gpus", "0", key)["micro_batch"] for key in keys]
+    rows = encoded(load_backbone(small, dtype="float32"), examples(24))
+    optim = OptimSection(lr=1.0, token_budget=500, batch_size=24)
+    passes = StepPlan(rows, optim, 0).micro_batches(0)
+    assert planned[0] == planned[1]
+    assert planned[0] == pytest.approx(max(map(len, passes)), abs=1)
+
+
+def test_advice_for_the_least_budget(small: str, tmp_path: Path) -> None:
+    """One row is too much already, and no smaller budget gives fewer."""
+    command = (str(write_recipe(tmp_path, small)), "--gpus", "1", "optim.token_budget=1")
+    whole = _json(*command)
+    of_row = sum(whole["bytes"][part] for part in ("activations", "logits", "workspace"))
+    plan = _json(*command, "--memory", str((whole["total_bytes"] - 0.99 * of_row) / 2**30))
+    assert not plan["fits"]
+    assert "a single row needs more than" in plan["advice"]
 
 
 def test_advice_names_a_key_with_which_the_run_fits(tmp_path: Path, small: str) -> None:

@@ -186,6 +186,16 @@ def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> No
         launch_file(tmp_path / "none.yaml")
 
 
+@pytest.mark.parametrize(
+    ("kind", "section"), [("FSDP", "fsdp_config"), ("DEEPSPEED", "deepspeed_config")]
+)
+def test_settings_that_are_a_list(kind: str, section: str, tmp_path: Path) -> None:
+    path = tmp_path / "accelerate.yaml"
+    path.write_text(f"distributed_type: {kind}\n{section}: [zero_stage]\n", encoding="utf-8")
+    with pytest.raises(CustosError, match=rf"accelerate\.yaml: {section}: expected names with"):
+        launch_file(path)
+
+
 def test_the_shipped_file_is_taken_by_name_and_others_only_if_they_say_the_same(
     tmp_path: Path,
 ) -> None:
