@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Response
@@ -107,6 +108,14 @@ def create_app(
 def _add_descriptions(app: FastAPI, service: Service) -> None:
     """Add the routes that tell what is served, and how the service is."""
 
+    @cache  # Judges never change, and the event loop answers nobody for a tenth of a second.
+    def described_tasks() -> list[dict[str, Any]]:
+        return [describe_task(name, service) for name in served_tasks(service)]
+
+    @cache
+    def described_routes() -> dict[str, Any]:
+        return openapi(app, service)
+
     @app.get("/judges")
     async def judges() -> ServedJudges:
         """Return the judges here, what was measured of them, and the limits on a call."""
@@ -123,9 +132,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
     @app.get("/tasks", response_model=dict[str, list[dict[str, Any]]])
     async def tasks() -> Response:
         """Return the tasks judged here, each with its JSON Schema and an example."""
-        return JSONResponse(
-            {"tasks": [describe_task(name, service) for name in served_tasks(service)]}
-        )
+        return JSONResponse({"tasks": described_tasks()})
 
     @app.get("/health/live", response_model=Health)
     async def live() -> Health:
@@ -152,4 +159,4 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document() -> Response:
-        return JSONResponse(openapi(app, service))
+        return JSONResponse(described_routes())

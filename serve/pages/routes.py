@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,9 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
             headers={"Content-Security-Policy": POLICY},
         )
 
-    @router.get("/")
-    async def playground(request: Request) -> Response:
-        settings = {
+    @cache
+    def settings() -> dict[str, Any]:
+        return {
             "judges": {
                 name: {task: _offer(get_task(task), judge) for task in judge.tasks}
                 for name, judge in service.judges.items()
@@ -62,7 +63,10 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
             "max_images": service.limits.images,
             "has_keys": has_keys,
         }
-        return page(request, "playground", settings=settings)
+
+    @router.get("/")
+    async def playground(request: Request) -> Response:
+        return page(request, "playground", settings=settings())
 
     @router.get("/pages/judges")
     async def judges(request: Request) -> Response:

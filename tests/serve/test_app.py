@@ -1,11 +1,16 @@
 """Routes that tell what is served, and routes that are not there."""
 
 import json
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
+from serve import app
 from serve.app import create_app
 from serve.limits import CallLimits, Limits
 from serve.queue.service import Service
@@ -21,6 +26,30 @@ def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
     assert answer.json()["error"]["type"] == "method_not_allowed"
     assert answer.json()["error"]["message"] == "this route takes POST"
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+
+
+def test_what_is_dear_to_describe_is_described_once(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = Counter[str]()
+
+    def counted(name: str) -> Callable[..., Any]:
+        work = getattr(app, name)
+
+        def count(*of: Any) -> Any:
+            calls[name] += 1
+            return work(*of)
+
+        return count
+
+    for name in ("openapi", "describe_task"):
+        monkeypatch.setattr(app, name, counted(name))
+    with TestClient(create_app(Service({"a": judge}))) as client:
+        for path in ("/openapi.json", "/tasks", "/"):
+            first, second = client.get(path), client.get(path)
+            assert first.status_code == 200
+            assert first.content == second.content
+    assert calls == {"openapi": 1, "describe_task": 1}
 
 
 def test_judges_and_health(client: TestClient) -> None:

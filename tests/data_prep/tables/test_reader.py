@@ -213,7 +213,9 @@ def test_missing_columns_and_nearly_named_ones_are_one_error(tmp_path: Path) -> 
     with pytest.raises(CustosError) as error:
         examples(path)
     options = str(error.value).partition("say which ones hold them: ")[2]
-    assert options == "--map question=Prompt --map references=gold --map response=answer --map id=ID"
+    assert (
+        options == "--map question=Prompt --map references=gold --map response=answer --map id=ID"
+    )
 
 
 def test_a_column_that_is_nearly_ours(tmp_path: Path) -> None:
