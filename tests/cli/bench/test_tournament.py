@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from pathlib import Path
@@ -71,9 +72,13 @@ def test_a_tournament_without_a_single_verdict_fails(
 def test_a_tournament_is_kept_until_it_is_ranked(
     fake: FakeServer, play: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(path: Path, value: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
     fail_on("nothing", fake)
-    (tmp_path / "folder").mkdir()
-    refused = run(*play, "--json", tmp_path / "folder")
+    with monkeypatch.context() as patch:
+        patch.setattr("cli.bench.tournament.write_json", full)
+        refused = run(*play, "--json", tmp_path / "ranking.json")
     assert refused.exit_code == 2
     assert len(fake.seen) == 18
     assert run(*play).exit_code == 0
