@@ -24,7 +24,7 @@ from cli.prep.app import app as prep_app
 from cli.service.doctor import doctor
 from cli.service.load import load
 from cli.service.serve import serve
-from cli.shared.error_line import Verbs
+from cli.shared.error_line import CommandGroup, Verbs
 from cli.shared.output_folders import Verb
 from cli.tasks import tasks
 from cli.training import recipe
@@ -43,19 +43,19 @@ app = typer.Typer(
 app.add_typer(
     prep_app,
     name="prep",
-    cls=Verbs,
+    cls=CommandGroup,
     epilog="Example: custos prep synthetic --out data --rows 2000",
 )
 app.add_typer(
     bench_app,
     name="bench",
-    cls=Verbs,
+    cls=CommandGroup,
     epilog="Example: custos bench table charthal --graded gpt.eval.json --json table.json",
 )
 app.add_typer(
     recipe.app,
     name="recipe",
-    cls=Verbs,
+    cls=CommandGroup,
     epilog="Example: custos recipe copy embedded/demo my.yaml",
 )
 app.command("eval", cls=Verb)(evaluate)

@@ -22,7 +22,7 @@ from cli.prep.synthetic.pairs import pairs
 from cli.prep.synthetic.text import synthetic
 from cli.prep.synthetic.twins import twins
 from cli.prep.table import table
-from cli.shared.error_line import Verbs
+from cli.shared.error_line import CommandGroup
 from cli.shared.output_folders import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
@@ -34,13 +34,13 @@ for verb in (
 app.add_typer(
     charthal_construct.app,
     name="charthal-construct",
-    cls=Verbs,
+    cls=CommandGroup,
     epilog="Example: custos prep charthal-construct sheet data/mine --out anna.csv",
 )
 app.add_typer(
     construct_app,
     name="construct",
-    cls=Verbs,
+    cls=CommandGroup,
     epilog="Example: custos prep construct step simplevqa-check --in rows.jsonl "
     "--base-url http://127.0.0.1:8000/v1 --model model-a --out data/checked",
 )

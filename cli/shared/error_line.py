@@ -11,8 +11,8 @@ from judging.errors import CustosError, error_text
 from judging.log_lines import one_line
 
 
-class Verbs(TyperGroup):
-    """A group of commands that prints the user's mistakes on one line, without a traceback."""
+class CommandGroup(TyperGroup):
+    """A group of commands whose help has their whole summaries."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their whole summaries, which click would cut to one line."""
@@ -20,6 +20,10 @@ class Verbs(TyperGroup):
         summaries = [self.commands[name].get_short_help_str(limit=1000) for name in names]
         with formatter.section("Commands"):
             formatter.write_dl(list(zip(names, summaries, strict=True)))
+
+
+class Verbs(CommandGroup):
+    """The outermost group, which prints the user's mistakes on one line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command; exit with status 2 on a ``CustosError`` or an ``OSError``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -67,14 +68,18 @@ def test_a_killed_process_that_draws_is_one_error(
 ) -> None:
     monkeypatch.setattr(pictures, "POOL_FROM", 0)
     backbone = load_backbone(small, weights=False)
-
-    def kill_a_worker(*_: object) -> object:
-        for child in psutil.Process().children():
-            if "spawn_main" in " ".join(child.cmdline()):
-                child.kill()
-        time.sleep(0.2)
-        return None
-
-    monkeypatch.setattr(pictures, "make_picture", kill_a_worker)
+    killing = threading.Thread(target=_kill_a_worker, args=(psutil.Process().children(),))
+    killing.start()
     with pytest.raises(CustosError, match="a process that draws pictures was killed"):
         pictures.draw(backbone, 2_000, seed=0)
+    killing.join()
+
+
+def _kill_a_worker(earlier: list[psutil.Process]) -> None:
+    """Kill the first process that a pool of this one starts, within a minute."""
+    for _ in range(1200):
+        for child in psutil.Process().children():
+            if child not in earlier and "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+                return
+        time.sleep(0.05)
