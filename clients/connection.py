@@ -158,7 +158,7 @@ class ServerConnection:
             body: JSON.
             body_type: Type of the reply.
             name: Name of the request in error messages.
-            has_parts: Whether the caller can send it in parts if it is too much.
+            has_parts: Whether the caller can send the call in smaller parts.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.

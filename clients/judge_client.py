@@ -115,7 +115,9 @@ class AsyncJudgeClient:
             if answer.is_error:
                 status = answer.status_code
                 advice = "; give the address that 'custos serve' prints" if status == 404 else ""
-                raise ServerRefusal(f"{url}: no list of judges ({status} {_said(answer)}){advice}")
+                raise ServerRefusal(
+                    f"{url}: no list of judges ({status} {_service_message(answer)}){advice}"
+                )
             cards: list[dict[str, Any]] = answer.json()["judges"]
         except httpx.TransportError as error:
             raise ServerRefusal(f"{url}: {no_answer(error)}") from None
@@ -290,8 +292,8 @@ def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
         return result
 
 
-def _said(answer: httpx.Response) -> str:
-    """Return the message of a service's error; without one, what its status is called."""
+def _service_message(answer: httpx.Response) -> str:
+    """Return the message of a service's error or, without one, the name of its status."""
     try:
         return str(answer.json()["error"]["message"])[:SHOWN_CHARS]
     except (ValueError, KeyError, TypeError):
@@ -299,7 +301,7 @@ def _said(answer: httpx.Response) -> str:
 
 
 def no_answer(error: httpx.TransportError) -> str:
-    """Return what to do about an address at which no service answers."""
+    """Return the reason why no service answers at an address, and what to do about it."""
     advice = "is 'custos serve' running there?"
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         advice = "set SSL_CERT_FILE to the certificate of the authority that you trust"

@@ -45,7 +45,7 @@ ImageSource = Annotated[str, StringConstraints(max_length=MAX_IMAGE_CHARS)]
 
 
 class _Record(BaseModel):
-    # Numbers that are none are written to files as null, which could not be read again.
+    # NaN and infinity would be written to files as null, which could not be read again.
     model_config = ConfigDict(
         frozen=True, extra="forbid", str_max_length=MAX_TEXT_CHARS, allow_inf_nan=False
     )
@@ -121,10 +121,10 @@ class JudgeRequest(_Record):
 
 
 def each_request(requests: Iterable[JudgeRequest]) -> Iterator[JudgeRequest]:
-    """Yield requests that the caller of a Python function gave, which nothing has checked.
+    """Yield the requests that a caller in Python gives, and check their types.
 
     Raises:
-        TypeError: At one that is none, such as a row; at a single request, whose items are fields.
+        TypeError: If an item is no request, such as a row, or ``requests`` is a single request.
     """
     if isinstance(requests, JudgeRequest):
         raise TypeError("expected an iterable of requests; give one request as [request]")

@@ -108,7 +108,7 @@ def create_app(
 def _add_descriptions(app: FastAPI, service: Service) -> None:
     """Add the routes that tell what is served, and how the service is."""
 
-    @cache  # Judges never change, and the event loop answers nobody for a tenth of a second.
+    @cache  # Judges never change, and no other call is answered while this is made.
     def described_tasks() -> list[dict[str, Any]]:
         return [describe_task(name, service) for name in served_tasks(service)]
 

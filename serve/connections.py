@@ -22,7 +22,7 @@ from serve.errors import RETRY_AFTER_S, ApiError
 
 logger = logging.getLogger("custos.serve")
 server_logger = logging.getLogger("uvicorn.error")
-"""Tells of connections; what it says again and again is left out."""
+"""Logger of connections, whose repeated lines are left out."""
 Peer = tuple[str, int]
 
 HEADERS_S = 30
@@ -76,7 +76,7 @@ class OpenConnections:
         address_limit: Most of one address.
 
     Attributes:
-        excess: Peers whose connections are beyond a limit, and are only told so.
+        excess: Peers of connections beyond a limit, whose calls are answered 503.
     """
 
     def __init__(self, limit: int, address_limit: int) -> None:
@@ -86,10 +86,13 @@ class OpenConnections:
         self._num_by_address = Counter[str]()
 
     def add(self, peer: Peer) -> bool:
-        """Count a connection and return True, or False if it is not even told that it is too many.
+        """Count a connection, unless it must be closed without an answer.
 
         Args:
             peer: Host and port of the client.
+
+        Returns:
+            False if ``MAX_REFUSED`` connections beyond a limit are open already.
         """
         address = address_group(peer[0])
         num_excess = 1 + max(
@@ -121,10 +124,10 @@ class CountedListener(socket.socket):
     """
 
     open_connections: OpenConnections | None = None
-    """Counts them; ``None`` before the server starts."""
+    """Connections that are counted; ``None`` before the server starts."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection that is not one too many.
+        """Return the next connection; close those before it that get no answer.
 
         Raises:
             BlockingIOError: If there is none now.
@@ -141,7 +144,7 @@ class CountedListener(socket.socket):
 
 
 class _CountedSocket(socket.socket):
-    """Connection that says when it is closed."""
+    """Connection that calls a function when it is closed."""
 
     on_close: Callable[[], None] | None = None
 

@@ -26,8 +26,8 @@ TYPES = {
 }
 
 NO_ROUTE = (
-    "there is no such route; GET /openapi.json describes all. The base URL of chat clients ends "
-    "with /v1, that of others does not"
+    "there is no such route; GET /openapi.json describes all routes. The base URL of chat clients "
+    "ends with /v1, that of others does not"
 )
 
 

@@ -32,7 +32,7 @@ EXPLANATIONS: dict[Outcome, str] = {
     "refused": "the service answered with the error that is shown.",
     "not served": "no judge there takes the task. 'custos tasks' says which judges do.",
 }
-"""What outcomes mean that are not ok."""
+"""Meaning of every outcome but ``ok``, for the user."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Groups of commands: the user's mistakes on one line, and help that cuts no sentence."""
+"""Groups of commands, which print whole summaries and the user's mistakes on one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CommandGroup(TyperGroup):
 
 
 class Verbs(CommandGroup):
-    """The outermost group, which prints the user's mistakes on one line, without a traceback."""
+    """Outermost group of commands, which prints the user's mistakes on one line each."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command; exit with status 2 on a ``CustosError`` or an ``OSError``."""

@@ -39,9 +39,8 @@ def read_examples(
     With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
 
     Raises:
-        CustosError: If a row cannot be used: an evaluation leaves out nothing unless it is allowed;
-            if there are no rows.
-            With ``unique_ids``, if two rows have one id.
+        CustosError: If there are no rows; if a row cannot be used, as an evaluation leaves out
+            nothing unless it is allowed; with ``unique_ids``, if two rows have one id.
     """
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
@@ -80,12 +79,15 @@ def _check_ids(data: Path, rows: Sequence[tuple[int, LabelledExample]]) -> None:
 
 @dataclass(frozen=True)
 class KeptMeasurement:
-    """Measures a judge on labelled examples; keeps verdicts until what they are for is written."""
+    """Measurement of a judge that a stopped command can go on with.
+
+    It keeps verdicts in files until :meth:`finish`, which follows the writing of the report.
+    """
 
     folder: Path
     """Folder of the output."""
     name: str
-    """What the names of the kept files begin with."""
+    """Beginning of the names of the kept files."""
     batch: int
     retry_failed: bool
 
@@ -106,12 +108,12 @@ class KeptMeasurement:
         Args:
             judge: Judge to measure. The time in the report is that of its own verdicts; it is not
                 known if several runs gave them.
-            examples: As :func:`evaluation.evaluate.resolve_examples` returns them.
+            examples: Examples from :func:`evaluation.evaluate.resolve_examples`.
             zero_shot: Whether to grade with the judge's untrained backbone too.
             references: Other judges' verdicts on the same examples, by name.
-            command: As for :func:`evaluation.evaluate.report_verdicts`, like what follows.
+            command: Command as typed, for the report.
             dataset_sha256: Hash of the file.
-            risk: Stated risk.
+            risk: Share of wrong verdicts among those without a review that the report measures.
             seed: Seed of the intervals.
 
         Raises:
@@ -147,7 +149,7 @@ class KeptMeasurement:
         return any(file.path.exists() for file in self._files)
 
     def finish(self) -> None:
-        """Delete the kept files; say which stay, as they hold failed rows."""
+        """Delete the kept files but those that hold failed rows, and print which those are."""
         for file in self._files:
             show_failed(file)
             file.remove_unless_failed()

@@ -62,31 +62,31 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 def output_folder(
     ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
 ) -> PathT | None:
-    """Return the value of an option that names a folder to write to; the callback of all of them.
+    """Return the value of an option that names a folder to write to; callback of all such options.
 
     Raises:
         CustosError: If a file lies there, or nothing can be written there.
     """
-    _check_place(ctx, param, path)
+    _check_output(ctx, param, path)
     if path is not None and os.path.exists(path) and not os.path.isdir(path):
         raise CustosError(f"{param.opts[0]} '{path}': is a file; name a folder")
     return path
 
 
 def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | None) -> PathT | None:
-    """Return the value of an option that names a file to write; the callback of all of them.
+    """Return the value of an option that names a file to write; callback of all such options.
 
     Raises:
         CustosError: If a folder or a device lies there, or nothing can be written there.
     """
-    _check_place(ctx, param, path)
+    _check_output(ctx, param, path)
     if path is not None and os.path.exists(path) and not os.path.isfile(path):
         kind = "a folder" if os.path.isdir(path) else "no regular file"
         raise CustosError(f"{param.opts[0]} '{path}': is {kind}; name a file")
     return path
 
 
-def _check_place(ctx: typer.Context, param: typer.CallbackParam, path: Path | str | None) -> None:
+def _check_output(ctx: typer.Context, param: typer.CallbackParam, path: Path | str | None) -> None:
     """Check that there can be an output at a path, and remember that the option names one.
 
     Inside the current folder a command makes the folders that its output needs. Elsewhere the

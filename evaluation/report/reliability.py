@@ -70,10 +70,10 @@ class Attacks(BaseModel):
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a judge on one data set."""
+    """Examples of one data set, with the verdicts and the report of a judge."""
 
     examples: Sequence[LabelledExample]
-    """As :func:`evaluation.evaluate.resolve_examples` returns them."""
+    """Examples from :func:`evaluation.evaluate.resolve_examples`."""
     verdicts: Sequence[Verdict]
     report: Mapping[str, Any]
 

@@ -105,8 +105,9 @@ def decode_json(content: bytes | str) -> Any:
         written = to_json(value)
     except ValueError as error:  # not all that Python decodes can be written
         raise _fault_of_part(value) or CustosError(_write_fault(error)) from None
-    # A key that occurs twice is decoded once, and takes two quotation marks with it. Marks inside
-    # of texts are written as they are read, unless they are this escape.
+    # Of a key that occurs twice only one is decoded, so fewer quotation marks are written than were
+    # read. Otherwise there are as many, unless the text writes one as this escape. Counting them
+    # spares most rows a second, slower decoding.
     if text.count('"') != written.count(b'"') or "\\u0022" in text:
         _check_keys(text)
     return value
@@ -130,7 +131,7 @@ def _write_fault(error: ValueError) -> str:
 
 
 class _Twice:
-    """Stands for an object with a key that occurs twice, of which one value would be lost."""
+    """Object of JSON in which a key occurs twice."""
 
     def __init__(self, key: str) -> None:
         self.key = key

@@ -12,7 +12,7 @@ def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.
 
     Args:
         text: The document.
-        loader: What its values become.
+        loader: PyYAML's class that decides the types of values.
 
     Raises:
         yaml.YAMLError: If it is not valid, or a mapping has a key twice.
@@ -29,7 +29,7 @@ def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.
 
 
 def _check_keys(node: yaml.Node, checked: set[int]) -> None:
-    """Check a node and what it holds, each once: an alias is the node that it stands for."""
+    """Check a node and its parts, each once, as aliases may repeat a node many times."""
     if id(node) in checked:
         return
     checked.add(id(node))

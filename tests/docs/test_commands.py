@@ -92,7 +92,7 @@ def check_custos(words: list[str]) -> None:
 
 @pytest.mark.parametrize("name", recipe_names())
 def test_commands_at_the_head_of_a_recipe(name: str) -> None:
-    """The first trains with the recipe itself; the others make what it needs."""
+    """Check the head of a recipe: its first command trains, the others make what it needs."""
     path = find_recipe(name)
     lines = path.read_text(encoding="utf-8").splitlines()
     head = "\n".join(line[1:] for line in takewhile(lambda line: line.startswith("#"), lines))

@@ -42,7 +42,7 @@ class ScoredCritique(BaseModel):
 
     text: str
     is_finished: bool
-    """End of the critique: written by the judge (true), or a limit (false)."""
+    """True if the judge ended the critique, False if a limit cut it."""
     reward: float
 
 

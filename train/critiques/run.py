@@ -17,7 +17,7 @@ from accelerate.utils import set_seed
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
 
-from judging.errors import CustosError, FieldError
+from judging.errors import FieldError
 from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample, Mode
 from train.critiques.policy import Policy
@@ -34,7 +34,7 @@ from train.loop.checkpoint import (
 )
 from train.loop.learning_rate import learning_rate
 from train.loop.model_runner import free_weights
-from train.loop.optimizer import make_optimizer
+from train.loop.optimizer import check_finite, make_optimizer
 from train.loop.progress import Progress
 from train.loop.trainer import dropout_seed
 from train.rows.rows import IndexedSplits
@@ -229,11 +229,8 @@ class CritiqueRun:
         """
         parameters = trainable(self.tree_model).values()
         gradients = [p.grad for p in parameters if p.grad is not None]
-        if not torch.nn.utils.get_total_norm(gradients).isfinite():
-            raise CustosError(
-                f"step {self.progress.step + 1}: the gradient is not finite; lower "
-                f"optim.lr={self.recipe.optim.lr}"
-            )
+        norm = torch.nn.utils.get_total_norm(gradients).item()
+        check_finite(self.progress.step, self.recipe.optim, gradient_norm=norm)
 
     def count_step(self) -> None:
         """Count an optimizer step that is done, and validate if it is time to."""

@@ -45,22 +45,21 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
     return PagedAdamW8bit(parameters, lr=optim.lr, weight_decay=optim.weight_decay)
 
 
-def check_finite(step: int, loss: float, norm: float, optim: OptimSection) -> None:
-    """Check loss and gradient of a step before the weights take it.
+def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
+    """Check the figures of a step before the weights take its gradient.
 
     Args:
         step: Optimizer steps done before it.
-        loss: Mean loss of the step.
-        norm: Norm of its gradient.
         optim: Recipe's section, whose learning rate the error names.
+        figures: Loss and norm of the gradient, or one of them, by name.
 
     Raises:
         CustosError: If one of them is not finite.
     """
-    if not math.isfinite(loss + norm):
+    if not all(map(math.isfinite, figures.values())):
+        texts = (f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
         raise CustosError(
-            f"step {step + 1}: loss {loss} and gradient norm {norm} are not finite; "
-            f"lower optim.lr={optim.lr}"
+            f"step {step + 1}: {' and '.join(texts)} not finite; lower optim.lr={optim.lr}"
         )
 
 

@@ -217,7 +217,7 @@ class Trainer:
         mean: float = accelerator.reduce(total, "sum").item()
         most = self.recipe.optim.max_grad_norm
         norm = float(whole(accelerator.clip_grad_norm_(self.parameters, most)))
-        check_finite(step, mean, norm, self.recipe.optim)
+        check_finite(step, self.recipe.optim, loss=mean, gradient_norm=norm)
         self.throughput.add_step(norm, self.data_wait - waited_before)
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)

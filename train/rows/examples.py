@@ -131,7 +131,7 @@ class Examples(Sequence[LabelledExample]):
 
 @contextmanager
 def _disk_errors() -> Iterator[None]:
-    """Name the folder of temporary files in an error of writing there."""
+    """Turn an error of writing temporary files into one that names their folder."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a process that makes rows or pictures for a training process does first."""
+"""Start of a process that makes rows or pictures for a training process."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def begin_worker() -> None:
 
 
 def _end_with_parent() -> None:
+    """End this process when its parent has ended, even if that was killed."""
     parent = multiprocessing.parent_process()
     if parent:
         parent.join()

@@ -98,7 +98,7 @@ def script_of(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
-    """Return the keys of a section of a recipe that is not checked yet; none if it has no such.
+    """Return the keys of a section of an unchecked recipe; none if it lacks the section.
 
     Raises:
         FieldError: If the recipe has something else under the section's name.

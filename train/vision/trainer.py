@@ -117,7 +117,7 @@ class WarmupTrainer:
         loss.backward()
         parameters, most = self.model.parameters(), self.optim.max_grad_norm
         norm = torch.nn.utils.clip_grad_norm_(parameters, most)
-        check_finite(step, loss.item(), norm.item(), self.optim)
+        check_finite(step, self.optim, loss=loss.item(), gradient_norm=norm.item())
         self.optimizer.step()
         self.optimizer.zero_grad()
         return loss.item()

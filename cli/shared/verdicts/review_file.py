@@ -41,12 +41,12 @@ _ABOUT_LABEL = (
     - {"weight", "split", "group", "source"}
 )
 RESERVED = {*FIELDS, *LISTS, *RESPONSES, *JUDGE_COLUMNS, *_ABOUT_LABEL}
-"""Names of columns that a review file gives a meaning to. A column of the user's gets another name.
+"""Names of columns that mean something in a review file. A user's column of that name is renamed.
 
-An earlier error type, for example, would be read as that of the label which a person will write.
+Otherwise an earlier error type, for example, would be read as that of the person's new label.
 """
 PREFIX = "own_"
-"""What a column of the user's with a reserved name is called by, before that name."""
+"""Prefix that a user's column with a reserved name gets."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,7 @@ def read_review_rows(
     for path, of_file in zip(files, by_file, strict=True):
         if len(of_file) > num_rows:
             raise CustosError(
-                f"{path}: {len(of_file)} verdicts, and {source} has {num_rows} rows; "
-                "give the table that was graded"
+                f"{path}: more verdicts than {source} has rows; give the table that was graded"
             )
 
 
@@ -241,7 +240,11 @@ def _read_table_by_row(path: Path, source: Path, id_column: str) -> dict[int, Ve
     verdicts: dict[int, Verdict] = {}
     rows = open_table(source).rows()
     for cells, verdict in read_verdict_table(path):
-        number, _ = next(rows, (-len(verdicts), None))  # no row is left: they will be too many
+        number, _ = next(rows, (None, None))
+        if number is None:
+            raise CustosError(
+                f"{path}: more verdicts than {source} has rows; give the table that was graded"
+            )
         # A text that could be a formula has an apostrophe before it in CSV files.
         text = str(as_text(cells.get(id_column, ""))).removeprefix("'")
         verdicts[number] = verdict.model_copy(update={"id": text or str(number), "row": number})
