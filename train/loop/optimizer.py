@@ -59,7 +59,7 @@ def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
     if not all(map(math.isfinite, figures.values())):
         texts = (f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
         raise CustosError(
-            f"step {step + 1}: {' and '.join(texts)} not finite; lower optim.lr={optim.lr}"
+            f"step {step + 1}: not finite: {', '.join(texts)}; lower optim.lr={optim.lr}"
         )
 
 

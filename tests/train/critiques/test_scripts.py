@@ -198,7 +198,7 @@ def test_a_gradient_that_is_not_finite_ends_the_run_before_its_step(
     folder = run.parent / "not-finite"
     with pytest.raises(SystemExit):
         start_again(run, f"run.output={folder}", "run.log_every=50", "run.save_every=1")
-    assert "error: step 2: gradient norm nan not finite; lower optim.lr" in capsys.readouterr().err
+    assert "error: step 2: not finite: gradient norm nan; lower optim.lr" in capsys.readouterr().err
     weights = load_file(folder / "checkpoint-000001" / "adapter.safetensors")
     assert all(tensor.isfinite().all() for tensor in weights.values())
     assert not (folder / "checkpoint-000002").exists()

@@ -157,7 +157,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(
         return loss(*arguments, **keywords) * torch.nan
 
     monkeypatch.setattr(WarmupModel, "loss", spoiled)
-    with pytest.raises(CustosError, match=r"step 1: loss nan .* not finite; lower optim\.lr"):
+    with pytest.raises(CustosError, match=r"step 1: not finite: loss nan, .*; lower optim\.lr"):
         trainer.fit()
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
 
