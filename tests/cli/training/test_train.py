@@ -181,7 +181,7 @@ def test_a_failed_dry_run_in_two_processes_is_one_error_line(
     done = _train(folder, *DRY_RUN, "--processes", "2", "optim.lr=1e30", "--dry-run", "2")
     assert done.returncode == 1
     [error] = [line for line in done.stderr.splitlines() if not line.startswith("dry run: ")]
-    assert error.startswith("error: dry run: step failed: step 2: loss")
+    assert error.startswith("error: dry run: step failed: step 2: not finite: loss nan")
     assert not list(scratch.glob("custos-*"))
 
 

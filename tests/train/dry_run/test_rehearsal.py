@@ -60,7 +60,7 @@ def test_a_part_that_fails_is_named_on_one_line(
     assert ended.value.code == 1
     printed = capsys.readouterr()
     last = printed.err.splitlines()[-1]
-    assert last.startswith("error: dry run: step failed: step 2: loss")
+    assert last.startswith("error: dry run: step failed: step 2: not finite: loss nan")
     heading, *parts = printed.out.splitlines()
     assert heading.split()[:3] == ["part", "times", "seconds"]
     assert [line.split()[0] for line in parts[:3]] == ["rows", "load", "validation"]
