@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 
 from clients.chat import ChatClient, Reply
 from clients.completions import Usage
 from clients.connection import ModelServer
+from clients.event_loop import run_coroutine
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
@@ -99,7 +99,7 @@ class ChatJudge:
             for index, orders in orders_by_index.items()
             for order, ordered in enumerate(orders)
         ]
-        outcomes = asyncio.run(self._ask(items))
+        outcomes = run_coroutine(self._ask(items))
         for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
             verdicts[index] = self._verdict(window[index], replies)

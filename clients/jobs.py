@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from clients.chat import ChatClient, Prices, Reply
 from clients.completions import Usage
 from clients.connection import ModelServer
+from clients.event_loop import run_coroutine
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
@@ -200,7 +200,7 @@ def run_job(
             append_lines(rejects, [reject])
             job.reject(reject)
 
-        asyncio.run(_ask(job.remaining, server, decoding, done))
+        run_coroutine(_ask(job.remaining, server, decoding, done))
     return job.result
 
 

@@ -11,12 +11,11 @@ import asyncio
 import json
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import httpx
-from anyio.from_thread import start_blocking_portal
 
 from clients.connection import (
     SHOWN_CHARS,
@@ -27,6 +26,7 @@ from clients.connection import (
     ServerRefusal,
     TooMuch,
 )
+from clients.event_loop import run_coroutine
 from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
@@ -43,8 +43,6 @@ WINDOW = 1024
 KEY_VARIABLE = "CUSTOS_KEY"
 """Environment variable with the access key that clients send."""
 KEY_HELP = f"set {KEY_VARIABLE} to one of the keys that the service accepts"
-
-ResultT = TypeVar("ResultT")
 
 
 class _Verdicts(ReplyBody):
@@ -249,7 +247,7 @@ class JudgeClient:
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Grade requests in order; yields and raises as :meth:`AsyncJudgeClient.grade`."""
         for window in in_batches(each_request(requests), WINDOW):
-            yield from _run(self._grade_window(window))
+            yield from run_coroutine(self._grade_window(window))
 
     async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
@@ -266,7 +264,7 @@ class JudgeClient:
         Raises:
             ServerRefusal: If the service does not list its judges.
         """
-        return _run(AsyncJudgeClient(self.name, **self._options).judges())
+        return run_coroutine(AsyncJudgeClient(self.name, **self._options).judges())
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of the cards of the judges that may grade a request.
@@ -276,20 +274,6 @@ class JudgeClient:
         """
         may_grade = [card for card in self.judges if self._judge in (None, card["name"])]
         return digest_of_judges(may_grade, request, self.name)
-
-
-def _run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Run a coroutine to its end, in another thread if this one runs a loop, as in a notebook.
-
-    What interrupts this thread cancels the coroutine.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with start_blocking_portal() as other_thread:
-        result: ResultT = other_thread.call(lambda: work)
-        return result
 
 
 def _service_message(answer: httpx.Response) -> str:

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, Self
 
 from clients.connection import ServerRefusal
+from clients.event_loop import run_coroutine
 from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judges
 from clients.server_health import TRIES, ServerHealth, is_overdue
 from judging.batches import in_batches
@@ -128,7 +129,7 @@ class JudgePool:
         if repeated := [url for url in urls if urls.count(url) > 1]:
             raise CustosError(f"--judge {repeated[0]}: given twice")
         pool = cls(urls, **options)
-        pool.cards = asyncio.run(pool._shared_cards())
+        pool.cards = run_coroutine(pool._shared_cards())
         return pool
 
     async def _shared_cards(self) -> list[dict[str, Any]]:
@@ -177,7 +178,7 @@ class JudgePool:
             CustosError: If no service answers any more.
         """
         for window in in_batches(requests, WINDOW):
-            yield from asyncio.run(self._grade_window(window))
+            yield from run_coroutine(self._grade_window(window))
 
     async def _grade_window(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:
         window = _Window(requests, self._size)

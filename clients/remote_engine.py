@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from clients.completions import ChatChoice, ChatCompletion, Completions, TextChoice, token_id
 from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
+from clients.event_loop import run_coroutine
 from clients.messages import encode_message, one_user_turn
 from clients.server_pool import PoolConnection, ServerPool
 from clients.words import Token, label_masses, tokens_after
@@ -161,7 +162,7 @@ class RemoteEngine:
                     group.create_task(ask_one(connection, index))
 
         try:
-            asyncio.run(ask_all())
+            run_coroutine(ask_all())
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         sent = [result for result in results.values() if result is not UNWANTED]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from clients.completions import ChatCompletion, Completions
 from clients.connection import ModelServer, RequestRefused, ServerConnection, ServerRefusal
+from clients.event_loop import run_coroutine
 from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
 from clients.server_pool import ServerPool
 from judging.card import read_card, run_folder
@@ -48,10 +48,12 @@ def remote_judge(
     version = card.backbone_version if card else None
     backbone = load_backbone(name, weights=False, version=version)
     servers = [server, *(replace(server, base_url=url) for url in copies)]
-    exact = [each for each in servers if source and asyncio.run(_gives_any_logprob(each, backbone))]
+    exact = [
+        each for each in servers if source and run_coroutine(_gives_any_logprob(each, backbone))
+    ]
     approximate = [each for each in servers if each not in exact]
     for each in approximate:
-        asyncio.run(_check_chat(each))
+        run_coroutine(_check_chat(each))
     if exact and approximate:
         raise CustosError(
             f"{exact[0].base_url} gives the log-probability of any token and "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import Counter
@@ -58,6 +59,15 @@ def graded(pool: JudgePool, count: int) -> tuple[Counter[str | None], float]:
     assert [verdict.id for verdict in verdicts] == [str(n) for n in range(count)]
     assert all(verdict.label == "Correct" for verdict in verdicts)
     return Counter(verdict.message for verdict in verdicts), time.monotonic() - start
+
+
+def test_a_pool_grades_in_a_notebook_whose_thread_runs_a_loop(servers: list[FakeServer]) -> None:
+    urls = [service(server) for server in servers]
+
+    async def cell() -> int:
+        return len(list(JudgePool.connect(urls).grade(requests(10))))
+
+    assert asyncio.run(cell()) == 10
 
 
 def rows_seen(server: FakeServer) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer) -> No
     [system, user] = fake.seen[0].body["messages"]
     assert system["content"] == task.instruction(task.rubric(asked[0]))
     assert user["content"].startswith("Question: Capital of France?\n")
+
+
+def test_a_chat_model_judges_in_a_notebook_whose_thread_runs_a_loop(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say("Correct")
+
+    async def cell() -> list[str | None]:
+        return [verdict.label for verdict in judge(fake).grade([score("Paris")])]
+
+    assert asyncio.run(cell()) == ["Correct"]
 
 
 def test_an_error_type_is_read(fake: FakeServer) -> None:

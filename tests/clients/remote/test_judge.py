@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import shutil
@@ -66,6 +67,17 @@ def test_the_posterior_is_the_tree_engines(
         assert_same(one, other)
     assert there.fingerprint(requests[0]) != here.fingerprint(requests[0])
     assert fake.url not in str(there.describe())
+
+
+def test_a_remote_judge_works_in_a_notebook_whose_thread_runs_a_loop(
+    fake: FakeServer, backbone: Backbone
+) -> None:
+    fake.answer = VllmReplies(backbone)
+
+    async def cell() -> list[Verdict]:
+        return list(remote_judge(server(fake), backbone.name).grade([ask(id="1"), ask(id="2")]))
+
+    assert [verdict.posterior for verdict in asyncio.run(cell())] == ["exact", "exact"]
 
 
 def test_only_the_refused_row_fails(fake: FakeServer, backbone: Backbone, here: Judge) -> None:
