@@ -134,11 +134,14 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
         """Return the tasks judged here, each with its JSON Schema and an example."""
         return JSONResponse({"tasks": described_tasks()})
 
+    @app.head("/health/live", include_in_schema=False)  # as monitors ask
     @app.get("/health/live", response_model=Health)
     async def live() -> Health:
         """Answer, as long as the process can."""
         return Health(status="live")
 
+    @app.head("/health", include_in_schema=False)
+    @app.head("/health/ready", include_in_schema=False)
     @app.get("/health", response_model=Health, responses={503: {"model": Health}})
     @app.get("/health/ready", response_model=Health, responses={503: {"model": Health}})
     async def ready() -> Response:

@@ -105,11 +105,7 @@ def decode_json(content: bytes | str) -> Any:
         written = to_json(value)
     except ValueError as error:  # not all that Python decodes can be written
         raise _fault_of_part(value) or CustosError(_write_fault(error)) from None
-    # Of a key that occurs twice only one is decoded, so fewer quotation marks are written than were
-    # read. Otherwise there are as many, unless the text writes one as this escape. Counting them
-    # spares most rows a second, slower decoding.
-    if text.count('"') != written.count(b'"') or "\\u0022" in text:
-        _check_keys(text)
+    refuse_repeated_keys(text, written)
     return value
 
 
@@ -137,8 +133,21 @@ class _Twice:
         self.key = key
 
 
-def _check_keys(text: str) -> None:
-    """Raise ``CustosError`` if an object of a JSON text has a key twice; it names key and row."""
+def refuse_repeated_keys(text: str, written: bytes) -> None:
+    """Refuse a JSON text in which an object has a key twice.
+
+    Args:
+        text: Valid JSON.
+        written: What was decoded from it, written again by ``to_json``.
+
+    Raises:
+        CustosError: With the key and, in a list of rows, the number of the row.
+    """
+    # Of a key that occurs twice only one is decoded, so fewer quotation marks are written than were
+    # read. Otherwise there are as many, unless the text writes one as this escape. Counting them
+    # spares most texts a second, slower decoding.
+    if text.count('"') == written.count(b'"') and "\\u0022" not in text:
+        return
 
     def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Twice:
         fields = dict(pairs)

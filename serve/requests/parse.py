@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from judging import CustosError, JudgeRequest
 from judging.best_judge import choose_judge
+from judging.files.records import refuse_repeated_keys
 from serve.errors import ApiError
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests, parse_request, refusal
@@ -72,12 +73,17 @@ def decode_body(body: bytes) -> Any:
     """Decode JSON.
 
     Raises:
-        ApiError: 422 if it is not valid.
+        ApiError: 422 if it is not valid, or an object has a key twice.
     """
     try:
-        return from_json(body, allow_inf_nan=False)
+        decoded = from_json(body, allow_inf_nan=False)
     except ValueError:
         raise ApiError(422, "the body is not valid JSON", "body") from None
+    try:
+        refuse_repeated_keys(body.decode(), to_json(decoded))
+    except CustosError as error:
+        raise ApiError(422, str(error), "body") from None
+    return decoded
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from serve import app
 from serve.app import create_app
 from serve.limits import CallLimits, Limits
+from serve.middleware.ready import HEALTH_ROUTES
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
 
@@ -64,6 +65,9 @@ def test_judges_and_health(client: TestClient) -> None:
     ]
     assert client.get("/health/live").json() == {"status": "live"}
     assert client.get("/health/ready").json() == {"status": "ready"}
+    for route in HEALTH_ROUTES:
+        answer = client.head(route)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
 
 
 def test_the_limits_that_are_told_are_those_that_are_kept(judge: FakeJudge) -> None:

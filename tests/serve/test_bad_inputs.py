@@ -238,6 +238,11 @@ CASES = [
     Case("100,000 opening brackets", judge(b"[" * 100_000), 422, NO_JSON),
     Case("`NaN` in the JSON", judge(b'{"metadata": {"x": NaN}}'), 422, NO_JSON),
     Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_JSON),
+    Case(
+        "a key twice in one object",
+        judge(b'{"response": "Paris", "response": "Rome"}'),
+        *(422, "the key 'response' occurs twice in one object"),
+    ),
     Case("a number as the body", judge(b"3"), 422, "expected a request object, or a list of them"),
     Case("a number as the question", judge(row(question=3)), 422, "expected a text, got a number"),
     Case("an unknown field", judge(row(x=1)), 422, "unknown field"),

@@ -66,6 +66,7 @@ NO_TEXT = "expected a text, got a number"
         (b"", "body", "not valid JSON"),
         (b'{"metadata": {"x": NaN}}', "body", "not valid JSON"),
         (b"[" * 100_000, "body", "not valid JSON"),
+        (b'[{}, {"metadata": {"\\u0022": 1, "\\u0022": 2}}]', "body", "row 2: the key"),
         (b"3", "body", "expected a request object, or a list of them"),
         ([row(), row(references=[])], "1.references", "needs it"),
         (
