@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from evaluation.attacks.rates import Rate, measure_rate
 from evaluation.cautions import attack_caution
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import example, scored
+from tests.evaluation.made_up import example, scored, unscored
 from tests.evaluation.report.made_up import report
 
 
@@ -43,8 +44,36 @@ def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
     rival = made["baselines"]["logistic_overlap"]
     assert (rival["judge_only_right"], rival["baseline_only_right"]) == (20, 0)
     assert rival["mcnemar_p"] < 0.001
-    assert any("not shown to beat a logistic regression" in text for text in made["cautions"])
+    [caution] = [t for t in made["cautions"] if "not shown to beat a logistic regression" in t]
     assert (rival["gain"]["value"], rival["gain"]["low"]) == (0.1, 0)
+    assert caution.endswith(f"less the regression's is 0.100 [0.000, {rival['gain']['high']:.3f}].")
+
+
+def test_a_caution_compares_accuracies_on_the_same_rows() -> None:
+    """A judge that fails on what the regression has right is not ahead of it by that."""
+    examples, verdicts = answers_with_few_wrong(questions=40, wrong=20, answers=1)
+    labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
+    made = build_report(examples, labelled, seconds=1, command="")
+    rival = made["baselines"]["logistic_overlap"]
+    assert rival["accuracy"]["n"] == 40
+    assert rival["gain"]["n"] == 20
+    assert not any("its accuracy is 1.000" in text for text in made["cautions"])
+
+
+@pytest.mark.parametrize(("questions", "is_few"), [(2, True), (9, True), (10, False)])
+def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: bool) -> None:
+    """Questions on which the judge does as well give a narrow interval, however few they are."""
+    examples, verdicts = [], []
+    for number in range(questions * 40):
+        label, other = ("Correct", "Wrong") if number % 2 else ("Wrong", "Correct")
+        examples.append(example(label, id=str(number), question=f"Question {number // 40}?"))
+        is_right = number % 10 or number % (40 * 2) == 0
+        verdicts.append(scored(label if is_right else other, id=str(number)))
+    made = build_report(examples, verdicts, seconds=1, command="")
+    accuracy = made["metrics"]["accuracy"]
+    assert accuracy["high"] - accuracy["low"] < 0.2
+    caution = f"resample no more than {questions} questions are too narrow"
+    assert any(caution in text for text in made["cautions"]) == is_few
 
 
 def shares(num_questions: int, num_searched: int) -> dict[str, Rate]:
