@@ -243,8 +243,8 @@ class SimpleVQA(Benchmark):
         model = _only_model(items) or ""
         conclusions = [item.conclusion(ORIGIN, model) for item in items]
         return [
-            ItemScore(item.id, item.question, None if label is None else float(label == CORRECT))
-            for item, label in zip(items, conclusions, strict=True)
+            ItemScore(item.id, cluster, None if label is None else float(label == CORRECT))
+            for item, cluster, label in zip(items, _clusters(items), conclusions, strict=True)
         ]
 
     def graded_label(self, row: Row) -> str | None:

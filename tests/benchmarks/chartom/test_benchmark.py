@@ -133,6 +133,17 @@ def test_the_table() -> None:
     assert table["judges"] == ["j1"]
 
 
+def test_grades_without_their_responses_are_all_of_the_coverage() -> None:
+    """As in a file of what people graded, which need not repeat the responses."""
+    rows = [
+        item(fact_correct=True),
+        item(id="P1_2", fact_correct=False, mind_prediction=0.3),
+        item(id="P2_1", fact_response="so-so"),
+    ]
+    table = CHARTOM.table(rows)
+    assert (table["n"], table["coverage"]) == (4, 3 / 4)
+
+
 def test_a_row_of_the_measures_that_the_paper_defines() -> None:
     named = Verdict(status="scored", label="Named", judge="j1")
     rows = [

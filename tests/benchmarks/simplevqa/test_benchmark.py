@@ -329,6 +329,17 @@ def test_with_and_without_the_picture() -> None:
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
 
 
+def test_items_without_their_question_are_compared_one_by_one() -> None:
+    """They are not one cluster, as in the table of either file."""
+    a, b = (
+        [{k: v for k, v in row.items() if k != "question"} for row in graded(said)]
+        for said in ("AABA" * 10, "ABAA" * 10)
+    )
+    found = compare_graded(SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, rows) for rows in (a, b)))
+    assert found["difference"]["low"] < 0 < found["difference"]["high"]
+    assert found["a"] == SIMPLEVQA.table(a)["intervals"]["overall"]["CO"]
+
+
 def test_files_that_call_the_item_id_are_compared_too() -> None:
     rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
     assert all("data_id" not in row for row in rows)
