@@ -56,11 +56,11 @@ def _too_few(report: Mapping[str, Any]) -> str | None:
 
 
 def few_questions(number: int) -> str | None:
-    """Return the caution on intervals that resample few questions; ``None`` on others."""
+    """Return the caution on intervals that rest on few questions; ``None`` on others."""
     if number >= FEW_QUESTIONS:
         return None
     return (
-        f"Intervals that resample no more than {_questions(number)} are too narrow: measure on "
+        f"Intervals that rest on no more than {_questions(number)} are too narrow: measure on "
         f"{FEW_QUESTIONS} questions or more."
     )
 
@@ -82,7 +82,7 @@ def attack_caution(num_questions: int, shares: Mapping[str, Rate]) -> str | None
     name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
     # The share may be of fewer rows than there are questions, as that of the suffix search is.
     counted = _questions(min(num_questions, shares[name].n))
-    return _too_wide(counted, f"the share of '{name}'", low, high)
+    return _too_wide(counted, f"the share of '{name}'", low, high) or few_questions(num_questions)
 
 
 def _too_wide(counted: str, figure: str, low: float, high: float) -> str | None:

@@ -147,7 +147,7 @@ def test_few_questions_are_cautioned(tmp_path: Path, questions: int, is_few: boo
     b = save(tmp_path / "b", *evaluation(questions, seed=2))
     made = compare_evaluations(a, b)
     assert made["questions"] == questions
-    caution = f"caution: Intervals that resample no more than {questions} questions"
+    caution = f"caution: Intervals that rest on no more than {questions} questions"
     assert (caution in render_comparison(made)) == is_few
 
 

@@ -72,7 +72,7 @@ def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: b
     made = build_report(examples, verdicts, seconds=1, command="")
     accuracy = made["metrics"]["accuracy"]
     assert accuracy["high"] - accuracy["low"] < 0.2
-    caution = f"resample no more than {questions} questions are too narrow"
+    caution = f"rest on no more than {questions} questions are too narrow"
     assert any(caution in text for text in made["cautions"]) == is_few
 
 
@@ -91,3 +91,16 @@ def test_a_search_on_few_answers_does_not_make_many_questions_too_few() -> None:
     assert caution.startswith("3 questions are too few to conclude: the share of 'search' may lie")
     assert attack_caution(500, shares(500, 400)) is None
     assert str(attack_caution(500, shares(500, 1))).startswith("1 question is too few to conclude")
+
+
+@pytest.mark.parametrize(("questions", "is_few"), [(9, True), (10, False)])
+def test_an_attack_on_few_questions_is_cautioned(questions: int, is_few: bool) -> None:
+    """Many rows that are fooled as often on every question give a narrow interval."""
+    rows = range(questions * 40)
+    hits = [row % 13 == 0 for row in rows]
+    rate = measure_rate(hits, [row // 40 for row in rows])
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.high - rate.low < 0.2
+    caution = attack_caution(questions, {"all attacks": rate})
+    assert (caution is not None) == is_few
