@@ -23,6 +23,8 @@ from judging.errors import FieldError
 from judging.types import JudgeRequest
 
 _NUMERIC_KEY = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)", re.IGNORECASE)
+_VERSION = re.compile(r"(?<=.)_[12]\Z")
+"""End of an id: the original or the manipulated version of a pair."""
 HIGH_HMI = 0.5
 """From this HMI on a manipulated chart counts as misleading, and its justification is judged. The
 paper writes "high" and gives no number: half of the readers is our choice."""
@@ -83,8 +85,11 @@ class ChartomItem(BaseModel):
 
     @property
     def pair(self) -> str:
-        """Return the name that both versions share: ``G7_Q1`` of ``G7_Q1_2``."""
-        return self.id.rpartition("_")[0] or self.id
+        """Return the name that both versions share: ``G7_Q1`` of ``G7_Q1_2``.
+
+        A chart whose id does not end in ``_1`` or ``_2`` is a pair of its own.
+        """
+        return _VERSION.sub("", self.id)
 
     @property
     def key(self) -> tuple[str, ...]:

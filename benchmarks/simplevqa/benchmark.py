@@ -43,6 +43,7 @@ from benchmarks.simplevqa.item import (
     answering_models,
     decode_category,
     decode_row,
+    language_names,
     parse_item,
     row_of_model,
     verdict_name,
@@ -310,7 +311,7 @@ def _measure_labels(items: Sequence[SimpleVQAItem], labels: Sequence[str | None]
         _clusters(items),
         METRICS,
         {
-            "by_language": [item.language for item in items],
+            "by_language": language_names(items),
             "by_task": [item.task for item in items],
             "by_domain": [item.domain for item in items],
         },

@@ -68,6 +68,19 @@ def test_parts() -> None:
     assert SIMPLEVQA.table(graded("AB", **flat))["by_task"]["TE"]["IN"] == 1 / 2
 
 
+def test_a_language_in_several_spellings_is_one_part() -> None:
+    """As where files of two sources are joined: the paper's row is of all items in a language."""
+    rows = [*graded("AAAB"), *graded("BBBB", language="english"), *graded("A", language="zh")]
+    table = SIMPLEVQA.table(rows)
+    assert {name: part["CO"] for name, part in table["by_language"].items()} == {
+        "EN": 3 / 8,
+        "zh": 1,
+    }
+    columns = next(table.columns for table in SIMPLEVQA.published if table.source == BY_DOMAIN)
+    row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_DOMAIN]["mine"])
+    assert (row[0], row[3], len(row)) == (100, pytest.approx(100 * 3 / 8), len(columns))
+
+
 def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
     table = SIMPLEVQA.table(graded(["A", "答案解析失败", {"conclusion": None}, "maybe"]))
     assert table["overall"]["CO"] == 1
