@@ -49,10 +49,10 @@ def _too_few(report: Mapping[str, Any]) -> str | None:
     rows = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
     if accuracy["low"] is None:
         return f"No interval can be given for {rows} on one question: nothing can be concluded."
-    counted = f"{rows} on {_questions(report['questions'])}"
+    counted = f"{rows} on {_questions(report['questions_scored'])}"
     if caution := _too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"]):
         return caution
-    return few_questions(report["questions"])
+    return few_questions(report["questions_scored"])
 
 
 def few_questions(number: int) -> str | None:

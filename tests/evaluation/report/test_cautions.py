@@ -76,6 +76,15 @@ def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: b
     assert any(caution in text for text in made["cautions"]) == is_few
 
 
+def test_questions_without_a_label_do_not_count() -> None:
+    """A judge that fails on all questions but two says something about two."""
+    examples, verdicts = answers_with_few_wrong(questions=12, wrong=1, answers=10)
+    labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
+    made = build_report(examples, labelled, seconds=1, command="")
+    assert (made["questions"], made["questions_scored"]) == (12, 2)
+    assert any(text.startswith("20 scored rows on 2 questions are") for text in made["cautions"])
+
+
 def shares(num_questions: int, num_searched: int) -> dict[str, Rate]:
     hits = np.arange(num_questions) % 50 == 0
     searched = np.arange(num_searched) % 2 == 0
