@@ -76,9 +76,9 @@ def test_a_language_in_several_spellings_is_one_part() -> None:
         "EN": 3 / 8,
         "zh": 1,
     }
-    columns = next(table.columns for table in SIMPLEVQA.published if table.source == BY_DOMAIN)
     row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_DOMAIN]["mine"])
-    assert (row[0], row[3], len(row)) == (100, pytest.approx(100 * 3 / 8), len(columns))
+    assert row[0] == 100  # CO in Chinese
+    assert row[3] == pytest.approx(100 * 3 / 8)  # in English
 
 
 def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
