@@ -86,11 +86,12 @@ def value_interval(value: float, samples: Floats) -> Interval:
 
     An interval that does not hold its value is widened to hold it: chance can only add to a
     calibration error, so that all resamples of a well-calibrated judge may lie above its value.
-    Where all resamples have the value itself and it is not 0, as kappa where judge and people never
-    differ, they show no spread, and the ends are nan.
+    Where all resamples have the value itself, as kappa where judge and people never differ, or the
+    difference of two judges who never differ, they show no spread, and the ends are nan.
     """
     interval = percentile_interval(samples)
-    if interval.low == interval.high == value != 0:
+    # Sums of equal numbers in another order differ in their last digits.
+    if np.allclose(interval, value, rtol=1e-9, atol=1e-12):
         return Interval(math.nan, math.nan)
     return _widened(interval, value)
 

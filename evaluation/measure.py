@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -92,6 +93,8 @@ class Metric:
     is_rate: bool = False
     """Whether it is a share of ``items``: at 0 and 1 a bootstrap has no width, and its interval is
     Wilson's."""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """Smallest and largest value that it can have."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,14 @@ def _tally_columns(outcomes: Outcomes) -> Floats:
     )
 
 
-def _of_confusion(metric: Callable[[Floats], Floats], is_rate: bool = False) -> Metric:
-    return Metric(lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate)
+def _of_confusion(
+    metric: Callable[[Floats], Floats],
+    is_rate: bool = False,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Metric:
+    return Metric(
+        lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate, bounds
+    )
 
 
 def _all_items(tally: Tally) -> Floats:
@@ -203,16 +212,20 @@ METRICS: Mapping[str, Metric] = {
     "accuracy": _of_confusion(metrics.accuracy, is_rate=True),
     "accuracy_unscored_as_wrong": Metric(_accuracy_unscored_as_wrong, _all_items, is_rate=True),
     "coverage": Metric(_coverage, _all_items, is_rate=True),
-    "kappa": _of_confusion(metrics.cohen_kappa),
-    "mcc": _of_confusion(metrics.matthews),
+    "kappa": _of_confusion(metrics.cohen_kappa, bounds=(-1.0, 1.0)),
+    "mcc": _of_confusion(metrics.matthews, bounds=(-1.0, 1.0)),
     "macro_f1": _of_confusion(metrics.macro_f1),
     "fpr": Metric(_false_positive_rate, _human_wrong, is_rate=True),
     "ece": Metric(
         lambda tally: metrics.expected_calibration_error(tally.calibration),
         lambda tally: tally.with_confidence,
     ),
-    "brier": Metric(lambda tally: tally.brier, lambda tally: tally.with_posterior),
-    "nll": Metric(lambda tally: tally.nll, lambda tally: tally.with_posterior),
+    "brier": Metric(
+        lambda tally: tally.brier, lambda tally: tally.with_posterior, bounds=(0.0, 2.0)
+    ),
+    "nll": Metric(
+        lambda tally: tally.nll, lambda tally: tally.with_posterior, bounds=(0.0, math.inf)
+    ),
 }
 ERROR_TYPE_METRICS: Mapping[str, Metric] = {
     "score_accuracy": Metric(

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from evaluation.measure import ERROR_TYPE_METRICS, METRICS
+
 
 def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return statistics of every metric over the reports of runs.
 
     The interval says how far chance in training moves the mean of so many runs: Student's t over
-    the runs. It does not hold the chance that lies in the test rows, which all runs share.
+    the runs, cut off at the smallest and largest value of the metric. It does not hold the chance
+    that lies in the test rows, which all runs share.
 
     Args:
         reports: Contents of ``report.json``, one a run. A metric counts where every report has it.
@@ -28,14 +31,18 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
         for name in (reports[0]["metrics"] if reports else {})
         if all(_value(report, name) is not None for report in reports)
     ]
-    return {name: _statistics([_value(report, name) for report in reports]) for name in names}
+    table = {**METRICS, **ERROR_TYPE_METRICS}
+    return {
+        name: _statistics([_value(report, name) for report in reports], *table[name].bounds)
+        for name in names
+    }
 
 
 def _value(report: Mapping[str, Any], name: str) -> Any:
     return (report["metrics"].get(name) or {}).get("value")
 
 
-def _statistics(values: Sequence[float]) -> dict[str, Any]:
+def _statistics(values: Sequence[float], smallest: float, largest: float) -> dict[str, Any]:
     mean, count = float(np.mean(values)), len(values)
     if count == 1:
         return {"values": list(values), "mean": mean, "std": None, "low": None, "high": None}
@@ -45,6 +52,6 @@ def _statistics(values: Sequence[float]) -> dict[str, Any]:
         "values": list(values),
         "mean": mean,
         "std": std,
-        "low": mean - half,
-        "high": mean + half,
+        "low": max(smallest, mean - half),
+        "high": min(largest, mean + half),
     }

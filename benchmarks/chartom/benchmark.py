@@ -148,13 +148,10 @@ class Chartom(Benchmark):
         """
         items = parse_rows(rows, ChartomItem)
         columns = np.array([_columns(item) for item in items]).reshape(-1, 6)
-        num_grades = sum(
-            (item.fact_response is not None)
-            + (item.mind_response is not None and item.hmi is not None)
-            + item.needs_justification
-            for item in items
-        )
-        num_graded = int(columns[:, 1::2].sum())
+        is_graded = columns[:, 1::2].astype(bool)
+        # A file that people graded may hold no responses.
+        is_asked = is_graded | np.array([_asked(item) for item in items]).reshape(-1, 3)
+        num_graded = int(is_graded.sum())
         if not num_graded:
             raise CustosError("no item is graded")
         measured = intervals(
@@ -171,7 +168,7 @@ class Chartom(Benchmark):
         return {
             **values(measured),
             "intervals": measured,
-            **coverage(rows, num_graded, num_grades),
+            **coverage(rows, num_graded, int(is_asked.sum())),
         }
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
@@ -222,6 +219,15 @@ def _measured_hmi(item: ChartomItem, alternatives: Sequence[float]) -> float:
 
 def _has_label(verdict: Verdict | None, label: str) -> bool | None:
     return None if verdict is None or verdict.label is None else verdict.label == label
+
+
+def _asked(item: ChartomItem) -> tuple[bool, bool, bool]:
+    """Return whether a response is to be graded for FACT, for MIND and for its justification."""
+    return (
+        item.fact_response is not None,
+        item.mind_response is not None and item.hmi is not None,
+        item.needs_justification,
+    )
 
 
 def _columns(item: ChartomItem) -> tuple[float, ...]:

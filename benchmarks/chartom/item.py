@@ -23,6 +23,8 @@ from judging.errors import FieldError
 from judging.types import JudgeRequest
 
 _NUMERIC_KEY = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)", re.IGNORECASE)
+_VERSION = re.compile(r"(?<=.)_[12]\Z")
+"""End of an id: the original or the manipulated version of a pair."""
 HIGH_HMI = 0.5
 """From this HMI on a manipulated chart counts as misleading, and its justification is judged. The
 paper writes "high" and gives no number: half of the readers is our choice."""
@@ -83,8 +85,11 @@ class ChartomItem(BaseModel):
 
     @property
     def pair(self) -> str:
-        """Return the name that both versions share: ``G7_Q1`` of ``G7_Q1_2``."""
-        return self.id.rpartition("_")[0] or self.id
+        """Return the name that both versions share: ``G7_Q1`` of ``G7_Q1_2``.
+
+        A chart whose id does not end in ``_1`` or ``_2`` is a pair of its own.
+        """
+        return _VERSION.sub("", self.id)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -125,18 +130,24 @@ class ChartomItem(BaseModel):
 
     def _read_ranking(self, response: str) -> bool | None:
         """Return whether the order is right, where it is clear in the question's direction."""
-        try:
-            asked_upward = runs_upward(self.question)
-        except ValueError:
-            asked_upward = None
+        asked_upward = self._asked_upward()
         directions = (False, True) if asked_upward is None else (asked_upward,)
         orders = {ranking_of(response, self.key, asked_upward=each) for each in directions}
         if len(orders) != 1 or None in orders:
             return None
         return orders == {tuple(range(len(self.key)))}
 
+    def _asked_upward(self) -> bool | None:
+        """Return whether the question asks for the smallest first; ``None`` if it does not say."""
+        try:
+            return runs_upward(self.question)
+        except ValueError:
+            return None
+
     def measured_hmi(self, alternatives: Sequence[float]) -> float:
         """Return the HMI of the human answers, read as the question is answered.
+
+        A ranking is asked for with the largest first unless the question says otherwise.
 
         Args:
             alternatives: Alternatives of both charts of the pair.
@@ -146,7 +157,7 @@ class ChartomItem(BaseModel):
             return hmi(chosen, str(self._right_choice()))
         if self.question_type == "number":
             return hmi(self.human_answers, self._numeric_key(), alternatives, unit=self.unit)
-        return hmi(self.human_answers, self.answer)
+        return hmi(self.human_answers, self.answer, asked_upward=bool(self._asked_upward()))
 
     def _choice(self, answer: HumanAnswer) -> str | None:
         chosen = None if answer is None else choice_of(_as_text(answer), self.choices)

@@ -62,6 +62,7 @@ def hmi(
     alternatives: Iterable[float] = (),
     *,
     unit: str = "",
+    asked_upward: bool = False,
 ) -> float:
     """Return the human misleadingness index: the share of people without an acceptable answer.
 
@@ -73,6 +74,7 @@ def hmi(
         alternatives: For a number: the other strategies' answers, on either chart of the pair.
         unit: Unit of a number and of the alternatives, such as ``million bags``. Answers are read
             in it: ``1,200,000`` and ``1.2 million`` are 1.2, and feet become yards.
+        asked_upward: Whether the question asks for an order with the smallest first.
 
     Raises:
         CustosError: If there are no answers, or as ``acceptable_interval``.
@@ -85,7 +87,9 @@ def hmi(
         amounts = (_amount(answer, (correct, *others), parse_unit(unit)) for answer in given)
         accepted = [amount is not None and low < amount < high for amount in amounts]
     else:
-        accepted = [answer is not None and _is_met(answer, correct) for answer in given]
+        accepted = [
+            answer is not None and _is_met(answer, correct, asked_upward) for answer in given
+        ]
     return (len(given) - sum(accepted)) / len(given)
 
 
@@ -128,10 +132,11 @@ def _distance(number: float, known: Sequence[float]) -> float:
     )
 
 
-def _is_met(answer: HumanAnswer, correct: HumanAnswer) -> bool:
+def _is_met(answer: HumanAnswer, correct: HumanAnswer, asked_upward: bool) -> bool:
     """Return whether a choice or an order is the right one."""
     if isinstance(answer, str) and isinstance(correct, Sequence) and not isinstance(correct, str):
-        return ranking_of(answer, correct) == tuple(range(len(correct)))
+        order = ranking_of(answer, correct, asked_upward=asked_upward)
+        return order == tuple(range(len(correct)))
     return _plain(answer) == _plain(correct)
 
 

@@ -43,6 +43,7 @@ from benchmarks.simplevqa.item import (
     answering_models,
     decode_category,
     decode_row,
+    language_names,
     parse_item,
     row_of_model,
     verdict_name,
@@ -243,8 +244,8 @@ class SimpleVQA(Benchmark):
         model = _only_model(items) or ""
         conclusions = [item.conclusion(ORIGIN, model) for item in items]
         return [
-            ItemScore(item.id, item.question, None if label is None else float(label == CORRECT))
-            for item, label in zip(items, conclusions, strict=True)
+            ItemScore(item.id, cluster, None if label is None else float(label == CORRECT))
+            for item, cluster, label in zip(items, _clusters(items), conclusions, strict=True)
         ]
 
     def graded_label(self, row: Row) -> str | None:
@@ -310,7 +311,7 @@ def _measure_labels(items: Sequence[SimpleVQAItem], labels: Sequence[str | None]
         _clusters(items),
         METRICS,
         {
-            "by_language": [item.language for item in items],
+            "by_language": language_names(items),
             "by_task": [item.task for item in items],
             "by_domain": [item.domain for item in items],
         },

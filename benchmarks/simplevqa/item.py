@@ -140,6 +140,17 @@ class SimpleVQAItem(BaseModel):
         return language
 
 
+def language_names(items: Iterable[SimpleVQAItem]) -> list[str | None]:
+    """Return the language of each item, as the first item in this language spells it."""
+    spelled: dict[str, str] = {}
+    names: list[str | None] = []
+    for item in items:
+        language = (item.language or "").strip().casefold()
+        key = LANGUAGES.get(language, language)
+        names.append(spelled.setdefault(key, item.language or "") or None)
+    return names
+
+
 def answering_models(row: Row) -> list[str]:
     """Return the names of the models whose answers a row of the official files holds.
 

@@ -154,9 +154,16 @@ def _write_verdicts(out: Path, verdicts: Sequence[Verdict]) -> None:
 
 def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
     from benchmarks.framework.report.report import interval_cells
+    from evaluation.intervals import RESAMPLES
+    from evaluation.ranking.tournament import TAIL
 
     console = wide_console()
     console.print(_ranking_table(result["models"]))
+    if (num_open := RESAMPLES - result["draws"]) > TAIL * RESAMPLES:
+        console.print(
+            f"ratings have no interval: in {num_open:,} of {RESAMPLES:,} resamples of questions "
+            "they are not finite, as where a model wins or loses all its matches"
+        )
     console.print(_win_table(list(result["models"]), result["win_rate"]))
     statuses = ", ".join(f"{count} {status}" for status, count in result["statuses"].items())
     console.print(f"{num_matches} matches on {result['questions']} questions: {statuses}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.cautions import few_questions
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation
@@ -80,9 +81,10 @@ def compare_evaluations(
         seed: Seed of the resamples.
 
     Returns:
-        Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``metrics`` (name to ``a``,
-        ``b`` and ``difference`` with ``value``, ``low``, ``high``), ``mcnemar_p``, the numbers and
-        ids of the items that only one has right, and ``n_labels_differ``.
+        Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
+        ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``, ``high``),
+        ``mcnemar_p``, the numbers and ids of the items that only one has right, and
+        ``n_labels_differ``.
 
     Raises:
         CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
@@ -108,6 +110,7 @@ def compare_evaluations(
         "n_scored_a": int(judge_a.scored.sum()),
         "n_scored_b": int(judge_b.scored.sum()),
         "n_both_scored": int(both.sum()),
+        "questions": len(np.unique(judge_a.clusters[both])),
         "seed": seed,
         **_compare_outcomes(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
     }
@@ -116,7 +119,8 @@ def compare_evaluations(
 
 
 def render_comparison(comparison: Mapping[str, Any]) -> str:
-    """Lay out a comparison as text: one table and two sentences."""
+    """Lay out a comparison as text: one table, two sentences, and a caution if it needs one."""
+    caution = few_questions(comparison["questions"])
     rows = [
         (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
         for name, metric in comparison["metrics"].items()
@@ -127,13 +131,15 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
             f"B  {comparison['b']}",
             "",
             f"{comparison['n_common']} items in common, {comparison['n_both_scored']} with a label "
-            f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}).",
+            f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
+            f"{comparison['questions']} questions.",
             "",
             table(("metric", "A", "B", "B - A, 95 % interval"), rows),
             "",
             f"Only A right: {comparison['n_only_a_right']}. Only B right: "
             f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
             f"Exact McNemar p {p_value(comparison['mcnemar_p'])}.",
+            *([f"caution: {caution}"] if caution else []),
         ]
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Draws
-from evaluation.intervals import Floats, percentile_interval, rate_interval
+from evaluation.estimate import Draws, value_interval
+from evaluation.intervals import Floats, rate_interval
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
@@ -59,10 +59,11 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     """
     if first.names != second.names or len(first.resampled) != len(second.resampled):
         raise CustosError("the rankings are not of the same models with as many resamples")
+    value = float(kendall_tau_b(first.values, second.values))
     resampled = kendall_tau_b(first.resampled, second.resampled)
-    interval = percentile_interval(resampled)
+    interval = value_interval(value, resampled)
     return {
-        "value": float(kendall_tau_b(first.values, second.values)),
+        "value": value,
         "low": interval.low,
         "high": interval.high,
         "n": len(first.names),
@@ -107,8 +108,8 @@ def rank_answerers(
         }
         for i in np.argsort(-people, kind="stable")
     }
-    tau = percentile_interval(kendall_tau_b(people_resampled, judge_resampled))
     value = float(kendall_tau_b(people, judge))
+    tau = value_interval(value, kendall_tau_b(people_resampled, judge_resampled))
     return {
         "answerers": rows,
         "kendall_tau": {"value": value, "low": tau.low, "high": tau.high, "n": len(names)},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import value_interval
-from evaluation.intervals import Floats, Ints, rate_interval
+from evaluation.intervals import Floats, Interval, Ints, rate_interval
 from evaluation.metrics import ratio
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.elo import elo_table
@@ -18,9 +18,16 @@ from evaluation.ranking.match_results import (
     win_matrix,
 )
 
+TAIL = 0.025
+"""Share of the resamples beyond either end of an interval."""
+
 
 def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str, Any]:
     """Return the table of a tournament as plain values; arguments as in ``bradley_terry``.
+
+    A resample in which a model wins or loses all its matches has no finite strengths. Where more
+    than :data:`TAIL` of the resamples have none, the ends of the intervals lie among these, and
+    ratings have no interval.
 
     Returns:
         ``models``, strongest first by Bradley-Terry: ``rating`` (``value``, ``low``, ``high``),
@@ -36,10 +43,14 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     ratings = bradley_terry(results, clusters)
     elo = elo_table(results)
     wins = win_matrix(results)
+    is_finite = ~np.isnan(ratings.resampled[:, 0])
+    has_intervals = is_finite.mean() >= 1 - TAIL
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
         value = float(ratings.values[i])
-        interval = value_interval(value, ratings.resampled[:, i])
+        interval = Interval(np.nan, np.nan)
+        if has_intervals:
+            interval = value_interval(value, ratings.resampled[:, i])
         models[names[i]] = {
             "rating": {"value": value, "low": interval.low, "high": interval.high},
             "matches": int((wins + wins.T)[i].sum()),
@@ -59,7 +70,7 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
             clusters_met(results, clusters),
         ),
         "n": len(results),
-        "draws": int((~np.isnan(ratings.resampled[:, 0])).sum()),
+        "draws": int(is_finite.sum()),
     }
 
 

@@ -88,6 +88,7 @@ def build_report(
     report: dict[str, Any] = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
+        "questions_scored": len(np.unique(judge.clusters[judge.scored])),
         "coverage": measured["coverage"]["value"],
         "seconds": seconds,
         "items_per_second": len(examples) / seconds if seconds else None,

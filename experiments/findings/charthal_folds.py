@@ -253,6 +253,7 @@ def render(report: Mapping[str, Any]) -> str:
     """Render the report as Markdown, the conclusion first."""
     verb = "beats" if report["beats_majority_of_cell"] else "does not beat"
     gain = report["gain"]
+    ends = "" if gain["low"] is None else f" [{gain['low']:+.3f}, {gain['high']:+.3f}]"
     names = {
         "judge": "judge, out of fold",
         "majority_of_cell": "majority of the cell (1 iff normal)",
@@ -268,8 +269,8 @@ def render(report: Mapping[str, Any]) -> str:
     ]
     return "\n\n".join(
         [
-            f"The judge **{verb}** the majority of the cell: accuracy {gain['value']:+.3f} "
-            f"[{gain['low']:+.3f}, {gain['high']:+.3f}], McNemar p = {gain['mcnemar_p']:.2g}; "
+            f"The judge **{verb}** the majority of the cell: accuracy {gain['value']:+.3f}{ends}, "
+            f"McNemar p = {gain['mcnemar_p']:.2g}; "
             f"{report['n']} items on {report['figures']} figures, {FOLDS} folds by figure.",
             markdown_table(("", "accuracy", "kappa"), summary),
             f"Kappa within cells: {with_interval(report['kappa_within_cells'])}. "

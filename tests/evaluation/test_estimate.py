@@ -73,10 +73,14 @@ def test_a_mean_leaves_out_what_does_not_exist() -> None:
     assert (found["low"], found["high"]) == (1, 4)
 
 
-def test_resamples_without_spread_are_no_interval() -> None:
-    """As of kappa where judge and people never differ: twenty items do not prove it to be 1."""
-    found = mean(np.ones(20), np.ones(20, bool), np.arange(20))
-    assert found["value"] == 1
+@pytest.mark.parametrize("value", [1.0, 0.0, 0.1, 0.02])
+def test_resamples_without_spread_are_no_interval(value: float) -> None:
+    """As of kappa where judge and people never differ: twenty items do not prove it to be 1.
+
+    Sums of .1 in another order differ in their last digits, which is no spread either.
+    """
+    found = mean(np.full(20, value), np.ones(20, bool), np.arange(20))
+    assert found["value"] == pytest.approx(value)
     assert np.isnan([found["low"], found["high"]]).all()
 
 

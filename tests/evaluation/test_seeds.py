@@ -24,6 +24,23 @@ def test_mean_deviation_and_interval() -> None:
     assert (found["low"], found["high"]) == pytest.approx((0.92 - half, 0.92 + half))
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        ("accuracy", (0.90, 0.99), (pytest.approx(0.373, abs=1e-3), 1.0)),
+        ("kappa", (-0.5, 0.9), (-1.0, 1.0)),
+        ("ece", (0.01, 0.05), (0.0, pytest.approx(0.284, abs=1e-3))),
+        ("nll", (0.2, 3.0), (0.0, pytest.approx(19.388, abs=1e-3))),
+    ],
+)
+def test_an_interval_ends_where_the_metric_does(
+    metric: str, values: tuple[float, float], expected: tuple[float, float]
+) -> None:
+    """Two runs: t(.975, 1) = 12.7062, so that the half-width is 6.3531 times their distance."""
+    found = seed_statistics([_report(**{metric: value}) for value in values])[metric]
+    assert (found["low"], found["high"]) == expected
+
+
 def test_a_single_run_has_no_interval() -> None:
     found = seed_statistics([_report(accuracy=0.9)])["accuracy"]
     assert (found["mean"], found["std"], found["low"], found["high"]) == (0.9, None, None, None)

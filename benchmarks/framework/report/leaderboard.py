@@ -136,7 +136,8 @@ def _points(difference: Mapping[str, Any], full_score: float) -> tuple[str, str]
 def _reversed(difference: Mapping[str, Any]) -> dict[str, Any]:
     """Return the difference A minus B of B minus A."""
     value, low, high = (
-        None if difference[end] is None else -difference[end] for end in ("value", "high", "low")
+        None if difference[end] is None else 0.0 - difference[end]  # -0.0 would be printed as -0.00
+        for end in ("value", "high", "low")
     )
     return {"value": value, "low": low, "high": high, "n": difference["n"]}
 

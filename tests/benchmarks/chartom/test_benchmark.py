@@ -133,6 +133,37 @@ def test_the_table() -> None:
     assert table["judges"] == ["j1"]
 
 
+def test_charts_that_are_numbered_are_no_versions_of_one_pair(tmp_path: Path) -> None:
+    """Only the ends _1 and _2 name a pair: 10.5 bounds the answers of the first chart alone."""
+    path = tmp_path / "items.jsonl"
+    rows = [
+        item(
+            id=f"chart_{number:02}",
+            answer=10,
+            alternatives=[20 if number else 10.5],
+            human_answers=[10, 11, 12, 19],
+            unit="",
+        )
+        for number in range(3)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    items = CHARTOM.load(str(path))
+    assert [row["hmi"] for row in items] == [0.75, 0.25, 0.25]
+    graded = [CHARTOM.graded_row({**row, "fact_response": "10"}, []) for row in items]
+    assert len({score.cluster for score in CHARTOM.scores(graded)}) == 3
+
+
+def test_grades_without_their_responses_are_all_of_the_coverage() -> None:
+    """As in a file of what people graded, which need not repeat the responses."""
+    rows = [
+        item(fact_correct=True),
+        item(id="P1_2", fact_correct=False, mind_prediction=0.3),
+        item(id="P2_1", fact_response="so-so"),
+    ]
+    table = CHARTOM.table(rows)
+    assert (table["n"], table["coverage"]) == (4, 3 / 4)
+
+
 def test_a_row_of_the_measures_that_the_paper_defines() -> None:
     named = Verdict(status="scored", label="Named", judge="j1")
     rows = [

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.chartom.item import ChartomItem
 from benchmarks.chartom.misleadingness import acceptable_interval, hmi
 from benchmarks.chartom.published import ANSWERS
 from judging.errors import CustosError
@@ -128,6 +129,23 @@ def test_an_order_may_be_answered_in_a_text() -> None:
     whole = ("Aster", "Beech", "Cedar")
     answers = ["Aster > Beech > Cedar", "From smallest to largest: Cedar, Beech, Aster", "Aster"]
     assert hmi(answers, whole) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_upward"),
+    [("Rank the trees from smallest to largest.", True), ("Rank the trees by height.", False)],
+)
+def test_an_order_is_read_in_the_direction_of_the_question(question: str, is_upward: bool) -> None:
+    answers = ("Cedar < Beech < Aster", "from largest to smallest: Aster, Beech, Cedar")
+    item = ChartomItem(
+        id="P1_1",
+        kind="bar",
+        question=question,
+        question_type="ranking",
+        answer=("Cedar", "Beech", "Aster"),
+        human_answers=(*answers, "Cedar, Beech, Aster", ("Cedar", "Beech", "Aster")),
+    )
+    assert item.measured_hmi(()) == (0 if is_upward else 0.5)
 
 
 def test_choices_and_rankings_must_be_met_exactly() -> None:

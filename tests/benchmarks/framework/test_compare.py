@@ -67,7 +67,7 @@ def test_a_side_has_the_interval_that_its_table_has() -> None:
     for side in ("a", "b"):
         assert found[side]["value"] == 1
         assert found[side]["low"] == pytest.approx(10 / (10 + 1.959964**2))  # Wilson 1927
-    assert (found["difference"]["low"], found["difference"]["high"]) == (0, 0)
+    assert (found["difference"]["low"], found["difference"]["high"]) == (None, None)
 
 
 def test_items_without_a_set_are_clusters_of_their_own() -> None:
@@ -79,8 +79,9 @@ def test_items_without_a_set_are_clusters_of_their_own() -> None:
 
 
 def test_the_same_file_twice_differs_by_nothing() -> None:
+    """There is no interval: four items without a difference do not prove that there is none."""
     found = compared(truthful("ABAB"), truthful("ABAB"))
-    assert [found["difference"][key] for key in ("value", "low", "high")] == [0, 0, 0]
+    assert [found["difference"][key] for key in ("value", "low", "high")] == [0, None, None]
 
 
 def test_files_that_cannot_be_compared() -> None:

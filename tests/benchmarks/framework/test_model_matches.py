@@ -127,7 +127,7 @@ def test_two_judges_rankings_agree_or_not() -> None:
     verdicts = [verdict(str(label)) for label in labels]
     turned = [verdict("B" if label == "A" else "A") for label in labels]
     same = compare_rankings(matches, verdicts, verdicts)
-    assert (same["value"], same["low"], same["high"], same["n"]) == (1, 1, 1, 3)
+    assert (same["value"], same["low"], same["high"], same["n"]) == (1, None, None, 3)
     other = compare_rankings(matches, verdicts, turned)
     assert (other["value"], other["matches"]) == (-1, 180)
     partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]

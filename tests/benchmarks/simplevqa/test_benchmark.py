@@ -68,6 +68,19 @@ def test_parts() -> None:
     assert SIMPLEVQA.table(graded("AB", **flat))["by_task"]["TE"]["IN"] == 1 / 2
 
 
+def test_a_language_in_several_spellings_is_one_part() -> None:
+    """As where files of two sources are joined: the paper's row is of all items in a language."""
+    rows = [*graded("AAAB"), *graded("BBBB", language="english"), *graded("A", language="zh")]
+    table = SIMPLEVQA.table(rows)
+    assert {name: part["CO"] for name, part in table["by_language"].items()} == {
+        "EN": 3 / 8,
+        "zh": 1,
+    }
+    row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_DOMAIN]["mine"])
+    assert row[0] == 100  # CO in Chinese
+    assert row[3] == pytest.approx(100 * 3 / 8)  # in English
+
+
 def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
     table = SIMPLEVQA.table(graded(["A", "答案解析失败", {"conclusion": None}, "maybe"]))
     assert table["overall"]["CO"] == 1
@@ -327,6 +340,17 @@ def test_with_and_without_the_picture() -> None:
         SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
     )
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
+
+
+def test_items_without_their_question_are_compared_one_by_one() -> None:
+    """They are not one cluster, as in the table of either file."""
+    a, b = (
+        [{k: v for k, v in row.items() if k != "question"} for row in graded(said)]
+        for said in ("AABA" * 10, "ABAA" * 10)
+    )
+    found = compare_graded(SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, rows) for rows in (a, b)))
+    assert found["difference"]["low"] < 0 < found["difference"]["high"]
+    assert found["a"] == SIMPLEVQA.table(a)["intervals"]["overall"]["CO"]
 
 
 def test_files_that_call_the_item_id_are_compared_too() -> None:

@@ -49,6 +49,17 @@ def test_a_tournament_asks_again_only_for_what_failed(
     assert not partial.exists()
 
 
+def test_ratings_that_many_resamples_lack_have_no_interval(
+    fake: FakeServer, play: list[str | Path], tmp_path: Path
+) -> None:
+    fail_on("nothing", fake)
+    done = run(*play)
+    table = read(tmp_path / "table.json")
+    assert "ratings have no interval: in " in done.stdout
+    assert f"{1000 - table['draws']} of 1,000 resamples" in done.stdout
+    assert {row["rating"]["low"] for row in table["models"].values()} == {None}
+
+
 def test_names_in_brackets_are_printed_as_they_are(
     fake: FakeServer, play: list[str | Path]
 ) -> None:

@@ -80,12 +80,13 @@ def test_interval_is_paired_and_over_questions(tmp_path: Path) -> None:
 
 
 def test_a_judge_against_itself_differs_in_nothing(tmp_path: Path) -> None:
+    """There is no interval: rows without a difference do not prove that there is none."""
     run = save(tmp_path / "a", *evaluation())
     made = compare_evaluations(run, run)
     assert made["mcnemar_p"] == 1
     assert made["n_labels_differ"] == 0
     for metric in made["metrics"].values():
-        assert metric["difference"] == {"value": 0, "low": 0, "high": 0}
+        assert metric["difference"] == {"value": 0, "low": None, "high": None}
 
 
 def test_only_common_items_count_and_order_is_free(tmp_path: Path) -> None:
@@ -134,10 +135,20 @@ def test_rendered_comparison_says_it_all(tmp_path: Path) -> None:
     made = compare_evaluations(a, b)
     text = render_comparison(made)
     assert f"A  {a}\nB  {b}\n" in text
-    assert "180 items in common, 160 with a label from both (A 180, B 160)." in text
+    assert "180 items in common, 160 with a label from both (A 180, B 160) on 60 questions." in text
     accuracy = made["metrics"]["accuracy"]
     assert f"| accuracy | {accuracy['a']:.3f} | {accuracy['b']:.3f} | " in text
     assert f"Only A right: {made['n_only_a_right']}." in text
+
+
+@pytest.mark.parametrize(("questions", "is_few"), [(9, True), (10, False)])
+def test_few_questions_are_cautioned(tmp_path: Path, questions: int, is_few: bool) -> None:
+    a = save(tmp_path / "a", *evaluation(questions, seed=1))
+    b = save(tmp_path / "b", *evaluation(questions, seed=2))
+    made = compare_evaluations(a, b)
+    assert made["questions"] == questions
+    caution = f"caution: Intervals that rest on no more than {questions} questions"
+    assert (caution in render_comparison(made)) == is_few
 
 
 def test_a_difference_without_spread_has_no_interval(tmp_path: Path) -> None:
@@ -162,7 +173,7 @@ def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) 
         metrics = compare_evaluations(first, second)["metrics"]
         for name in ("ece", "brier", "nll"):
             assert metrics[name]["a"] == metrics[name]["b"] is not None
-            assert metrics[name]["difference"] == {"value": 0, "low": 0, "high": 0}
+            assert metrics[name]["difference"] == {"value": 0, "low": None, "high": None}
 
 
 def test_a_difference_lies_in_its_interval(tmp_path: Path) -> None:

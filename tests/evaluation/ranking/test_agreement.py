@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.ranking.agreement import kendall_tau_b, ranking_agreement
+from evaluation.outcomes import Outcomes
+from evaluation.ranking.agreement import kendall_tau_b, rank_answerers, ranking_agreement
 from evaluation.ranking.bradley_terry import Ratings
 from evaluation.report.report import build_report
 from judging.errors import CustosError
@@ -33,7 +34,7 @@ def test_agreement_of_rankings() -> None:
     drawn = np.stack([values, values[::-1], np.full(3, np.nan)])
     one = Ratings(names, values, drawn)
     found = ranking_agreement(one, Ratings(names, values[::-1], drawn))
-    assert (found["value"], found["low"], found["high"]) == (-1, 1, 1)
+    assert (found["value"], found["low"], found["high"]) == (-1, -1, 1)
     assert (found["n"], found["draws"]) == (3, 2)
     with pytest.raises(CustosError, match="not of the same models"):
         ranking_agreement(one, Ratings(("p", "q", "s"), values, drawn))
@@ -44,10 +45,31 @@ def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
     made = build_report(examples, verdicts, seconds=1, command="")
     ranking = made["answerer_ranking"]
     assert list(ranking["answerers"]) == ["cat", "bee", "ant"]
-    assert ranking["kendall_tau"] == {"value": 1, "low": 1, "high": 1, "n": 3}
+    assert ranking["kendall_tau"] == {"value": 1, "low": None, "high": None, "n": 3}  # no spread
     for row in ranking["answerers"].values():
         assert row["people"] == row["judge"]
         assert row["people"]["low"] < row["people"]["value"] < row["people"]["high"]
+
+
+def test_the_interval_of_a_rank_correlation_holds_its_value() -> None:
+    """People rate two of three systems equally, as hardly a resample does: its tau-b is 1."""
+    correct = np.array([(1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 0, 0), (0, 1, 0)] * 600).ravel()
+    by_judge = correct.copy()
+    by_judge[1] = 0
+    size = len(correct)
+    outcomes = Outcomes(
+        labels=("Wrong", "Correct"),
+        human=correct,
+        predicted=by_judge,
+        probabilities=np.full((size, 2), np.nan),
+        confidence=np.full(size, np.nan),
+        clusters=np.arange(size) // 3,
+    )
+    ranking = rank_answerers(outcomes, ["a", "b", "c"] * (size // 3))
+    assert ranking is not None
+    tau = ranking["kendall_tau"]
+    assert tau["value"] == pytest.approx(2 / 6**0.5)
+    assert tau["low"] <= tau["value"] <= tau["high"] == 1
 
 
 def test_ranking_leaves_out_what_the_judge_left_out() -> None:

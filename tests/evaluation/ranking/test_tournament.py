@@ -8,12 +8,21 @@ from evaluation.ranking.match_results import MatchResults
 from evaluation.ranking.tournament import rank_models
 
 
-def test_draws_without_finite_strengths_are_counted() -> None:
+def test_draws_without_finite_strengths_leave_no_interval() -> None:
+    """In a third of the resamples ``p`` wins every match: no upper end of its rating is known."""
     table = [("p", "q", "A")] * 9 + [("p", "q", "B")]
     found = rank_models(MatchResults.of(table))
     # The one defeat is missing from (9/10)^10 = 35 % of the draws, all others from 1e-10.
     assert 0.58 < found["draws"] / RESAMPLES < 0.72
-    assert found["models"]["p"]["rating"]["low"] > 1500 - 200
+    for rating in (found["models"][name]["rating"] for name in "pq"):
+        assert np.isnan([rating["low"], rating["high"]]).all()
+
+
+def test_ratings_have_intervals_where_nearly_all_draws_are_finite() -> None:
+    found = rank_models(MatchResults.of([("p", "q", "A")] * 15 + [("p", "q", "B")] * 5))
+    rating = found["models"]["p"]["rating"]
+    assert RESAMPLES * 0.975 <= found["draws"] <= RESAMPLES
+    assert 1500 < rating["low"] < rating["value"] < rating["high"]
 
 
 def test_table_by_hand() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from evaluation.attacks.rates import Rate, measure_rate
 from evaluation.cautions import attack_caution
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import example, scored
+from tests.evaluation.made_up import example, scored, unscored
 from tests.evaluation.report.made_up import report
 
 
@@ -43,8 +44,45 @@ def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
     rival = made["baselines"]["logistic_overlap"]
     assert (rival["judge_only_right"], rival["baseline_only_right"]) == (20, 0)
     assert rival["mcnemar_p"] < 0.001
-    assert any("not shown to beat a logistic regression" in text for text in made["cautions"])
+    [caution] = [t for t in made["cautions"] if "not shown to beat a logistic regression" in t]
     assert (rival["gain"]["value"], rival["gain"]["low"]) == (0.1, 0)
+    assert caution.endswith(f"less the regression's is 0.100 [0.000, {rival['gain']['high']:.3f}].")
+
+
+def test_a_caution_compares_accuracies_on_the_same_rows() -> None:
+    """A judge that fails on what the regression has right is not ahead of it by that."""
+    examples, verdicts = answers_with_few_wrong(questions=40, wrong=20, answers=1)
+    labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
+    made = build_report(examples, labelled, seconds=1, command="")
+    rival = made["baselines"]["logistic_overlap"]
+    assert rival["accuracy"]["n"] == 40
+    assert rival["gain"]["n"] == 20
+    assert not any("its accuracy is 1.000" in text for text in made["cautions"])
+
+
+@pytest.mark.parametrize(("questions", "is_few"), [(2, True), (9, True), (10, False)])
+def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: bool) -> None:
+    """Questions on which the judge does as well give a narrow interval, however few they are."""
+    examples, verdicts = [], []
+    for number in range(questions * 40):
+        label, other = ("Correct", "Wrong") if number % 2 else ("Wrong", "Correct")
+        examples.append(example(label, id=str(number), question=f"Question {number // 40}?"))
+        is_right = number % 10 or number % (40 * 2) == 0
+        verdicts.append(scored(label if is_right else other, id=str(number)))
+    made = build_report(examples, verdicts, seconds=1, command="")
+    accuracy = made["metrics"]["accuracy"]
+    assert accuracy["high"] - accuracy["low"] < 0.2
+    caution = f"rest on no more than {questions} questions are too narrow"
+    assert any(caution in text for text in made["cautions"]) == is_few
+
+
+def test_questions_without_a_label_do_not_count() -> None:
+    """A judge that fails on all questions but two says something about two."""
+    examples, verdicts = answers_with_few_wrong(questions=12, wrong=1, answers=10)
+    labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
+    made = build_report(examples, labelled, seconds=1, command="")
+    assert (made["questions"], made["questions_scored"]) == (12, 2)
+    assert any(text.startswith("20 scored rows on 2 questions are") for text in made["cautions"])
 
 
 def shares(num_questions: int, num_searched: int) -> dict[str, Rate]:
@@ -62,3 +100,16 @@ def test_a_search_on_few_answers_does_not_make_many_questions_too_few() -> None:
     assert caution.startswith("3 questions are too few to conclude: the share of 'search' may lie")
     assert attack_caution(500, shares(500, 400)) is None
     assert str(attack_caution(500, shares(500, 1))).startswith("1 question is too few to conclude")
+
+
+@pytest.mark.parametrize(("questions", "is_few"), [(9, True), (10, False)])
+def test_an_attack_on_few_questions_is_cautioned(questions: int, is_few: bool) -> None:
+    """Many rows that are fooled as often on every question give a narrow interval."""
+    rows = range(questions * 40)
+    hits = [row % 13 == 0 for row in rows]
+    rate = measure_rate(hits, [row // 40 for row in rows])
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.high - rate.low < 0.2
+    caution = attack_caution(questions, {"all attacks": rate})
+    assert (caution is not None) == is_few
