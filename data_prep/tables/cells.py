@@ -82,19 +82,17 @@ def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str,
     """Return pictures as absolute file names or data URLs.
 
     Args:
-        value: A list of paths, URLs and records with bytes, as hub data sets hold them, or one.
+        value: A list of paths, URLs, bytes and records with bytes, as hub data sets hold them, or
+            one of these.
         folder: Folder that relative paths start from.
         image_folder: Folder to save bytes in; ``None`` makes data URLs of them.
 
     Raises:
         CustosError: If it is none of these, or bytes are no picture.
     """
-    if (
-        image_folder is None
-        and isinstance(value, Mapping)
-        and isinstance(value.get("bytes"), bytes)
-    ):
-        return (_data_url(value["bytes"]),)
+    content = value.get("bytes") if isinstance(value, Mapping) else value
+    if image_folder is None and isinstance(content, bytes):
+        return (_data_url(content),)
     if isinstance(value, list):
         return tuple(name for part in value for name in as_images(part, folder, image_folder))
     return image_names(value, folder, image_folder)

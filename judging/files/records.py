@@ -217,9 +217,12 @@ def with_absolute_images(record: R, folder: Path) -> R:
 
 
 def absolute_name(name: str, folder: Path) -> str:
-    """Make a relative path absolute; URLs (``data:``, ``https:``) stay as they are."""
+    """Make a relative path absolute.
+
+    URLs (``data:``, ``https:``) stay as they are, and so does what no file can be called.
+    """
     is_url = name.startswith("data:") or "://" in name
-    return name if is_url else str((folder / name).resolve())
+    return name if is_url or "\0" in name else str((folder / name).resolve())
 
 
 def write_records(path: Path, records: Iterable[BaseModel | Mapping[str, Any]]) -> int:
