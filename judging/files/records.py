@@ -18,6 +18,8 @@ from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
 
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
+WHOLE_ARRAY = "the name of a file that is one JSON array must end in .json"
+_PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -44,13 +46,17 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
     if path.suffix == ".jsonl":
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
+                if number == 1 and line.strip() == b"[":
+                    raise CustosError(f"{path}: {WHOLE_ARRAY}")
                 if line.strip():
                     yield number, _decode_line(line, f"{path} row {number}")
     elif path.suffix == ".json":
         try:
             rows = decode_json(path.read_bytes())
         except CustosError as error:
-            raise CustosError(f"{path}: {error}") from None
+            is_lines = "Extra data" in str(error)
+            hint = "; the name of a file with one object a line must end in .jsonl" * is_lines
+            raise CustosError(f"{path}: {error}{hint}") from None
         if not isinstance(rows, list):
             raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")
         yield from enumerate(rows, 1)
@@ -69,8 +75,17 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
     else:
         raise CustosError(
             f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}; "
-            "save a spreadsheet as CSV"
+            f"{_remedy(path)}"
         )
+
+
+def _remedy(path: Path) -> str:
+    """Return what to do with a file whose ending is none of ours."""
+    ending = path.suffix.lower()
+    known = ".jsonl" if ending == ".ndjson" else ending
+    if known in ROW_SUFFIXES:
+        return f"rename it to '{path.with_suffix(known).name}'"
+    return "unpack it first" if ending in _PACKED else "save a spreadsheet as CSV"
 
 
 def _decode_line(line: bytes, location: str) -> Any:

@@ -73,6 +73,17 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").write_text("a,b", encoding="utf-8")
     with pytest.raises(CustosError, match=r"a\.xlsx: unknown kind of file.*\.jsonl.*as CSV"):
         list(read_rows(tmp_path / "a.xlsx"))
+    for name, remedy in (
+        ("a.CSV", "rename it to 'a.csv'"),
+        ("a.ndjson", "rename it to 'a.jsonl'"),
+        ("a.jsonl.gz", "unpack it first"),
+    ):
+        (tmp_path / name).write_text("a,b", encoding="utf-8")
+        with pytest.raises(CustosError, match=f"{name}: unknown kind of file.*; {remedy}$"):
+            list(read_rows(tmp_path / name))
+    (tmp_path / "a.json").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
+    with pytest.raises(CustosError, match=r"a\.json: .*one object a line must end in \.jsonl$"):
+        list(read_rows(tmp_path / "a.json"))
     (tmp_path / "a.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CustosError, match="expected a JSON array of rows, got dict"):
         list(read_rows(tmp_path / "a.json"))
