@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from judging.errors import FieldError
+from judging.files.lfs_pointers import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +197,7 @@ def opened_source(source: str) -> Iterator[IO[bytes]]:
 
     Raises:
         FieldError: If it is a data URL of another form, or its EXIF would take long to read.
-        OSError: If it is no regular file, or empty.
+        OSError: If it is no regular file, empty, or a pointer of Git LFS.
         ValueError: If it is not valid base64.
     """
     with _content(source) as file:
@@ -212,6 +213,8 @@ def _content(source: str) -> IO[bytes]:
             raise _Unusable("it is no regular file" if path.exists() else "there is no such file")
         if not path.stat().st_size:
             raise _Unusable("the file is empty")
+        if is_lfs_pointer(path):
+            raise _Unusable(LFS_POINTER)
         return path.open("rb")
     header, _, payload = source.partition(",")
     if not header.endswith(";base64"):

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
+from judging.files.lfs_pointers import refuse_lfs_pointer
 from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
 
@@ -37,6 +38,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
         raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     try:
         with system_errors_at(path):
+            refuse_lfs_pointer(path)
             yield from _decode_file(path)
     except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
         raise CustosError(f"{path}: cannot be decoded: {error}") from None

@@ -85,6 +85,11 @@ def test_what_is_no_picture(tmp_path: Path, content: bytes) -> None:
         ("a\0b.png", None, "there is no such file"),
         ("", None, "it is no regular file"),
         ("empty.png", b"", "the file is empty"),
+        (
+            "lfs.png",
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "this is a pointer of Git LFS",
+        ),
         ("a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "save it as JPEG, PNG or WebP"),
     ],
 )

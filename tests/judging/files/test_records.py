@@ -67,6 +67,14 @@ def test_bad_rows_can_be_collected(tmp_path: Path) -> None:
     assert "row 3: field 'question'" in bad[1]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_pointers_of_git_lfs(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n")
+    with pytest.raises(CustosError, match=rf"a\.{kind}: this is a pointer of Git LFS"):
+        list(read_rows(path))
+
+
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"none\.jsonl: no such file"):
         list(read_rows(tmp_path / "none.jsonl"))
