@@ -249,6 +249,8 @@ def _reason(source: str, error: Exception) -> str:
         return ": addresses are not fetched; download it and name the file"
     if isinstance(error, _Unusable):
         return f": {error}"
+    if isinstance(error, OSError) and error.errno:  # the system's, as without permission to read
+        return f": {error.strerror}"
     if isinstance(error, UnidentifiedImageError):
         return ": save it as JPEG, PNG or WebP"
     if isinstance(error, Image.DecompressionBombError):

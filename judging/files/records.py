@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -239,7 +240,7 @@ def absolute_name(name: str, folder: Path) -> str:
     URLs (``data:``, ``https:``) stay as they are, and so does what no file can be called.
     """
     is_url = name.startswith("data:") or "://" in name
-    return name if is_url or "\0" in name else str((folder / name).resolve())
+    return name if is_url or "\0" in name else os.path.realpath(folder / name)
 
 
 def write_records(path: Path, records: Iterable[BaseModel | Mapping[str, Any]]) -> int:

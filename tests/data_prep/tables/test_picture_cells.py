@@ -58,8 +58,10 @@ def test_a_column_of_bytes_alone_holds_pictures(tmp_path: Path, in_folder: bool)
 
 
 def test_a_name_that_no_file_can_have_is_one_bad_picture(tmp_path: Path) -> None:
-    row = {"question": "?", "references": ["x"], "response": "y", "images": ["a\0.png"]}
-    path = save(tmp_path / "a.jsonl", f"{json.dumps(row)}\n" * 2)
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    row = {"question": "?", "references": ["x"], "response": "y"}
+    rows = [json.dumps({**row, "images": [name]}) for name in ("a\0.png", "loop.png")]
+    path = save(tmp_path / "a.jsonl", "\n".join(rows))
     for _, request in read_table(path, JudgeRequest):
         with pytest.raises(FieldError, match="there is no such file"):
             check_pictures(request.images)

@@ -84,6 +84,7 @@ def test_what_is_no_picture(tmp_path: Path, content: bytes) -> None:
         ("none.png", None, "there is no such file"),
         ("a\0b.png", None, "there is no such file"),
         ("", None, "it is no regular file"),
+        ("a" * 400, None, "File name too long"),
         ("empty.png", b"", "the file is empty"),
         (
             "lfs.png",
