@@ -25,8 +25,8 @@ def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ..
     """Turn the content of an image column into file names.
 
     Args:
-        value: A path or URL, a ``{"bytes", "path"}`` record as Hugging Face data sets store one,
-            or a list of these; ``None`` is no image.
+        value: A path or URL, bytes, a ``{"bytes", "path"}`` record as Hugging Face data sets store
+            one, or a list of these; ``None`` is no image.
         folder: Folder that relative paths start from.
         save_to: Folder for images that come as bytes.
 
@@ -40,10 +40,11 @@ def image_names(value: Any, folder: Path, save_to: Path | None) -> tuple[str, ..
         return tuple(name for item in value for name in image_names(item, folder, save_to))
     if isinstance(value, str):
         return (absolute_name(value, folder),)
-    if isinstance(value, dict) and isinstance(value.get("bytes"), bytes):
+    content = value.get("bytes") if isinstance(value, dict) else value
+    if isinstance(content, bytes):
         if save_to is None:
             raise CustosError("images come as bytes; name a folder to save them in")
-        return (str(save_image(value["bytes"], save_to)),)
+        return (str(save_image(content, save_to)),)
     if isinstance(value, dict) and isinstance(value.get("path"), str):
         return (absolute_name(value["path"], folder),)
     raise CustosError(f"expected a path, image bytes or a list of these, got {value!r:.80}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ TEXT_FIELDS = (
     *("response", "response_a", "response_b"),
     *(name for name in LabelledExample.model_fields if name not in (*LIST_FIELDS, *_OTHER_FIELDS)),
 )
+_PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
+_PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYTHON_TEXT})\s*\]")
+"""A list of texts as Python writes it, or as numpy does, without commas."""
 
 
 def is_empty(value: Any) -> bool:
@@ -43,11 +48,13 @@ def as_list(value: Any, separator: str | None, *, keeps_empty: bool = False) -> 
     """Return the elements of a list, or of a text that stands for one.
 
     Args:
-        value: A list, a text, or something else, which is left as it is.
-        separator: Text between the elements; then a JSON array of texts may also stand for a list.
-            ``None``: a text is one element.
+        value: A list, a text, a number, or something else, which is left as it is.
+        separator: Text between the elements; then a list of texts in JSON or Python may also stand
+            for a list. ``None``: a text is one element.
         keeps_empty: Whether empty elements of a list count.
     """
+    if isinstance(value, int | float):
+        value = [value]
     if isinstance(value, list | tuple):
         if keeps_empty:
             return ["" if is_empty(element) else as_text(element) for element in value]
@@ -56,8 +63,9 @@ def as_list(value: Any, separator: str | None, *, keeps_empty: bool = False) -> 
         return value
     if separator is None or value.startswith("data:"):
         return [value]
-    if (array := _json_array(value)) is not None:
-        return array
+    for decode in (_json_array, _python_list):
+        if (texts := decode(value)) is not None:
+            return texts
     parts = (part.strip() for part in value.split(separator))
     return [part for part in parts if part or keeps_empty]
 
@@ -82,19 +90,17 @@ def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str,
     """Return pictures as absolute file names or data URLs.
 
     Args:
-        value: A list of paths, URLs and records with bytes, as hub data sets hold them, or one.
+        value: A list of paths, URLs, bytes and records with bytes, as hub data sets hold them, or
+            one of these.
         folder: Folder that relative paths start from.
         image_folder: Folder to save bytes in; ``None`` makes data URLs of them.
 
     Raises:
         CustosError: If it is none of these, or bytes are no picture.
     """
-    if (
-        image_folder is None
-        and isinstance(value, Mapping)
-        and isinstance(value.get("bytes"), bytes)
-    ):
-        return (_data_url(value["bytes"]),)
+    content = value.get("bytes") if isinstance(value, Mapping) else value
+    if image_folder is None and isinstance(content, bytes):
+        return (_data_url(content),)
     if isinstance(value, list):
         return tuple(name for part in value for name in as_images(part, folder, image_folder))
     return image_names(value, folder, image_folder)
@@ -119,6 +125,16 @@ def _json_array(text: str) -> list[str] | None:
     # "[1, 2]" may be an answer, an interval, and stays one text.
     is_list = isinstance(decoded, list) and all(isinstance(part, str) for part in decoded)
     return decoded if is_list else None
+
+
+def _python_list(text: str) -> list[str] | None:
+    """Return the texts of a list that pandas wrote into a cell; ``None`` if it is no such list."""
+    if not _PYTHON_LIST.fullmatch(text.strip()):
+        return None
+    try:
+        return [ast.literal_eval(part) for part in re.findall(_PYTHON_TEXT, text)]
+    except (SyntaxError, ValueError):  # an escape that is none, such as \x without digits
+        return None
 
 
 def _data_url(content: bytes) -> str:

@@ -25,6 +25,7 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.row_task import under_given_task
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
+from judging.files.records import WHOLE_ARRAY
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, parse_record
 
@@ -147,7 +148,8 @@ class _RowReader(Generic[RequestT]):
         if isinstance(row, CustosError):
             raise row
         if not isinstance(row, dict):
-            raise CustosError(f"{location}: expected an object, got {type(row).__name__}")
+            hint = f"; {WHOLE_ARRAY}" if isinstance(row, list) else ""
+            raise CustosError(f"{location}: expected an object, got {type(row).__name__}{hint}")
         try:
             record = self._record(row)
             if isinstance(record, LabelledExample):
@@ -195,8 +197,6 @@ class _RowReader(Generic[RequestT]):
             return as_list(value, self.separator, keeps_empty=name == "responses")
         if name == "metadata":
             return without_bytes(as_metadata(value) if self.is_open else value)
-        if not self.is_open:
-            return value
         return as_text(value) if name in TEXT_FIELDS else value
 
     def _with_column(self, error: FieldError, row: dict[str, Any]) -> FieldError:

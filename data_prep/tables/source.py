@@ -79,6 +79,12 @@ def open_table(source: Path | str) -> Table:
     """
     path = Path(source)
     if path.is_dir():
+        for file, split in (("dataset_dict.json", "['train']"), ("state.json", "")):
+            if (path / file).is_file():
+                raise CustosError(
+                    f"{path}: is a data set of save_to_disk; write it as a file, in Python: "
+                    f"datasets.load_from_disk('{path}'){split}.to_parquet('rows.parquet')"
+                )
         files = sorted(file.name for file in path.iterdir() if file.suffix in ROW_SUFFIXES)
         names = f": {', '.join(files[:5])}" if files else ""
         raise CustosError(f"{path}: is a folder; name a file in it{names}")

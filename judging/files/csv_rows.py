@@ -25,8 +25,11 @@ def row_location(path: Path, number: int) -> str:
 def csv_columns(path: Path) -> tuple[str, ...]:
     """Return the names in the header of a CSV or TSV file.
 
+    A column without a name, such as the index that pandas writes, is called ``column 1`` after its
+    place.
+
     Raises:
-        CustosError: If the file is empty or not UTF-8, or a name is missing or occurs twice.
+        CustosError: If the file is empty or not UTF-8, or a name occurs twice.
     """
     return _read_header(path)[1]
 
@@ -90,7 +93,9 @@ def _read_header(path: Path) -> tuple[str, tuple[str, ...]]:
         raise CustosError(
             f"{path}: the file is empty, expected a first row with the names of the columns"
         )
-    names = tuple(name.strip() for name in headers[delimiter])
+    names = tuple(
+        name.strip() or f"column {place}" for place, name in enumerate(headers[delimiter], 1)
+    )
     for name in names:
         if (fault := _text_fault(name)) is not None:
             raise CustosError(f"{path}: the header {fault}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from judging.errors import FieldError
+from judging.files.lfs_pointers import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,10 @@ _JPEG_START = b"\xff\xd8"
 _READ_AT_ONCE = 1 << 20
 _TAIL = 4096
 _JPEG_END = b"\xff\xd9"
+_BASE64_STARTS = ("/9j/4", "iVBORw0KGgo", "UklGR")
+"""How a JPEG, a PNG and a WebP begin in base64."""
+_LONGEST_NAME = 1000
+"""Most characters of what is taken for the name of a file."""
 
 
 class PixelLimits(NamedTuple):
@@ -192,7 +197,7 @@ def opened_source(source: str) -> Iterator[IO[bytes]]:
 
     Raises:
         FieldError: If it is a data URL of another form, or its EXIF would take long to read.
-        OSError: If it is no regular file.
+        OSError: If it is no regular file, empty, or a pointer of Git LFS.
         ValueError: If it is not valid base64.
     """
     with _content(source) as file:
@@ -203,17 +208,54 @@ def opened_source(source: str) -> Iterator[IO[bytes]]:
 
 def _content(source: str) -> IO[bytes]:
     if not source.startswith("data:"):
-        if not Path(source).is_file():  # a device or a pipe may have no end
-            raise OSError("no regular file")
-        return Path(source).open("rb")
+        path = Path(source)
+        if not path.is_file():  # a device or a pipe may have no end
+            raise _Unusable("it is no regular file" if path.exists() else "there is no such file")
+        if not path.stat().st_size:
+            raise _Unusable("the file is empty")
+        if is_lfs_pointer(path):
+            raise _Unusable(LFS_POINTER)
+        return path.open("rb")
     header, _, payload = source.partition(",")
     if not header.endswith(";base64"):
         raise FieldError("images", "a data URL must be base64")
     return io.BytesIO(base64.b64decode(payload, validate=True))
 
 
+class _Unusable(OSError):
+    """What stands in the place of a picture cannot be one; the text says why."""
+
+
+def _is_base64(source: str) -> bool:
+    """Return whether a text is the content of a picture, where the name of a file should be."""
+    return len(source) > _LONGEST_NAME or any(start in source for start in _BASE64_STARTS)
+
+
 def _name(source: str) -> str:
-    return "data URL" if source.startswith("data:") else f"'{source}'"
+    if source.startswith("data:"):
+        return "data URL"
+    return "base64" if _is_base64(source) else f"'{source}'"
+
+
+def _reason(source: str, error: Exception) -> str:
+    """Return why a picture cannot be read, as the end of an error; empty for a data URL."""
+    from PIL import Image, UnidentifiedImageError
+
+    if source.startswith("data:"):
+        return ""
+    if _is_base64(source):
+        return ": put 'data:image/jpeg;base64,' (or png, webp) in front"
+    if "://" in source:
+        return ": addresses are not fetched; download it and name the file"
+    if isinstance(error, _Unusable):
+        return f": {error}"
+    if isinstance(error, OSError) and error.errno:  # the system's, as without permission to read
+        return f": {error.strerror}"
+    if isinstance(error, UnidentifiedImageError):
+        return ": save it as JPEG, PNG or WebP"
+    if isinstance(error, Image.DecompressionBombError):
+        return f": it has more than {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels; scale it down"
+    return ": it is broken or cut off"
 
 
 @contextmanager
@@ -232,5 +274,6 @@ def picture_errors(source: str) -> Iterator[None]:
     except (
         *(OSError, ValueError, SyntaxError, EOFError, RuntimeError),
         Image.DecompressionBombError,
-    ):
-        raise FieldError("images", f"{_name(source)} is not a readable picture") from None
+    ) as error:
+        message = f"{_name(source)} is not a readable picture{_reason(source, error)}"
+        raise FieldError("images", message) from None

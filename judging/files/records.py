@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,10 +15,13 @@ from pydantic_core import to_json
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
+from judging.files.lfs_pointers import refuse_lfs_pointer
 from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
 
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
+WHOLE_ARRAY = "the name of a file that is one JSON array must end in .json"
+_PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -35,6 +39,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
         raise CustosError(f"{path}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     try:
         with system_errors_at(path):
+            refuse_lfs_pointer(path)
             yield from _decode_file(path)
     except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
         raise CustosError(f"{path}: cannot be decoded: {error}") from None
@@ -44,13 +49,17 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
     if path.suffix == ".jsonl":
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
+                if number == 1 and line.strip() == b"[":
+                    raise CustosError(f"{path}: {WHOLE_ARRAY}")
                 if line.strip():
                     yield number, _decode_line(line, f"{path} row {number}")
     elif path.suffix == ".json":
         try:
             rows = decode_json(path.read_bytes())
         except CustosError as error:
-            raise CustosError(f"{path}: {error}") from None
+            is_lines = "Extra data" in str(error)
+            hint = "; the name of a file with one object a line must end in .jsonl" * is_lines
+            raise CustosError(f"{path}: {error}{hint}") from None
         if not isinstance(rows, list):
             raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")
         yield from enumerate(rows, 1)
@@ -69,8 +78,17 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
     else:
         raise CustosError(
             f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}; "
-            "save a spreadsheet as CSV"
+            f"{_remedy(path)}"
         )
+
+
+def _remedy(path: Path) -> str:
+    """Return what to do with a file whose ending is none of ours."""
+    ending = path.suffix.lower()
+    known = ".jsonl" if ending == ".ndjson" else ending
+    if known in ROW_SUFFIXES:
+        return f"rename it to '{path.with_suffix(known).name}'"
+    return "unpack it first" if ending in _PACKED else "save a spreadsheet as CSV"
 
 
 def _decode_line(line: bytes, location: str) -> Any:
@@ -217,9 +235,12 @@ def with_absolute_images(record: R, folder: Path) -> R:
 
 
 def absolute_name(name: str, folder: Path) -> str:
-    """Make a relative path absolute; URLs (``data:``, ``https:``) stay as they are."""
+    """Make a relative path absolute.
+
+    URLs (``data:``, ``https:``) stay as they are, and so does what no file can be called.
+    """
     is_url = name.startswith("data:") or "://" in name
-    return name if is_url else str((folder / name).resolve())
+    return name if is_url or "\0" in name else os.path.realpath(folder / name)
 
 
 def write_records(path: Path, records: Iterable[BaseModel | Mapping[str, Any]]) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError
+from judging.models.checkpoints import check_safetensors, read_object
 from judging.models.stored_weights import LoraChange
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _MERGER = r".*visual\.(merger|deepstack_merger_list\.\d+)\.(mlp\.[02]|linear_fc[
 Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
 ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
 ADAPTER_FILE = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
 MAGNITUDE = "lora_magnitude_vector"
 """Part of the names of DoRA's weights: the norms of rows."""
 _WRAPPING = threading.Lock()
@@ -122,8 +124,7 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     """
     from peft import PeftModel
 
-    if not (folder / ADAPTER_FILE).is_file():
-        raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
+    _check_adapter(folder)
     is_shell = model.device.type == "meta"  # the adapter's own weights are on the CPU then
     try:
         with _without_deprecation_notice():
@@ -133,10 +134,27 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
                 is_trainable=trainable,
                 **({"low_cpu_mem_usage": True, "torch_device": "cpu"} if is_shell else {}),
             )
-    except (RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except (RuntimeError, ValueError, TypeError, KeyError) as error:
+        reason = " ".join(str(error).split())[:300]
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
     return _mixed_precision(adapted)
+
+
+def _check_adapter(folder: Path) -> None:
+    """Check the files of a saved adapter before the library reads them.
+
+    Raises:
+        CustosError: If one is missing or damaged, or it is no LoRA adapter.
+    """
+    if not (folder / ADAPTER_FILE).is_file():
+        raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
+    check_safetensors(folder / ADAPTER_FILE)
+    path = folder / ADAPTER_CONFIG
+    if not path.is_file():
+        raise CustosError(f"{folder}: no {ADAPTER_CONFIG}; download it again")
+    kind = read_object(path).get("peft_type")
+    if kind != "LORA":
+        raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
 
 
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
@@ -167,7 +185,11 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
     left_out = adapted.load_state_dict(weights, strict=False, assign=True)
     absent = [name for name in left_out.missing_keys if ".lora_" in name]
     if absent or left_out.unexpected_keys:
-        reason = f"no weight '{absent[0]}'" if absent else f"'{left_out.unexpected_keys[0]}'"
+        reason = (
+            f"no weight '{absent[0]}'"
+            if absent
+            else f"it also holds '{left_out.unexpected_keys[0]}', which is no LoRA weight of it"
+        )
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}")
     key = adapted.active_adapter
     return {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import logging
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -298,13 +300,14 @@ def _load_model(
         with _LOADING:
             changes = weight_changes(empty_model(config), adapter) if adapter else None
             weights = stored_weights(folder, getattr(torch, dtype), changes, replaced)
-            model, report = model_class.from_pretrained(
-                None,
-                config=config,
-                state_dict=weights,
-                dtype=getattr(torch, dtype),
-                output_loading_info=True,
-            )
+            with _without_report_of_missing_weights():
+                model, report = model_class.from_pretrained(
+                    None,
+                    config=config,
+                    state_dict=weights,
+                    dtype=getattr(torch, dtype),
+                    output_loading_info=True,
+                )
     except RuntimeError as error:
         if "ignore_mismatched_sizes" not in str(error):
             raise
@@ -313,15 +316,38 @@ def _load_model(
             f"again"
         ) from None
     if absent := sorted(report["missing_keys"]):  # the library would fill them with random numbers
+        others = sorted(report["unexpected_keys"])
+        remedy = (
+            f"the files hold others, such as '{others[0]}': save the model itself, without an "
+            f"adapter or a wrapper around it"
+            if others
+            else "download the checkpoint again"
+        )
         raise CustosError(
             f"backbone '{folder}': {len(absent)} weights are missing, such as '{absent[0]}'; "
-            f"download the checkpoint again"
+            f"{remedy}"
         )
     model.name_or_path = model.config.name_or_path = str(folder)
     if adapter and dtype == "bfloat16":  # also the few that transformers keeps in float32
         for parameter in model.parameters():
             parameter.data = parameter.data.bfloat16()
     return model
+
+
+@contextmanager
+def _without_report_of_missing_weights() -> Iterator[None]:
+    """Hide the table of weights that transformers prints where custos raises an error of a line."""
+    marks = ("MISSING", "MISMATCH", "absent from the checkpoint")
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not any(mark in record.getMessage() for mark in marks)
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def empty_model(config: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError, Missing
+from judging.files.lfs_pointers import refuse_lfs_pointer
 
 MODEL_CLASSES = {
     "qwen2_vl": "Qwen2VLForConditionalGeneration",
@@ -89,7 +90,7 @@ def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
         CustosError: If a file is broken, or :func:`check_config` refuses the configuration.
     """
     if not (folder / CONFIG).is_file():
-        raise missing_backbone(name, f"the folder has no {CONFIG}")
+        raise missing_backbone(name, _why_no_config(folder))
     check_config(name, read_object(folder / CONFIG))
     absent = [
         name
@@ -112,6 +113,15 @@ def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
         check_weight_files(folder)
 
 
+def _why_no_config(folder: Path) -> str:
+    """Return what is wrong with a folder without a configuration."""
+    if (folder / CONFIG).is_symlink():
+        return f"its {CONFIG} is a link to nothing; copy folders of the hub's cache with cp -rL"
+    below = sorted(folder.glob(f"snapshots/*/{CONFIG}")) or sorted(folder.glob(f"*/{CONFIG}"))
+    hint = f", but '{below[-1].parent}' has one" if below else ""
+    return f"the folder has no {CONFIG}{hint}"
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """Read a file that holds a JSON object.
 
@@ -119,6 +129,7 @@ def read_object(path: Path) -> dict[str, Any]:
         CustosError: If it holds none.
     """
     try:
+        refuse_lfs_pointer(path)
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         reason = str(error) if path.stat().st_size else "it is empty"
@@ -177,7 +188,7 @@ def check_weight_files(folder: Path) -> None:
             f"download the checkpoint again"
         )
     for shard, tensors in shards.items():
-        _check_shard(folder / shard, tensors)
+        check_safetensors(folder / shard, tensors)
 
 
 def _shards_of_index(folder: Path) -> dict[str, set[str]]:
@@ -195,15 +206,25 @@ def _shards_of_index(folder: Path) -> dict[str, set[str]]:
     return shards
 
 
-def _check_shard(path: Path, tensors: set[str]) -> None:
+def check_safetensors(path: Path, tensors: Collection[str] = ()) -> None:
+    """Check that a file is whole and in safetensors; no weights are read.
+
+    Args:
+        path: File of weights.
+        tensors: Names of tensors that it must hold, by the index.
+
+    Raises:
+        CustosError: If it is damaged, or lacks a tensor.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
+        refuse_lfs_pointer(path)
         with safe_open(path, "pt") as file:  # compares the header with the size of the file
             present = set(file.keys())
     except (SafetensorError, OSError) as error:
         raise CustosError(f"{path}: damaged or cut short ({error}); download it again") from None
-    if absent := sorted(tensors - present):
+    if absent := sorted(set(tensors) - present):
         raise CustosError(
             f"{path}: no tensor '{absent[0]}', which {INDEX} places there; download both again"
         )

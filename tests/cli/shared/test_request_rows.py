@@ -31,11 +31,13 @@ def test_a_broken_picture_is_known_before_a_judge_is(tmp_path: Path) -> None:
     content = Path(save_picture(picture, 300, 200)).read_bytes()
     picture.write_bytes(content[: len(content) // 2])
     source.write_text("".join(json.dumps(row(images=[n])) + "\n" for n in ("cut.jpg", "no.jpg")))
-    for (number, verdict), name in zip(read_requests(source), ("cut.jpg", "no.jpg"), strict=True):
+    reasons = {"cut.jpg": "it is broken or cut off", "no.jpg": "there is no such file"}
+    for (number, verdict), name in zip(read_requests(source), reasons, strict=True):
         assert isinstance(verdict, Verdict)
         assert (verdict.id, verdict.status) == (str(number), "invalid")
         path = tmp_path.resolve() / name
-        assert verdict.message == f"field 'images': '{path}' is not a readable picture"
+        message = f"field 'images': '{path}' is not a readable picture: {reasons[name]}"
+        assert verdict.message == message
 
 
 def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None:

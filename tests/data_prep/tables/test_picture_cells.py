@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +14,8 @@ from PIL import Image
 
 from data_prep.sources.images import save_image
 from data_prep.tables.reader import BadRow, parse_table, read_table
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
+from judging.files.pictures import check_pictures, picture_size
 from judging.types import JudgeRequest
 from tests.data_prep.tables.made_up import save
 
@@ -40,6 +42,29 @@ def test_bytes_of_pictures_are_data_urls_that_services_know(tmp_path: Path) -> N
     pq.write_table(pa.Table.from_pylist([row]), path)
     [(_, request)] = read_table(path, JudgeRequest)
     assert request.images[0].startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_column_of_bytes_alone_holds_pictures(tmp_path: Path, in_folder: bool) -> None:
+    """Read what pandas writes, beside the records of the hub."""
+    file = BytesIO()
+    Image.new("RGB", (4, 3)).save(file, "PNG")
+    row = {"question": "?", "references": ["x"], "response": "y", "images": file.getvalue()}
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    folder = tmp_path / "pictures" if in_folder else None
+    [(_, request)] = read_table(path, JudgeRequest, image_folder=folder)
+    assert [picture_size(name) for name in request.images] == [(4, 3)]
+
+
+def test_a_name_that_no_file_can_have_is_one_bad_picture(tmp_path: Path) -> None:
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    row = {"question": "?", "references": ["x"], "response": "y"}
+    rows = [json.dumps({**row, "images": [name]}) for name in ("a\0.png", "loop.png")]
+    path = save(tmp_path / "a.jsonl", "\n".join(rows))
+    for _, request in read_table(path, JudgeRequest):
+        with pytest.raises(FieldError, match="there is no such file"):
+            check_pictures(request.images)
 
 
 @pytest.mark.parametrize("kind", ["AVIF", "BMP"])

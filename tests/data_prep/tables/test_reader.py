@@ -100,6 +100,12 @@ def test_an_empty_response_is_a_response(tmp_path: Path) -> None:
         ('["a; b", "c"]', None, ("a; b", "c")),
         ("[1, 2]", None, ("[1, 2]",)),
         ("[0.8, 1.2]; 1", None, ("[0.8, 1.2]", "1")),
+        # As pandas writes a column of lists, and of arrays.
+        ("""['a; b', "it's", 'c"d', 'e\\nf']""", None, ("a; b", "it's", 'c"d', "e\nf")),
+        ("['a' 'b c'\n 'd']", None, ("a", "b c", "d")),
+        ("['a', 1]", None, ("['a', 1]",)),
+        (r"['\d']", None, (r"['\d']",)),
+        (r"['\x']", None, (r"['\x']",)),
     ],
 )
 def test_lists_in_a_cell(
@@ -115,6 +121,19 @@ def test_texts_of_json_files_are_one_element_without_a_separator(tmp_path: Path)
     path = save_table(tmp_path / "a.jsonl", [row], list(row))
     assert examples(path)[0].references == ("a;b",)
     assert examples(path, separator=";")[0].references == ("a", "b")
+
+
+@pytest.mark.parametrize("mapped", [{}, {"group": "question"}])
+def test_numbers_in_json_rows_are_texts(tmp_path: Path, mapped: dict[str, str]) -> None:
+    row = {"id": 7, "question": "?", "references": 4, "response": 4.5, "label": 1}
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(row), encoding="utf-8")
+    [example] = examples(path, columns=mapped, labels={"1": "Wrong"})
+    assert (example.id, example.references, example.response) == ("7", ("4",), "4.5")
+    assert example.label == "Wrong"
+    path.write_text(json.dumps({**row, "label": True}), encoding="utf-8")
+    with pytest.raises(CustosError, match=r"'true' \(1 row, .*\) is not among them"):
+        examples(path, columns=mapped)
 
 
 def test_numbers_and_truth_values_are_texts(tmp_path: Path) -> None:
@@ -326,6 +345,36 @@ def test_sources_that_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match="no such file"):
         list(read_table(tmp_path / "b.csv", JudgeRequest))
     assert list(read_table(save(tmp_path / "c.jsonl", ""), JudgeRequest)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "split"), [("state.json", ""), ("dataset_dict.json", "['train']")]
+)
+def test_a_folder_of_save_to_disk_is_named(tmp_path: Path, file: str, split: str) -> None:
+    save(tmp_path / file, "{}")
+    save(tmp_path / "dataset_info.json", "{}")
+    call = f"datasets.load_from_disk('{tmp_path}'){split}.to_parquet('rows.parquet')"
+    with pytest.raises(CustosError, match=f"{re.escape(call)}$"):
+        list(read_table(tmp_path, JudgeRequest))
+
+
+def test_an_array_in_a_file_of_lines_is_named(tmp_path: Path) -> None:
+    rows = [{"question": "?", "references": ["x"], "response": "y"}]
+    path = save(tmp_path / "a.jsonl", json.dumps(rows))
+    message = "the name of a file that is one JSON array must end in .json"
+    with pytest.raises(CustosError, match=f"row 1: expected an object, got list; {message}$"):
+        list(read_table(path, JudgeRequest))
+    save(path, json.dumps(rows, indent=1))
+    with pytest.raises(CustosError, match=rf"a\.jsonl: {message}$"):
+        list(parse_table(path, JudgeRequest))
+
+
+def test_an_index_without_a_name_is_metadata(tmp_path: Path) -> None:
+    """Read what pandas writes unless it is asked not to, and columns that Excel left empty."""
+    path = save(tmp_path / "a.csv", ",question,references,response,,\n0,?,x,y,,\n1,?,x,y,,z\n")
+    (_, first), (_, second) = read_table(path, JudgeRequest)
+    assert first.metadata == {"column 1": "0"}
+    assert second.metadata == {"column 1": "1", "column 6": "z"}
 
 
 def test_half_of_a_pair_is_refused_from_the_header(tmp_path: Path) -> None:

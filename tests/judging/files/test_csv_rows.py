@@ -57,7 +57,7 @@ def test_quoted_cells_and_empty_ones(tmp_path: Path) -> None:
         ("", "a.csv: the file is empty, expected a first row with the names of the columns"),
         ("\n\na,b\n", "a.csv: the file is empty"),
         ("a,b,a\n1,2,3", "a.csv: 2 columns have the name 'a' in the header"),
-        ("a,,c\n1,2,3", "a.csv: column 2 has no name in the header"),
+        ("a,,column 2\n1,2,3", "a.csv: 2 columns have the name 'column 2' in the header"),
         ('a,"b\n1,2', "a.csv: the header cannot be read: a quotation mark is not closed"),
         ("a,b".encode("utf-16"), "a.csv: the header .* save the table as UTF-8"),
         ("größe,b\n".encode("latin-1"), "a.csv: the header is not UTF-8 text"),

@@ -67,12 +67,31 @@ def test_bad_rows_can_be_collected(tmp_path: Path) -> None:
     assert "row 3: field 'question'" in bad[1]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_pointers_of_git_lfs(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n")
+    with pytest.raises(CustosError, match=rf"a\.{kind}: this is a pointer of Git LFS"):
+        list(read_rows(path))
+
+
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"none\.jsonl: no such file"):
         list(read_rows(tmp_path / "none.jsonl"))
     (tmp_path / "a.xlsx").write_text("a,b", encoding="utf-8")
     with pytest.raises(CustosError, match=r"a\.xlsx: unknown kind of file.*\.jsonl.*as CSV"):
         list(read_rows(tmp_path / "a.xlsx"))
+    for name, remedy in (
+        ("a.CSV", "rename it to 'a.csv'"),
+        ("a.ndjson", "rename it to 'a.jsonl'"),
+        ("a.jsonl.gz", "unpack it first"),
+    ):
+        (tmp_path / name).write_text("a,b", encoding="utf-8")
+        with pytest.raises(CustosError, match=f"{name}: unknown kind of file.*; {remedy}$"):
+            list(read_rows(tmp_path / name))
+    (tmp_path / "a.json").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
+    with pytest.raises(CustosError, match=r"a\.json: .*one object a line must end in \.jsonl$"):
+        list(read_rows(tmp_path / "a.json"))
     (tmp_path / "a.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CustosError, match="expected a JSON array of rows, got dict"):
         list(read_rows(tmp_path / "a.json"))

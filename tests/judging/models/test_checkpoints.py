@@ -118,6 +118,45 @@ def test_a_weight_that_no_shard_has(folder: Path) -> None:
     assert f"1 weights are missing, such as '{absent}'" in _error(folder)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "base_model.model."])
+def test_weights_of_a_wrapped_model(
+    folder: Path, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Say so in a line, without the library's table of all weights."""
+    names: dict[str, str] = {}
+    for shard in shards(folder):
+        tensors = {f"{prefix}{name}": weight for name, weight in load_file(shard).items()}
+        names |= dict.fromkeys(tensors, shard.name)
+        save_file(tensors, shard)
+    _edit(folder / "model.safetensors.index.json", lambda index: index.update(weight_map=names))
+    others = f"the files hold others, such as '{min(names)}': save the model itself"
+    assert others in _error(folder)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model-00001-of-*.safetensors"])
+def test_pointers_of_git_lfs(folder: Path, file: str) -> None:
+    [path] = folder.glob(file)
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n")
+    assert f"{path}: this is a pointer of Git LFS, not the file; fetch it" in _error(folder)
+
+
+def test_a_folder_above_the_checkpoint(folder: Path) -> None:
+    """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
+    for place in ("checkpoint-20", "snapshots/0a1b"):
+        above = folder.parent / place.replace("/", "-")
+        below = above / place
+        below.parent.mkdir(parents=True)
+        shutil.copytree(folder, below)
+        assert f"the folder has no config.json, but '{below}' has one" in _error(above)
+
+
+def test_a_link_to_nothing(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to("../../blobs/0a1b")
+    assert "config.json is a link to nothing; copy folders of the hub's cache" in _error(folder)
+
+
 def test_pickled_weights(folder: Path) -> None:
     for file in (*shards(folder), folder / "model.safetensors.index.json"):
         file.unlink()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +120,71 @@ def test_an_adapter_with_a_missing_weight_is_refused(small: str, tmp_path: Path)
         pytest.raises(CustosError, match="adapter does not fit the backbone: no weight"),
     ):
         load_backbone(small, device="cpu", adapter=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def saved(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A good adapter."""
+    folder = tmp_path_factory.mktemp("saved")
+    save_adapter(add_adapter(load_backbone(small, device="cpu").model, r=2, alpha=2), folder)
+    return folder
+
+
+def refusal(small: str, adapter: Path) -> str:
+    """The error of loading a backbone with an adapter; it is one line."""
+    with pytest.raises(CustosError) as caught:
+        load_backbone(small, device="cpu", adapter=adapter)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (lambda whole: whole[:-9], "damaged or cut short"),
+        (lambda _: b"", "damaged or cut short"),
+        (lambda _: b"version https://git-lfs.github.com/spec/v1\n", "this is a pointer of Git LFS"),
+    ],
+)
+def test_a_damaged_adapter_is_named(
+    small: str, saved: Path, tmp_path: Path, content: Callable[[bytes], bytes], fault: str
+) -> None:
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    file = folder / "adapter_model.safetensors"
+    file.write_bytes(content(file.read_bytes()))
+    assert f"{file}: {fault}" in refusal(small, folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"peft_type": "LOHA"}, "an adapter of the kind 'LOHA'; only LoRA is read"),
+        ({"peft_type": None}, "an adapter of the kind None; only LoRA is read"),
+        ({"r": "2"}, "adapter does not fit the backbone"),
+        ({"trainable_token_indices": [1]}, "adapter does not fit the backbone"),
+        ({"r": 4}, "adapter does not fit the backbone: .* size mismatch for .*_proj"),
+    ],
+)
+def test_an_adapter_of_another_kind_is_named(
+    small: str, saved: Path, tmp_path: Path, changes: dict[str, Any], fault: str
+) -> None:
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}), encoding="utf-8")
+    assert re.search(fault, refusal(small, folder))
+
+
+def test_an_adapter_without_its_configuration(small: str, saved: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    (folder / "adapter_config.json").write_text("[]", encoding="utf-8")
+    assert "adapter_config.json: not a JSON object" in refusal(small, folder)
+    (folder / "adapter_config.json").unlink()
+    assert f"{folder}: no adapter_config.json" in refusal(small, folder)
+
+
+def test_an_adapter_that_changes_more_than_layers(small: str, saved: Path, tmp_path: Path) -> None:
+    """Refuse what PEFT saves beside LoRA's weights, such as an embedding that was trained too."""
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    file = folder / "adapter_model.safetensors"
+    save_file({**load_file(file), "base_model.model.lm_head.weight": torch.zeros(420, 32)}, file)
+    assert "it also holds 'base_model.model.lm_head" in refusal(small, folder)

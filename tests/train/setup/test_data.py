@@ -164,7 +164,7 @@ def test_a_broken_picture_is_named_with_its_row(tmp_path: Path, split: str) -> N
     files = [path] if split == "train" else path
     with pytest.raises(
         CustosError,
-        match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is not a readable picture$",
+        match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is not a readable picture: it",
     ):
         read_splits(_section(tmp_path, **{split: files}))
 
