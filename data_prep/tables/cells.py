@@ -28,6 +28,8 @@ TEXT_FIELDS = (
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYTHON_TEXT})\s*\]")
 """A list of texts as Python writes it, or as numpy does, without commas."""
+_BASE64_PICTURE = re.compile(r"(?:/9j/|iVBORw0KGgo|UklGR)[A-Za-z0-9+/]{40,}={0,2}")
+"""A JPEG, a PNG or a WebP in base64, as the TSV files of benchmarks hold pictures."""
 
 
 def is_empty(value: Any) -> bool:
@@ -90,14 +92,16 @@ def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str,
     """Return pictures as absolute file names or data URLs.
 
     Args:
-        value: A list of paths, URLs, bytes and records with bytes, as hub data sets hold them, or
-            one of these.
+        value: A list of paths, URLs, pictures in base64, bytes, and records with bytes, as hub data
+            sets hold them, or one of these.
         folder: Folder that relative paths start from.
         image_folder: Folder to save bytes in; ``None`` makes data URLs of them.
 
     Raises:
         CustosError: If it is none of these, or bytes are no picture.
     """
+    if isinstance(value, str) and _BASE64_PICTURE.fullmatch(value):
+        value = _decoded_base64(value)
     content = value.get("bytes") if isinstance(value, Mapping) else value
     if image_folder is None and isinstance(content, bytes):
         return (_data_url(content),)
@@ -135,6 +139,13 @@ def _python_list(text: str) -> list[str] | None:
         return [ast.literal_eval(part) for part in re.findall(_PYTHON_TEXT, text)]
     except (SyntaxError, ValueError):  # an escape that is none, such as \x without digits
         return None
+
+
+def _decoded_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        raise CustosError("a picture in base64 is cut off") from None
 
 
 def _data_url(content: bytes) -> str:

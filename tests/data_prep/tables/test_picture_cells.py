@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from io import BytesIO
@@ -55,6 +56,28 @@ def test_a_column_of_bytes_alone_holds_pictures(tmp_path: Path, in_folder: bool)
     folder = tmp_path / "pictures" if in_folder else None
     [(_, request)] = read_table(path, JudgeRequest, image_folder=folder)
     assert [picture_size(name) for name in request.images] == [(4, 3)]
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_base64_is_a_picture_as_in_the_tables_of_benchmarks(
+    tmp_path: Path, kind: str, in_folder: bool
+) -> None:
+    file = BytesIO()
+    Image.effect_noise((500, 400), 90).save(file, kind)
+    text = base64.b64encode(file.getvalue()).decode()
+    assert len(text) > 50_000 or kind == "WEBP"
+    path = save(tmp_path / "a.tsv", f"question\treferences\tresponse\timages\n?\tx\ty\t{text}\n")
+    folder = tmp_path / "pictures" if in_folder else None
+    [(_, request)] = read_table(path, JudgeRequest, image_folder=folder)
+    assert [picture_size(name) for name in request.images] == [(500, 400)]
+
+
+def test_base64_that_is_cut_off_makes_a_bad_row(tmp_path: Path) -> None:
+    text = base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(97)).decode()[:-3]
+    path = save(tmp_path / "a.tsv", f"question\treferences\tresponse\timages\n?\tx\ty\t{text}\n")
+    with pytest.raises(CustosError, match=r"a.tsv row 1 .*images.* in base64 is cut off"):
+        list(read_table(path, JudgeRequest))
 
 
 def test_a_name_that_no_file_can_have_is_one_bad_picture(tmp_path: Path) -> None:
