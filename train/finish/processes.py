@@ -15,7 +15,7 @@ from accelerate import Accelerator
 from judging.card import CARD_FILE
 from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE, Judge
-from judging.models.adapters import ADAPTER_FILE
+from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -25,7 +25,7 @@ TOGETHER = 8
 """Most rows of one question that stay on one process, which reads the question once."""
 PICTURE_CHARACTERS = 4000
 """Characters of text that take a judge about as long as a picture of one megapixel."""
-JUDGE_FILES = (ADAPTER_FILE, "adapter_config.json", CARD_FILE)
+JUDGE_FILES = (ADAPTER_FILE, ADAPTER_CONFIG, CARD_FILE)
 
 ResultT = TypeVar("ResultT")
 

@@ -11,15 +11,15 @@ from typing import Any
 from judging.card import CARD_FILE, JudgeCard, read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import CALIBRATION_FILE
-from judging.models.adapters import ADAPTER_FILE
+from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.hub_card import base_model, hub_readme
 
 README, REPORT = "README.md", "report.json"
-NEEDED = (ADAPTER_FILE, "adapter_config.json", README)
+NEEDED = (ADAPTER_FILE, ADAPTER_CONFIG, README)
 """Files without which a folder is no finished judge, besides its card."""
 AS_THEY_ARE = (
-    *(ADAPTER_FILE, "adapter_config.json", CARD_FILE, CALIBRATION_FILE),
+    *(ADAPTER_FILE, ADAPTER_CONFIG, CARD_FILE, CALIBRATION_FILE),
     *("preprocessor_config.json", "recipe.yaml"),
 )
 PUBLISHED = (*AS_THEY_ARE, REPORT, README)

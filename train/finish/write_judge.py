@@ -16,7 +16,7 @@ from judging.card import CARD_FILE, JudgeCard
 from judging.files.atomic import atomic_path, atomic_write
 from judging.files.records import write_json
 from judging.fingerprint import package_versions
-from judging.models.adapters import ADAPTER_FILE, MAGNITUDE
+from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
@@ -77,9 +77,9 @@ def _write_adapter(folder: Path, best: Path, backbone: Backbone, *, rounded: boo
     # Readable for all: a service is another user.
     with atomic_path(folder / ADAPTER_FILE) as partial:
         save_file(weights, partial, metadata={"format": "pt"})
-    config = json.loads((best / "adapter_config.json").read_text(encoding="utf-8"))
+    config = json.loads((best / ADAPTER_CONFIG).read_text(encoding="utf-8"))
     # Instead of the cache path of the machine it was trained on.
-    write_json(folder / "adapter_config.json", {**config, "base_model_name_or_path": backbone.name})
+    write_json(folder / ADAPTER_CONFIG, {**config, "base_model_name_or_path": backbone.name})
 
 
 def _rubrics(rows: Rows) -> dict[str, tuple[str, ...]]:

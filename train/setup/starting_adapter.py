@@ -11,7 +11,7 @@ from torch import nn
 
 from judging.card import CARD_FILE, shipped_judges
 from judging.errors import CustosError, FieldError, Missing
-from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
+from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
 from judging.models.backbones import Backbone
 from judging.models.embedded import text_version
 from train.setup.recipe import Recipe
@@ -34,7 +34,7 @@ def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
         raise Missing(
             f"adapter.init={adapter.init}: no such run folder, and no shipped judge ({shipped})"
         )
-    weights, config = folder / ADAPTER_FILE, folder / "adapter_config.json"
+    weights, config = folder / ADAPTER_FILE, folder / ADAPTER_CONFIG
     for file in (weights, config):
         if not file.is_file():
             raise CustosError(f"adapter.init={adapter.init}: no {file.name}")
