@@ -11,7 +11,13 @@ from torch import nn
 
 from judging.card import CARD_FILE, shipped_judges
 from judging.errors import CustosError, FieldError, Missing
-from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, ALL_MODULES, add_adapter, load_adapter
+from judging.models.adapters import (
+    ADAPTER_CONFIG,
+    ADAPTER_FILE,
+    ALL_MODULES,
+    add_adapter,
+    load_adapter,
+)
 from judging.models.backbones import Backbone
 from judging.models.embedded import text_version
 from train.setup.recipe import Recipe
