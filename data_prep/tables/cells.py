@@ -12,7 +12,7 @@ from typing import Any
 
 from data_prep.sources.images import image_names, opened_image
 from judging.errors import CustosError
-from judging.files.pictures import mime_type
+from judging.files.pictures import BASE64_STARTS, mime_type
 from judging.files.records import decode_json
 from judging.types import LabelledExample
 
@@ -28,8 +28,8 @@ TEXT_FIELDS = (
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYTHON_TEXT})\s*\]")
 """A list of texts as Python writes it, or as numpy does, without commas."""
-_BASE64_PICTURE = re.compile(r"(?:/9j/|iVBORw0KGgo|UklGR)[A-Za-z0-9+/]{40,}={0,2}")
-"""A JPEG, a PNG or a WebP in base64, as the TSV files of benchmarks hold pictures."""
+_BASE64_PICTURE = re.compile(rf"(?:{'|'.join(BASE64_STARTS)})[A-Za-z0-9+/]{{40,}}={{0,2}}")
+"""A picture in base64, as the TSV files of benchmarks hold it."""
 
 
 def is_empty(value: Any) -> bool:

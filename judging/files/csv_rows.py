@@ -94,7 +94,7 @@ def _read_header(path: Path) -> tuple[str, tuple[str, ...]]:
             f"{path}: the file is empty, expected a first row with the names of the columns"
         )
     names = tuple(
-        name.strip() or f"column {place}" for place, name in enumerate(headers[delimiter], 1)
+        name.strip() or f"column {number}" for number, name in enumerate(headers[delimiter], 1)
     )
     for name in names:
         if (fault := _text_fault(name)) is not None:

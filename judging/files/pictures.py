@@ -30,7 +30,7 @@ _JPEG_START = b"\xff\xd8"
 _READ_AT_ONCE = 1 << 20
 _TAIL = 4096
 _JPEG_END = b"\xff\xd9"
-_BASE64_STARTS = ("/9j/4", "iVBORw0KGgo", "UklGR")
+BASE64_STARTS = ("/9j/2", "/9j/4", "iVBORw0KGgo", "UklGR")
 """How a JPEG, a PNG and a WebP begin in base64."""
 _LONGEST_NAME = 1000
 """Most characters of what is taken for the name of a file."""
@@ -223,12 +223,12 @@ def _content(source: str) -> IO[bytes]:
 
 
 class _Unusable(OSError):
-    """What stands in the place of a picture cannot be one; the text says why."""
+    """Refusal of a picture's file, with the reason as its text."""
 
 
 def _is_base64(source: str) -> bool:
     """Return whether a text is the content of a picture, where the name of a file should be."""
-    return len(source) > _LONGEST_NAME or any(start in source for start in _BASE64_STARTS)
+    return len(source) > _LONGEST_NAME or any(start in source for start in BASE64_STARTS)
 
 
 def _name(source: str) -> str:

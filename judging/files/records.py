@@ -57,8 +57,9 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
         try:
             rows = decode_json(path.read_bytes())
         except CustosError as error:
-            is_lines = "Extra data" in str(error)
-            hint = "; the name of a file with one object a line must end in .jsonl" * is_lines
+            hint = ""
+            if "Extra data" in str(error):
+                hint = "; the name of a file with one object a line must end in .jsonl"
             raise CustosError(f"{path}: {error}{hint}") from None
         if not isinstance(rows, list):
             raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")

@@ -75,7 +75,7 @@ def test_a_mean_leaves_out_what_does_not_exist() -> None:
 
 @pytest.mark.parametrize("value", [1.0, 0.0, 0.1, 0.02])
 def test_resamples_without_spread_are_no_interval(value: float) -> None:
-    """As of kappa where judge and people never differ: twenty items do not prove it to be 1.
+    """Give no interval where all resamples agree, as in kappa where judge and people never differ.
 
     Sums of .1 in another order differ in their last digits, which is no spread either.
     """

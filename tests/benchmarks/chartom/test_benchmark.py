@@ -154,7 +154,7 @@ def test_charts_that_are_numbered_are_no_versions_of_one_pair(tmp_path: Path) ->
 
 
 def test_grades_without_their_responses_are_all_of_the_coverage() -> None:
-    """As in a file of what people graded, which need not repeat the responses."""
+    """Count the grades of a file of people's labels, which need not repeat the responses."""
     rows = [
         item(fact_correct=True),
         item(id="P1_2", fact_correct=False, mind_prediction=0.3),

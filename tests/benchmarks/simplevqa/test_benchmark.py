@@ -69,7 +69,7 @@ def test_parts() -> None:
 
 
 def test_a_language_in_several_spellings_is_one_part() -> None:
-    """As where files of two sources are joined: the paper's row is of all items in a language."""
+    """Count all items in a language for the paper's row, as where two files are joined."""
     rows = [*graded("AAAB"), *graded("BBBB", language="english"), *graded("A", language="zh")]
     table = SIMPLEVQA.table(rows)
     assert {name: part["CO"] for name, part in table["by_language"].items()} == {
@@ -343,10 +343,10 @@ def test_with_and_without_the_picture() -> None:
 
 
 def test_items_without_their_question_are_compared_one_by_one() -> None:
-    """They are not one cluster, as in the table of either file."""
+    """Resample items, as the table of either file does, not one cluster of all."""
     a, b = (
-        [{k: v for k, v in row.items() if k != "question"} for row in graded(said)]
-        for said in ("AABA" * 10, "ABAA" * 10)
+        [{k: v for k, v in row.items() if k != "question"} for row in graded(labels)]
+        for labels in ("AABA" * 10, "ABAA" * 10)
     )
     found = compare_graded(SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, rows) for rows in (a, b)))
     assert found["difference"]["low"] < 0 < found["difference"]["high"]

@@ -143,9 +143,9 @@ def test_pointers_of_git_lfs(folder: Path, file: str) -> None:
 
 def test_a_folder_above_the_checkpoint(folder: Path) -> None:
     """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
-    for place in ("checkpoint-20", "snapshots/0a1b"):
-        above = folder.parent / place.replace("/", "-")
-        below = above / place
+    for name in ("checkpoint-20", "snapshots/0a1b"):
+        above = folder.parent / name.replace("/", "-")
+        below = above / name
         below.parent.mkdir(parents=True)
         shutil.copytree(folder, below)
         assert f"the folder has no config.json, but '{below}' has one" in _error(above)

@@ -124,14 +124,14 @@ def test_an_adapter_with_a_missing_weight_is_refused(small: str, tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def saved(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good adapter."""
+    """Save an adapter without faults."""
     folder = tmp_path_factory.mktemp("saved")
     save_adapter(add_adapter(load_backbone(small, device="cpu").model, r=2, alpha=2), folder)
     return folder
 
 
 def refusal(small: str, adapter: Path) -> str:
-    """The error of loading a backbone with an adapter; it is one line."""
+    """Return the error of loading a backbone with an adapter, which must be one line."""
     with pytest.raises(CustosError) as caught:
         load_backbone(small, device="cpu", adapter=adapter)
     assert "\n" not in str(caught.value)

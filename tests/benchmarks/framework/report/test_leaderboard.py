@@ -63,7 +63,7 @@ def test_the_page_holds_every_row_and_needs_nothing_else(leaderboard: dict[str, 
 
 
 def test_models_that_never_differ_are_no_proof_of_equality() -> None:
-    """The difference is 0 without a sign, and two equal items give it no interval."""
+    """Print a difference of 0 without a sign, and no interval from two equal items."""
     models = {name: GradedModel(name, responses(0.5)[:4:2]) for name in "ab"}
     [cells] = difference_rows(build_leaderboard(CHARTHAL, models), 100)
     assert cells[:4] == ["a minus b", "0.00", "- to -", "2"]
