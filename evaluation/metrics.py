@@ -187,9 +187,9 @@ def equal_mass_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
 def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
     """Sort items into bins that divide [0, 1] evenly (Guo et al. 2017).
 
-    Arguments and result as ``equal_mass_bins``. A bin holds its lower end, and the last also 1.
+    Arguments and result as ``equal_mass_bins``. A bin holds its upper end, and the first also 0.
     """
-    return np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    return np.searchsorted(np.arange(1, bins) / bins, confidence, side="left")
 
 
 def calibration_columns(

@@ -326,7 +326,9 @@ def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str)
     by_id = {str(item.get(item_id)): item for item in items}
     joined: dict[str, Row] = {}
     for number, response in enumerate(responses, 1):
-        key = str(response.get(item_id))
+        if item_id not in response:
+            raise FieldError(item_id, "is missing", f"response {number}")
+        key = str(response[item_id])
         if key not in by_id:
             raise FieldError(item_id, f"no item '{key}'", f"response {number}")
         if key in joined:

@@ -64,8 +64,8 @@ def compare_graded(
     Returns:
         ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
         together), each with ``value``, ``low``, ``high`` and ``n``. ``by``: the difference in every
-        part of every facet of the benchmark, and in every cell of the first two. ``a_better`` and
-        ``b_better``: the number of items on which either side scores higher. ``mcnemar_p``: the
+        part of every facet of the benchmark, and in every cell of the first two. ``a_higher`` and
+        ``b_higher``: the number of items on which either side scores higher. ``mcnemar_p``: the
         exact two-sided sign test of the two numbers. ``only_a`` and ``only_b``: the number of
         scored items that the other side lacks.
 
@@ -85,7 +85,7 @@ def compare_graded(
         {"mean": MEAN},
         _divisions(benchmark, [first.facets[key] for key in ids]),
     )
-    a_better, b_better = int((gains < 0).sum()), int((gains > 0).sum())
+    a_higher, b_higher = int((gains < 0).sum()), int((gains > 0).sum())
     metric = measure or benchmark.headline
     full = benchmark.full_score if metric == benchmark.headline else 1.0
     return {
@@ -98,9 +98,9 @@ def compare_graded(
             for name, parts in differences.items()
             if name != OVERALL
         },
-        "a_better": a_better,
-        "b_better": b_better,
-        "mcnemar_p": mcnemar_p(a_better, b_better),
+        "a_higher": a_higher,
+        "b_higher": b_higher,
+        "mcnemar_p": mcnemar_p(a_higher, b_higher),
         "only_a": len(a) - len(ids),
         "only_b": len(b) - len(ids),
     }

@@ -49,7 +49,7 @@ def compare(
     console = wide_console()
     console.print(_difference_table(result, a, b))
     console.print(
-        f"higher in A on {result['a_better']} items, in B on {result['b_better']}: "
+        f"higher in A on {result['a_higher']} items, in B on {result['b_higher']}: "
         f"McNemar p {p_value(result['mcnemar_p'])}"
     )
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")

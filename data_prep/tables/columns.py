@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from data_prep.tables.fields import (
     REQUEST_FIELDS,
     RESPONSES,
     TABLE_FIELDS,
+    map_option,
     nearest_field,
     suggest_columns,
 )
@@ -99,8 +99,8 @@ class ColumnPlan:
             if self._unused([column]) and (near := nearest_field(column, self._free)):
                 raise CustosError(
                     f"{source}: column '{column}' is nearly our field '{near}', which no column "
-                    f"fills; give {_option(near, column)}, or {_option(METADATA + column, column)} "
-                    "to keep it as metadata"
+                    f"fills; give {map_option(near, column)}, or "
+                    f"{map_option(METADATA + column, column)} to keep it as metadata"
                 )
 
     def check_shape(self, row: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class ColumnPlan:
         near = nearest_field(others[0], [name for name in fields if name not in row])
         options = self._map_options(missing, others) if missing else ""
         if not options or "COLUMN" in options:
-            options = _option(near or f"{METADATA}{others[0]}", others[0])
+            options = map_option(near or f"{METADATA}{others[0]}", others[0])
         raise FieldError(
             others[0],
             f"not one of our fields{f', the nearest is {near!r}' if near else ''}; with {options} "
@@ -194,8 +194,4 @@ class ColumnPlan:
 
     def _map_options(self, missing: list[str], columns: Collection[str]) -> str:
         suggested = suggest_columns(missing, self._unused(columns))
-        return " ".join(_option(name, suggested.get(name, "COLUMN")) for name in missing)
-
-
-def _option(ours: str, theirs: str) -> str:
-    return f"--map {shlex.quote(f'{ours}={theirs}')}"
+        return " ".join(map_option(name, suggested.get(name, "COLUMN")) for name in missing)

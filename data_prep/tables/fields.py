@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
@@ -74,6 +75,11 @@ def suggest_columns(fields: Iterable[str], columns: Collection[str]) -> dict[str
         if likely is not None:
             suggestions[field] = free.pop(likely)
     return suggestions
+
+
+def map_option(ours: str, theirs: str) -> str:
+    """Return the option that reads our field from a column, ready for a shell."""
+    return f"--map {shlex.quote(f'{ours}={theirs}')}"
 
 
 def _plain(name: str) -> str:

@@ -22,6 +22,7 @@ from data_prep.tables.columns import ColumnPlan
 from data_prep.tables.fields import REQUEST_FIELDS
 from data_prep.tables.labels import with_our_labels
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.nested_cells import part_options, with_nested_columns
 from data_prep.tables.row_task import under_given_task
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
@@ -68,9 +69,11 @@ def parse_table(
         CustosError: If the source cannot be read or lacks a column.
     """
     table = open_table(source)
-    reader = _RowReader(table, model, mapping or TableMapping(), image_folder)
+    mapping = mapping or TableMapping()
+    reader = _RowReader(table, model, mapping, image_folder)
     reader.check_columns()
-    for number, row in table.rows():
+    for number, stored in table.rows():
+        row = with_nested_columns(stored, mapping.columns.values())
         try:
             yield number, reader.read(number, row)
         except CustosError as error:
@@ -205,9 +208,10 @@ class _RowReader(Generic[RequestT]):
             return error
         field = self.plan.field(error.field)
         column = self.plan.column(field)
+        message = error.message + part_options(field, column, row.get(column))
         if column == field:
-            return FieldError(field, error.message)
+            return FieldError(field, message)
         if not is_empty(row.get(column)):
-            return FieldError(field, f"column '{column}': {error.message}")
+            return FieldError(field, f"column '{column}': {message}")
         reason = "" if error.message == "Field required" else f"; {error.message}"
         return FieldError(field, f"column '{column}' is empty{reason}")

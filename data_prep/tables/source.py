@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
+from data_prep.tables.nested_cells import with_nested_columns
 from judging.errors import CustosError
 from judging.files.csv_rows import DELIMITERS, csv_columns, row_location
 from judging.files.records import ROW_SUFFIXES, read_rows
@@ -57,7 +58,7 @@ class Table:
         keys: dict[str, None] = {}
         for _, row in self.rows():
             if isinstance(row, dict):
-                keys.update(dict.fromkeys(row))
+                keys.update(dict.fromkeys(with_nested_columns(row, needed)))
                 if keys.keys() >= set(needed):
                     break
         return tuple(keys)

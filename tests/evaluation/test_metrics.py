@@ -193,9 +193,9 @@ def test_calibration_error_is_bounded_and_blind_to_order(
     assert abs(confidence.mean() - right.mean()) - 1e-12 <= ece(confidence, right) <= 1
 
 
-def test_bins_of_equal_width_hold_their_lower_ends_and_the_last_also_1() -> None:
-    confidence = np.array([0.0, 0.0999, 0.1, 0.5, 0.95, 1.0])
-    assert metrics.equal_width_bins(confidence, 10).tolist() == [0, 0, 1, 5, 9, 9]
+def test_bins_of_equal_width_hold_their_upper_ends_and_the_first_also_0() -> None:
+    confidence = np.array([0.0, 0.0999, 0.1, 0.3, 0.5, 0.7, 0.95, 1.0])
+    assert metrics.equal_width_bins(confidence, 10).tolist() == [0, 0, 0, 2, 4, 6, 9, 9]
 
 
 def test_calibration_error_extremes() -> None:

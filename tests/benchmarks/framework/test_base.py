@@ -142,5 +142,7 @@ def test_responses_meet_their_items() -> None:
     ]
     with pytest.raises(CustosError, match="response 1: field 'data_id': no item '3'"):
         join_responses(items, [{"data_id": 3}], "data_id")
+    with pytest.raises(CustosError, match="response 1: field 'data_id': is missing"):
+        join_responses(items, [{"id": 1}], "data_id")
     with pytest.raises(CustosError, match="response 2: field 'data_id': '1' occurs twice"):
         join_responses(items, [{"data_id": 1}, {"data_id": 1}], "data_id")
