@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.attacks.rates import Rate
+from evaluation.attacks.shares import Share
 from evaluation.comparisons.overlap_regression import NAME
 from evaluation.report.markdown import with_interval
 
@@ -65,7 +65,7 @@ def few_questions(number: int) -> str | None:
     )
 
 
-def attack_caution(num_questions: int, shares: Mapping[str, Rate]) -> str | None:
+def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | None:
     """Return the caution on an attack with too few questions; ``None`` if they suffice.
 
     Args:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.attacks.rates import Rate, measure_rate
 from evaluation.attacks.rows import AttackRow
+from evaluation.attacks.shares import Share, measure_share
 from evaluation.measure import CORRECT
 from judging.types import Verdict
 
@@ -26,11 +26,11 @@ class AtFloor(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     floor: float
-    attacks: Rate
+    attacks: Share
     worst_family: str | None
     """The attack that passes most often; ``None`` without attacks."""
-    worst: Rate | None
-    controls: Rate
+    worst: Share | None
+    controls: Share
 
 
 def at_floors(
@@ -60,10 +60,10 @@ def at_floors(
     return tuple(map(one, FLOORS))
 
 
-def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Rate:
+def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
     """Return the share of the rows with a label that are called Correct at least this surely."""
     scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
-    return measure_rate(
+    return measure_share(
         [
             verdict.label == CORRECT and (verdict.confidence or 0.0) >= floor
             for _, verdict in scored

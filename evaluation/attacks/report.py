@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluation.attacks.base import FAMILIES
 from evaluation.attacks.floors import AtFloor, Graded, accepted, at_floors
-from evaluation.attacks.rates import Rate
 from evaluation.attacks.rows import AttackRow
 from evaluation.attacks.search import SearchSummary
+from evaluation.attacks.shares import Share
 from evaluation.attacks.stability import StabilityReport
 from evaluation.measure import CORRECT
 from evaluation.report.report import versions
@@ -43,10 +43,10 @@ class FamilyReport(_Part):
     """The report on one family of attacks."""
 
     summary: str
-    called_correct: Rate
+    called_correct: Share
     """Rows with a label that are called Correct: of attacks the success, of controls the share
     that is right."""
-    wordings: dict[str, Rate]
+    wordings: dict[str, Share]
     unscored: int
     """Rows without a label; they count nowhere else."""
     examples: tuple[AttackExample, ...]
@@ -63,8 +63,8 @@ class AttackReport(_Part):
     """Families of wrong responses by name. None of these should be called Correct."""
     controls: dict[str, FamilyReport]
     """Families of right responses by name. All of these should be called Correct."""
-    all_attacks: Rate
-    all_controls: Rate
+    all_attacks: Share
+    all_controls: Share
     floors: tuple[AtFloor, ...]
     """What is accepted if Correct counts only from a confidence on; empty without confidences."""
     stability: StabilityReport | None
@@ -83,7 +83,7 @@ class AttackReport(_Part):
     seed: int
     versions: dict[str, str]
 
-    def rates_by_part(self) -> dict[str, dict[str, Rate]]:
+    def rates_by_part(self) -> dict[str, dict[str, Share]]:
         """Return all main figures, by the title of their part of the report and by name."""
         parts = {
             f"{kind} called Correct": {

@@ -9,7 +9,7 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.attacks.rates import Rate, measure_rate
+from evaluation.attacks.shares import Share, measure_share
 from evaluation.measure import CORRECT, WRONG
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
@@ -51,7 +51,7 @@ class SearchSummary(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    turned: Rate
+    turned: Share
     """Share of attacked answers that some suffix turned into Correct."""
     already_correct: int
     """Wrong answers that the judge calls Correct as they are. They are not attacked."""
@@ -145,7 +145,7 @@ def summarise_search(results: Sequence[SearchResult], pool: int) -> SearchSummar
     turned = [result for result in attacked if result.suffix is not None]
     suffixes = Counter(result.suffix for result in turned if result.suffix is not None)
     return SearchSummary(
-        turned=measure_rate(
+        turned=measure_share(
             [result.suffix is not None for result in attacked],
             [result.cluster for result in attacked],
         ),

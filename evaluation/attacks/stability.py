@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.attacks.items import AttackItem
-from evaluation.attacks.rates import Rate, measure_rate
+from evaluation.attacks.shares import Share, measure_share
 from judging.types import JudgeRequest, Verdict
 
 LAYOUTS = {
@@ -61,7 +61,7 @@ class StabilityCheck(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     summary: str
-    flips: Rate
+    flips: Share
     examples: tuple[Flip, ...]
 
 
@@ -135,7 +135,7 @@ def _check(summary: str, flips: Sequence[tuple[str, Flip]]) -> StabilityCheck:
     turned = [flip for _, flip in flips if flip.before != flip.after]
     return StabilityCheck(
         summary=summary,
-        flips=measure_rate(
+        flips=measure_share(
             [flip.before != flip.after for _, flip in flips], [cluster for cluster, _ in flips]
         ),
         examples=tuple(turned[:NUM_EXAMPLES]),

@@ -93,6 +93,8 @@ def _read_header(path: Path) -> tuple[str, tuple[str, ...]]:
         raise CustosError(
             f"{path}: the file is empty, expected a first row with the names of the columns"
         )
+    if headers[delimiter][0].lower().startswith("sep="):
+        raise CustosError(f"{path}: the first row tells Excel what separates cells; delete it")
     names = tuple(
         name.strip() or f"column {number}" for number, name in enumerate(headers[delimiter], 1)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.attacks.rates import Rate, measure_rate
+from evaluation.attacks.shares import Share, measure_share
 from evaluation.cautions import attack_caution
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
@@ -85,12 +85,12 @@ def test_questions_without_a_label_do_not_count() -> None:
     assert any(text.startswith("20 scored rows on 2 questions are") for text in made["cautions"])
 
 
-def shares(num_questions: int, num_searched: int) -> dict[str, Rate]:
+def shares(num_questions: int, num_searched: int) -> dict[str, Share]:
     hits = np.arange(num_questions) % 50 == 0
     searched = np.arange(num_searched) % 2 == 0
     return {
-        "denial": measure_rate(hits.tolist(), range(num_questions)),
-        "search": measure_rate(searched.tolist(), range(num_searched)),
+        "denial": measure_share(hits.tolist(), range(num_questions)),
+        "search": measure_share(searched.tolist(), range(num_searched)),
     }
 
 
@@ -107,7 +107,7 @@ def test_an_attack_on_few_questions_is_cautioned(questions: int, is_few: bool) -
     """Many rows that are fooled as often on every question give a narrow interval."""
     rows = range(questions * 40)
     hits = [row % 13 == 0 for row in rows]
-    rate = measure_rate(hits, [row // 40 for row in rows])
+    rate = measure_share(hits, [row // 40 for row in rows])
     assert rate.low is not None
     assert rate.high is not None
     assert rate.high - rate.low < 0.2

@@ -59,6 +59,7 @@ def test_quoted_cells_and_empty_ones(tmp_path: Path) -> None:
         ("a,b,a\n1,2,3", "a.csv: 2 columns have the name 'a' in the header"),
         ("a,,column 2\n1,2,3", "a.csv: 2 columns have the name 'column 2' in the header"),
         ('a,"b\n1,2', "a.csv: the header cannot be read: a quotation mark is not closed"),
+        ("sep=;\na;b\n1;2", "a.csv: the first row tells Excel what separates cells; delete it"),
         ("a,b".encode("utf-16"), "a.csv: the header .* save the table as UTF-8"),
         ("größe,b\n".encode("latin-1"), "a.csv: the header is not UTF-8 text"),
         ('a,b\n1,2\n3,"open\n', "row 2 below the header: a quotation mark is not closed"),

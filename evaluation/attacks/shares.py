@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from evaluation.intervals import cluster_standard_error, number_clusters, wilson_interval
 
 
-class Rate(BaseModel):
+class Share(BaseModel):
     """A share of rows with its 95 % interval."""
 
     model_config = ConfigDict(frozen=True)
@@ -26,7 +26,7 @@ class Rate(BaseModel):
     ``None`` with hits."""
 
 
-def measure_rate(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Rate:
+def measure_share(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
     """Return the share of hits with Wilson's interval over an effective number of rows.
 
     Rows of a cluster resemble each other. The effective number of rows is the one at which
@@ -39,7 +39,7 @@ def measure_rate(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Rate:
     """
     n, num_hits, num_clusters = len(hits), sum(hits), len(set(clusters))
     if not n:
-        return Rate(hits=0, n=0, value=None, low=None, high=None, rule_of_three=None)
+        return Share(hits=0, n=0, value=None, low=None, high=None, rule_of_three=None)
     share, effective = num_hits / n, float(num_clusters)
     error = cluster_standard_error(np.array(hits, dtype=np.float64), number_clusters(clusters))
     if error > 0 and 0 < share < 1:
@@ -47,7 +47,7 @@ def measure_rate(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Rate:
         variance = error**2 * (num_clusters - 1) / num_clusters
         effective = min(float(n), share * (1 - share) / variance)
     low, high = wilson_interval(share * effective, effective)
-    return Rate(
+    return Share(
         hits=num_hits,
         n=n,
         value=share,
