@@ -19,7 +19,8 @@ from judging.verdicts.build import disagreement, ruled_verdict
 from judging.verdicts.notes import left_out_note
 
 GREEDY = Decoding(temperature=0.0)
-"""The graders of the published benchmarks use temperature 0."""
+"""ChartHal grades at temperature 0. SimpleVQA states no temperature of its grader, and TruthfulVQA
+asks judges behind an API at .05."""
 
 
 class ChatJudge:
