@@ -187,7 +187,8 @@ def _outcome(verdict: Verdict) -> str | None:
 
 
 def _right_option(benchmark: Benchmark, row: Row) -> tuple[str, ...]:
-    options, answer = row.get("options"), str(row.get("answer", ""))
+    # Results of the official code, and items that custos makes, name it ground_truth.
+    options, answer = row.get("options"), str(row.get("answer", row.get("ground_truth", "")))
     letter = answer.strip("() ")
     index = "ABCD".find(letter) if len(letter) == 1 else -1
     if not isinstance(options, list) or not 0 <= index < len(options):

@@ -58,6 +58,13 @@ def test_every_two_models_meet_where_both_answered() -> None:
     assert plain[0].request.references == ()
 
 
+def test_the_right_option_may_have_the_official_results_name() -> None:
+    made = [{("ground_truth" if k == "answer" else k): v for k, v in items(1)[0].items()}]
+    said = responses(x=["1"], y=["2"])
+    [match] = pair_up(TRUTHFUL, made, said, task="truthful-pair", with_reference=True)
+    assert match.request.references == ("a bird",)
+
+
 def test_what_cannot_be_paired() -> None:
     with pytest.raises(CustosError, match="two models or more"):
         pair_up(TRUTHFUL, items(1), responses(x=["1"]), task="truthful-pair")
