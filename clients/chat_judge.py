@@ -16,17 +16,20 @@ from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
 from judging.verdicts.build import disagreement, ruled_verdict
+from judging.verdicts.judgement_text import confidence_of, critique_of
 from judging.verdicts.notes import left_out_note
 
 GREEDY = Decoding(temperature=0.0)
-"""The graders of the published benchmarks use temperature 0."""
+"""ChartHal grades at temperature 0. SimpleVQA states no temperature of its grader, and TruthfulVQA
+asks judges behind an API at .05."""
 
 
 class ChatJudge:
     """Grades by asking any OpenAI-compatible server.
 
-    It has no posterior, so its verdicts have no confidence. A pair is asked in both orders (unless
-    its ``order`` says otherwise); if the two disagree, the verdict abstains.
+    It has no posterior, so its verdicts have no confidence but the one that it states after a
+    critique. A pair is asked in both orders (unless its ``order`` says otherwise); if the two
+    disagree, the verdict abstains.
 
     Attributes:
         name: Name of the model.
@@ -116,7 +119,7 @@ class ChatJudge:
         for reply in replies:
             if isinstance(reply, Reply):
                 self.usage += reply.usage or Usage()
-        labels = []
+        labels, stated, critiques = [], [], []
         for order, reply in enumerate(replies):
             if isinstance(reply, CustosError):
                 return Verdict.from_error(reply, request, **self._signature(request))
@@ -130,6 +133,9 @@ class ChatJudge:
                     **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)
+            stated.append(confidence_of(task, reply.text))
+            critiques.append(critique_of(task, reply.text))
+        confidences = [confidence for confidence in stated if confidence is not None]
         agreed = len(set(labels)) == 1
         notes = [
             None if agreed else disagreement(labels),
@@ -140,6 +146,8 @@ class ChatJudge:
             status="scored" if agreed else "abstain",
             label=score_of(labels[0]) if agreed else None,
             error_type=(type_of(labels[0]) or None) if agreed else None,
+            stated_confidence=sum(confidences) / len(confidences) if confidences else None,
+            critique=critiques[0] if agreed else None,
             message="; ".join(filter(None, notes)) or None,
             needs_review=not agreed,
             **self._signature(request),

@@ -219,10 +219,10 @@ def calibration_columns(
 def expected_calibration_error(sums: Floats) -> Floats:
     """Return the mean gap between confidence and accuracy over bins (Naeini et al. 2015).
 
-    Bins have equal mass (Nguyen & O'Connor 2015), and gaps are weighted by count. The error is 0
-    when confidence equals accuracy in every bin, 1 for a judge that is certain and always wrong,
-    and nan without items. Chance fills the bins unevenly, so a calibrated judge scores above 0, the
-    more so the fewer the items.
+    Gaps are weighted by count. The bins are those of the columns: of equal mass unless they say
+    otherwise (Nguyen & O'Connor 2015). The error is 0 when confidence equals accuracy in every bin,
+    1 for a judge that is certain and always wrong, and nan without items. Chance fills the bins
+    unevenly, so a calibrated judge scores above 0, the more so the fewer the items.
 
     Args:
         sums: Sums of ``calibration_columns``. Shape ``[..., bins * 3]``.

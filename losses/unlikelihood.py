@@ -28,7 +28,7 @@ def log1mexp(x: Tensor) -> Tensor:
 
 
 class UnlikelihoodLoss(nn.Module):
-    r"""Contrastive unlikelihood of HiEval's Equation 7.
+    r"""Contrastive unlikelihood of HiEval's Equations 7 and 8.
 
     :math:`L_{UL} = -\log(1 - P_{norm}(y^-|x))` with the length-normalised probability
     :math:`P_{norm}(y|x) = \exp(\frac{1}{|y|} \sum_t \log P(y_t|x, y_{<t}))`.

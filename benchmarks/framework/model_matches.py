@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
-from evaluation.estimate import without_nan
+from evaluation.estimate import share, without_nan
 from evaluation.intervals import number_clusters
 from evaluation.ranking.agreement import ranking_agreement
 from evaluation.ranking.bradley_terry import bradley_terry
@@ -143,7 +145,7 @@ def tournament_table(matches: Sequence[ModelMatch], verdicts: Sequence[Verdict])
 def compare_rankings(
     matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], others: Sequence[Verdict]
 ) -> dict[str, Any]:
-    """Return Kendall's tau-b of two judges' rankings, on the matches that both decided.
+    """Compare two judges on the matches that both decided, by match and by ranking.
 
     Args:
         matches: The matches that were judged.
@@ -151,8 +153,9 @@ def compare_rankings(
         others: The other judge's, or people's.
 
     Returns:
-        As ``evaluation.ranking.agreement.ranking_agreement``, and ``matches``, the number that both
-        decided.
+        Kendall's tau-b of the rankings, as ``evaluation.ranking.agreement.ranking_agreement``;
+        ``same_outcome``, the share of the matches with the same outcome, ties too, with its
+        interval; and ``matches``, the number that both decided.
 
     Raises:
         CustosError: If no match was decided by both, or a model cannot be ranked.
@@ -168,7 +171,11 @@ def compare_rankings(
     for judge in (0, 1):
         rows = ((match.first, match.second, by_judge[judge]) for match, by_judge in decided)
         ratings.append(bradley_terry(MatchResults.of(rows), clusters))
-    cleaned: dict[str, Any] = without_nan({**ranking_agreement(*ratings), "matches": len(decided)})
+    is_same = np.array([first == second for _, (first, second) in decided])
+    same_outcome = share(is_same, np.ones_like(is_same), clusters)
+    cleaned: dict[str, Any] = without_nan(
+        {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(decided)}
+    )
     return cleaned
 
 
@@ -180,7 +187,8 @@ def _outcome(verdict: Verdict) -> str | None:
 
 
 def _right_option(benchmark: Benchmark, row: Row) -> tuple[str, ...]:
-    options, answer = row.get("options"), str(row.get("answer", ""))
+    # Results of the official code, and items that custos makes, name it ground_truth.
+    options, answer = row.get("options"), str(row.get("answer", row.get("ground_truth", "")))
     letter = answer.strip("() ")
     index = "ABCD".find(letter) if len(letter) == 1 else -1
     if not isinstance(options, list) or not 0 <= index < len(options):

@@ -1,7 +1,7 @@
 """SimpleVQA's complex fact questions (CFQ): did a model not see the subject, or not know of it?
 
 Each such item is asked three times: as it is (Origin), for its subject alone (Atomic), and with the
-subject given (Atomic-Given). Paper section 4.4, Table 5.
+subject given (Atomic-Given). Paper section 4, Table 5.
 """
 
 from __future__ import annotations

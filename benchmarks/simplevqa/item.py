@@ -61,8 +61,11 @@ class SimpleVQAItem(BaseModel):
             "domain", "subject_category", AliasPath("vqa_category", "subject_category")
         ),
     )
+    original_question: str = ""
+    """The question in English, as whoever wrote the atomic question put it."""
     atomic_question: str = ""
-    """Question for the subject alone: who or what is in the picture."""
+    """Question for the subject alone, in English or in the item's language: who or what is in the
+    picture."""
     atomic_fact: str = ""
     """Answer to the atomic question."""
     response: str | None = None
@@ -92,7 +95,9 @@ class SimpleVQAItem(BaseModel):
         """Return whether it asks more than what its subject is."""
         if not self.atomic_question.strip() or not self.atomic_fact.strip():
             return False
-        return normalise_question(self.question) != normalise_question(self.atomic_question)
+        # Atomic questions are in English: a Chinese question is compared by its translation.
+        spellings = {normalise_question(self.question), normalise_question(self.original_question)}
+        return normalise_question(self.atomic_question) not in spellings
 
     @property
     def responses(self) -> dict[str, str]:

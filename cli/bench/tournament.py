@@ -48,8 +48,8 @@ WithReference = Annotated[
 Against = Annotated[
     Path | None,
     typer.Option(
-        help="Compare the ranking with that of another judge. Give its --out of the same "
-        "tournament. Default: no comparison."
+        help="Compare outcomes of matches and ranking with those of another judge, or of people. "
+        "Give its --out of the same tournament. Default: no comparison."
     ),
 ]
 
@@ -171,6 +171,8 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
     if "agreement" in result:
         tau, interval, models = interval_cells(result["agreement"])
         console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")
+        same, interval, num_decided = interval_cells(result["agreement"]["same_outcome"])
+        console.print(f"same outcome as {against}: {same} ({interval}) of {num_decided} matches")
 
 
 def _ranking_table(models: Mapping[str, Mapping[str, Any]]) -> Table:

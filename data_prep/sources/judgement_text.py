@@ -8,6 +8,7 @@ from data_prep.errors import UnusableText
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import LabelledExample
+from judging.verdicts.judgement_text import last_between
 
 PAIR_TASK = "truthful-pair"
 
@@ -34,9 +35,9 @@ def parse_judgement(text: str) -> Judgement:
     task = get_task(PAIR_TASK)
     tags = task.critique
     assert tags
-    critique = _last_between(text, tags.opening, tags.closing)
+    critique = last_between(text, tags.opening, tags.closing)
     label = task.parse(text, "plain")
-    stated = _last_between(text, tags.confidence_opening, tags.confidence_closing)
+    stated = last_between(text, tags.confidence_opening, tags.confidence_closing)
     for name, part in (("critique", critique), ("label", label), ("confidence", stated)):
         if part is None:
             raise UnusableText(UNPARSABLE, f"no {name} in its tags")
@@ -68,9 +69,3 @@ def write_judgement(example: LabelledExample) -> str:
         f"{tags.label_opening}{task.target(example)}{tags.label_closing}\n"
         f"{tags.confidence_opening}{example.confidence:.2f}{tags.confidence_closing}"
     )
-
-
-def _last_between(text: str, opening: str, closing: str) -> str | None:
-    end = text.rfind(closing)
-    start = text.rfind(opening, 0, max(end, 0))
-    return None if start < 0 else text[start + len(opening) : end].strip()

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from evaluation import metrics
-from evaluation.estimate import mean
+from evaluation.estimate import Draws, mean
 from evaluation.intervals import Floats, number_clusters
 from evaluation.measure import METRICS, Metric, TallyDraws
 from evaluation.outcomes import Outcomes, gather
@@ -95,7 +95,9 @@ def measure_pairs(
     """Compare pairwise verdicts with people's labels; questions (or groups) are resampled.
 
     All but ``coverage`` are over the pairs that the judge gave a label. Cohen's kappa is over the
-    three labels. Both calibration errors are against agreement with ties counted.
+    three labels. Calibration errors are against agreement with ties counted. That of a published
+    judge is of the confidence that it states, so the bins of ``ece_stated_equal_width`` are those
+    of Guo et al. (2017), which the paper cites.
 
     Args:
         examples: Pairs with people's labels.
@@ -104,19 +106,32 @@ def measure_pairs(
 
     Returns:
         ``accuracy_ties_counted`` (a tie is a label like the others), ``accuracy_ties_excluded``,
-        ``accuracy_ties_half``, ``kappa``, ``fpr_ours``, ``ece_model``, ``ece_stated`` and
-        ``coverage``, each with ``value``, ``low``, ``high`` and ``n``.
+        ``accuracy_ties_half``, ``kappa``, ``fpr_ours``, ``ece_model``, ``ece_stated``,
+        ``ece_stated_equal_width`` and ``coverage``, each with ``value``, ``low``, ``high`` and
+        ``n``.
 
     Raises:
         CustosError: If a label is none of the three, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
     draws = TallyDraws.of(outcomes, seed)
-    stated = TallyDraws.of(_with_stated_confidence(outcomes, verdicts), seed)
+    stated = _with_stated_confidence(outcomes, verdicts)
     return {
         **{name: draws.estimate(metric) for name, metric in PAIR_METRICS.items()},
-        "ece_stated": stated.estimate(METRICS["ece"]),
+        "ece_stated": TallyDraws.of(stated, seed).estimate(METRICS["ece"]),
+        "ece_stated_equal_width": _equal_width_error(stated, seed),
     }
+
+
+def _equal_width_error(outcomes: Outcomes, seed: int) -> dict[str, Any]:
+    """Return the calibration error over bins of equal width, as ``Draws.estimate`` does."""
+    right = outcomes.right.astype(np.float64)
+    columns = metrics.calibration_columns(
+        outcomes.confidence, right, binning=metrics.equal_width_bins
+    )
+    draws = Draws.of(columns, outcomes.clusters, seed)
+    num_stated = float((~np.isnan(outcomes.confidence)).sum())
+    return draws.estimate(metrics.expected_calibration_error, num_stated)
 
 
 def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Outcomes:

@@ -50,6 +50,7 @@ PAIR_NAMES = {
     "fpr_ours": "Pairs given to the loser (our false-positive rate)",
     "ece_model": "Calibration error, the model's probability",
     "ece_stated": "Calibration error, the stated confidence",
+    "ece_stated_equal_width": "The same in bins of equal width",
     "coverage": "Coverage",
 }
 ORDERS = {"given": "given order alone", "swapped": "swapped order alone", "merged": "both merged"}

@@ -50,7 +50,8 @@ def render_paradigms(result: Mapping[str, Any]) -> str:
         f"## Judges\n\n{_judges(cells)}",
         "FPR here: share of the decided pairs won by the loser; the paper's has another "
         "definition. Self-consistency: mean entropy (nats) of five sampled labels, one order, on "
-        "its own n; 0 is best.",
+        "its own n; 0 is best. ECE: of the judge's probabilities and of the confidence that it "
+        "states, as the paper's must be; how wide the paper's bins are is not said.",
         f"## Order of the responses\n\n{_order(cells)}",
         f"## By what decides the pair (ties counted)\n\n{_evidence(cells)}",
     ]
@@ -89,22 +90,24 @@ def _orderings(cells: Mapping[str, Any]) -> str:
 
 
 def _judges(cells: Mapping[str, Any]) -> str:
-    columns = ("accuracy_ties_counted", "kappa", "fpr_ours", "self_consistency", "ece_model")
+    columns = {
+        "accuracy_ties_counted": "accuracy",
+        "kappa": "kappa",
+        "fpr_ours": "FPR",
+        "self_consistency": "self-consistency",
+        "ece_model": "ECE",
+        "ece_stated": "ECE, stated",
+        "ece_stated_equal_width": "ECE, stated, bins of equal width",
+    }
     rows: list[tuple[object, ...]] = [
-        (
-            f"{name}, {stage}",
-            *(with_interval(cell.get(column)) for column in columns),
-            with_interval(cell["ece_stated"]),
-        )
+        (f"{name}, {stage}", *(with_interval(cell.get(column)) for column in columns))
         for name, stages in cells.items()
         for stage, cell in stages.items()
     ]
-    rows += [
-        (f"{name}, published", *(number(figure, 2) for figure in figures), "-")
-        for name, figures in PUBLISHED_JUDGES.items()
-    ]
-    header = ("judge", "accuracy", "kappa", "FPR", "self-consistency", "ECE", "ECE, stated")
-    return table(header, rows)
+    for name, (*figures, ece) in PUBLISHED_JUDGES.items():
+        shown = *(number(figure, 2) for figure in figures), "-", "-", number(ece, 2)
+        rows.append((f"{name}, published", *shown))
+    return table(("judge", *columns.values()), rows)
 
 
 def _order(cells: Mapping[str, Any]) -> str:

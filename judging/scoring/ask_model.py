@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
 from judging.tasks.base import CritiqueFormat
 from judging.types import JudgeRequest, Pass
+from judging.verdicts.judgement_text import confidence_in
 from judging.verdicts.probabilities import best_label, normalise
 
 if TYPE_CHECKING:
@@ -328,12 +328,3 @@ def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosErr
     if isinstance(logprobs, CustosError) or not any(map(math.isnan, logprobs)):
         return logprobs
     return CustosError("the model's scores are not numbers; are its weights damaged?")
-
-
-def confidence_in(text: str) -> float | None:
-    """Return the first number of a text if it is a confidence (``0.9``, ``.9``, ``90%``)."""
-    number = re.search(r"(?<![-\d.])(\d*\.\d+|\d+)(\s*%)?", text)
-    if number is None:
-        return None
-    value = float(number[1]) / (100 if number[2] else 1)
-    return value if value <= 1 else None

@@ -76,11 +76,12 @@ Whether its content is true does not matter.""",
 
 @judge_task
 class ChartHal(BareLabelTask):
-    """Faithfulness of a response to a chart: 1 if it makes nothing up, else 0; text alone.
+    """Faithfulness of a response to a chart: 1 if it makes nothing up, else 0.
 
-    ChartHal (paper section 3.3, Tables 15-21): the variant is one of seven kinds of question. For
-    open questions on things that the chart lacks, the paper's score line forbids what its guideline
-    allows; this follows the guideline.
+    ChartHal (paper section 3.3, Tables 15-21): the variant is one of seven kinds of question. The
+    paper's grader does not see the chart; a judge sees it if a row has it. For open questions on
+    things that the chart lacks, the paper's score line forbids what its guideline allows; this
+    follows the guideline.
     """
 
     name = "charthal"

@@ -28,8 +28,9 @@ class JointSection(Section):
     unlikelihood: float = Field(default=0.3, ge=0)
     """The paper's lambda; 0 trains on the likelihood only."""
     negatives: Negatives = "sampled"
-    """``sampled``: one other error type at random (the paper's choice); ``hardest``: the likeliest
-    other type; ``all``: every other type, weighted by the posterior."""
+    """``sampled``: one other error type at random (our reading of the paper, which samples "hard"
+    types without saying how); ``hardest``: the likeliest other type; ``all``: every other type,
+    weighted by the posterior."""
     span: Span = "whole"
     """``whole``: mean over all tokens of the wrong label (the paper's choice); ``suffix``: mean
     over the tokens in which it differs from the right one."""
@@ -37,7 +38,7 @@ class JointSection(Section):
 
 @dataclass(frozen=True)
 class JointObjective(Objective):
-    r"""``L_MLE(y+) + lambda * 1[x in D_err] * L_UL(y-)`` (HiEval section 3.2, Equations 5 to 8).
+    r"""``L_MLE(y+) + lambda * 1[x in D_err] * L_UL(y-)`` (HiEval section 3.2, Equations 6 to 9).
 
     ``L_MLE`` is the mean token negative log-likelihood of the label. ``y-`` is the label with its
     error type replaced by another; rows without an error type (``Correct``, replayed rows) have

@@ -58,6 +58,13 @@ def test_every_two_models_meet_where_both_answered() -> None:
     assert plain[0].request.references == ()
 
 
+def test_the_right_option_may_have_the_official_results_name() -> None:
+    made = [{("ground_truth" if k == "answer" else k): v for k, v in items(1)[0].items()}]
+    said = responses(x=["1"], y=["2"])
+    [match] = pair_up(TRUTHFUL, made, said, task="truthful-pair", with_reference=True)
+    assert match.request.references == ("a bird",)
+
+
 def test_what_cannot_be_paired() -> None:
     with pytest.raises(CustosError, match="two models or more"):
         pair_up(TRUTHFUL, items(1), responses(x=["1"]), task="truthful-pair")
@@ -130,6 +137,11 @@ def test_two_judges_rankings_agree_or_not() -> None:
     assert (same["value"], same["low"], same["high"], same["n"]) == (1, None, None, 3)
     other = compare_rankings(matches, verdicts, turned)
     assert (other["value"], other["matches"]) == (-1, 180)
+    assert (same["same_outcome"]["value"], other["same_outcome"]["value"]) == (1, 0)
+    tied = [verdict("None") if n % 3 == 0 else v for n, v in enumerate(verdicts)]
+    agreement = compare_rankings(matches, verdicts, tied)["same_outcome"]
+    assert (agreement["value"], agreement["n"]) == (pytest.approx(2 / 3), 180)
+    assert compare_rankings(matches, tied, tied)["same_outcome"]["value"] == 1
     partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]
     assert compare_rankings(matches, verdicts, partly)["matches"] == 135
 
@@ -163,6 +175,7 @@ def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:
     command += ["--out", str(again), "--json", str(table)]
     done = CliRunner().invoke(app, [*command, "--against", str(out)], catch_exceptions=False)
     assert f"Kendall's tau-b with {out}: 1 (" in done.stdout
+    assert f"same outcome as {out}: 1 (" in done.stdout
     assert json.loads(table.read_text())["agreement"]["matches"] == 9
     out.write_text("\n".join(out.read_text().splitlines()[1:]))
     done = CliRunner().invoke(app, [*command, "--against", str(out)])

@@ -61,6 +61,23 @@ def test_questions_are_compared_whatever_their_spelling(question: str, is_comple
     assert (len(asked) == 3) is is_complex
 
 
+@pytest.mark.parametrize(
+    ("translation", "is_complex"),
+    [
+        ("Who is the person in this picture?", True),
+        ("Who is the person in the picture?", False),
+        (None, True),
+    ],
+)
+def test_a_chinese_question_is_compared_by_its_translation(
+    translation: str | None, is_complex: bool
+) -> None:
+    """``custos prep construct step simplevqa-atomic`` writes both questions in English."""
+    fields = {**COMPLEX, "language": "CN", "question": "图中的人物是谁？"}
+    asked = SIMPLEVQA.prompts(item(**fields, original_question=translation), "cfq")
+    assert (len(asked) == 3) is is_complex
+
+
 def test_a_file_without_atomic_answers_has_no_such_section() -> None:
     table = SIMPLEVQA.table(graded("AB"))
     assert "cfq" not in table

@@ -86,6 +86,26 @@ def test_a_judge_that_always_prefers_the_first_abstains(fake: FakeServer) -> Non
     assert str(found.message).startswith("the two orders disagree: the label is A with A shown")
 
 
+def test_a_critique_and_the_confidence_after_it_are_kept(fake: FakeServer) -> None:
+    def judgement(seen: Seen) -> Say:
+        label = better(seen)
+        confidence = ".9" if label == "A" else "80 %"
+        return say(
+            f"<critique>{label} says more.</critique><label>{label}</label>"
+            f"<confidence>{confidence}</confidence>"
+        )
+
+    fake.answer = judgement
+    pairs = [pair(a, b).model_copy(update={"task": "truthful-pair"}) for a, b in ("91", "19")]
+    first, second = judge(fake).grade(pairs)
+    assert (first.label, first.critique) == ("A", "A says more.")
+    assert (second.label, second.critique) == ("B", "B says more.")
+    assert first.stated_confidence == second.stated_confidence == pytest.approx(0.85)
+    fake.answer = lambda seen: say("<critique>?</critique><label>A</label>")
+    [torn] = judge(fake).grade(pairs[:1])
+    assert (torn.status, torn.critique, torn.stated_confidence) == ("abstain", None, None)
+
+
 def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
     cut_off = completion("I think").replace('"stop"', '"length"')
     fake.answer = lambda seen: Say(body=cut_off) if "Rome" in seen.text else say("Well.")

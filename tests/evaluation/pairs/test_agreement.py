@@ -104,6 +104,19 @@ def test_calibration_of_model_and_of_what_it_says() -> None:
     assert (found["ece_model"]["n"], found["ece_stated"]["n"]) == (40, 30)
 
 
+def test_stated_confidence_is_also_binned_as_published() -> None:
+    """In a bin of equal width .95 and 1 are one confidence; equal mass parts them."""
+    stated = [0.95] * 10 + [1.0] * 10
+    verdicts = [
+        judged("A" if i < 10 else "B", str(i), stated_confidence=confidence)
+        for i, confidence in enumerate(stated)
+    ]
+    found = measure_pairs([pair("A", str(i)) for i in range(20)], verdicts)
+    assert found["ece_stated"]["value"] == pytest.approx((0.05 + 1.0) / 2)
+    assert found["ece_stated_equal_width"]["value"] == pytest.approx(0.975 - 0.5)
+    assert found["ece_stated_equal_width"]["n"] == 20
+
+
 def test_labels_of_another_task_are_named() -> None:
     with pytest.raises(CustosError, match="verdict '1': field 'label': 'Wrong' is not one of A, B"):
         measure_pairs([pair("A")], [judged("Wrong")])

@@ -247,6 +247,19 @@ def test_published_figures_are_the_papers() -> None:
     assert list(PUBLISHED_PARADIGMS) == list(PARADIGMS)
 
 
+def test_a_published_calibration_error_is_beside_those_of_stated_confidence() -> None:
+    cells = {"critique-label": {"trained": _cell(0.5)}}
+    shown = render_paradigms({"n": 1, "critique_tokens": 1, "cells": cells})
+    header, row = (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in shown.splitlines()
+        if line.startswith(("| judge | accuracy |", "| TruthfulJudge, published |"))
+    )
+    published = dict(zip(header, row, strict=True))
+    assert published["ECE"] == published["ECE, stated"] == "-"
+    assert float(published["ECE, stated, bins of equal width"]) == 0.11
+
+
 def test_orders_are_compared_only_where_there_are_two() -> None:
     assert "no order to compare" in render_paradigms(
         {"n": 1, "critique_tokens": 1, "cells": {"pure-label": {"original": _cell(0.5)}}}
@@ -264,7 +277,8 @@ def _cell(value: float) -> dict[str, Any]:
     found = {"value": value, "low": value, "high": value, "n": 3}
     return {
         **{f"accuracy_ties_{name}": found for name in names},
-        **dict.fromkeys(("kappa", "fpr_ours", "ece_model", "ece_stated"), found),
+        **dict.fromkeys(("kappa", "fpr_ours", "ece_model"), found),
+        **dict.fromkeys(("ece_stated", "ece_stated_equal_width"), found),
         "seconds_per_pair": 0.1,
         "by_evidence": {},
     }

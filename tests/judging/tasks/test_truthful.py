@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.scoring.ask_model import confidence_in
 from judging.scoring.engine import Sampling
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
 from judging.verdicts.build import before_calibration, merge_passes
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
+from judging.verdicts.judgement_text import confidence_in
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 

@@ -66,3 +66,15 @@ def test_a_head_parts_what_is_published_from_what_is_ours(name: str) -> None:
     head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
     assert "Published: " in head
     assert "Ours: " in head
+
+
+@pytest.mark.parametrize(
+    "name", ["bradley_terry", "truthful/pure_label", "truthful/critique_score"]
+)
+def test_what_the_paper_says_of_truthful_judge_alone_is_ours_elsewhere(name: str) -> None:
+    """Appendix F.2 has the epochs and the end of training of TruthfulJudge, and of no other."""
+    head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
+    published = head.partition("Published: ")[2].partition("Ours: ")[0]
+    assert "Table 2" in published
+    assert "epochs" not in published
+    assert "step" not in published
