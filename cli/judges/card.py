@@ -10,7 +10,9 @@ import typer
 from cli.shared.command_line import command_line, read_assignments
 from cli.shared.grading import Batch, RetryFailed
 from cli.shared.labelled_examples import KeptMeasurement, read_examples
+from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS
+from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_own_files, output_folder
 from data_prep.tables.mapping import TableMapping
 from judging import Judge
@@ -18,6 +20,7 @@ from judging.files.kept_work import locked
 from judging.scoring.windows import WINDOW
 
 
+@with_groups
 def card(
     run: Annotated[str, typer.Argument(help="Run folder or shipped judge.")],
     data: Annotated[
@@ -36,6 +39,7 @@ def card(
             "README.md, as the judge's own folder does, that gets the card as a section.",
         ),
     ],
+    *,
     attacks: Annotated[
         Path | None,
         typer.Option(help="Show the figures of this attacks.json too. Default: none."),
@@ -50,6 +54,7 @@ def card(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
     retry_failed: RetryFailed = False,
     batch: Batch = WINDOW,
+    rival_options: RivalOptions,
 ) -> None:
     """Measure a judge on several data sets and write its reliability card.
 
@@ -81,8 +86,9 @@ def card(
 
     named = read_assignments(data, "--data", "NAME=FILE, each once", once=True)
     files = {name: Path(file) for name, file in named.items()}
+    rivals = rival_options.read()
     kept = {
-        name: KeptMeasurement(out, f"reliability-{number}", batch, retry_failed)
+        name: KeptMeasurement(out, f"reliability-{number}", batch, retry_failed, rivals)
         for number, name in enumerate(files, 1)
     }
     if not any(measurement.is_stopped() for measurement in kept.values()):

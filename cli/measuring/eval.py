@@ -15,6 +15,7 @@ from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.output import AllowFailed, Risk
+from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from judging import LabelledExample, Verdict
@@ -61,6 +62,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
     engine_options: EngineOptions,
+    rival_options: RivalOptions,
 ) -> None:
     """Measure how far a judge agrees with human labels, beside baselines.
 
@@ -75,6 +77,10 @@ def evaluate(
     How many verdicts can be kept if one in twenty may be wrong: custos eval runs/mine
     --data labels.csv --risk .05 --out report
 
+    Beside the model that you pay for: custos eval embedded-qs --data labels.jsonl
+    --chat-model gpt-4o --chat-url https://api.openai.com/v1 --chat-key-env OPENAI_API_KEY
+    --out report
+
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
@@ -85,7 +91,7 @@ def evaluate(
     from judging.fingerprint import file_sha256
 
     check_keeps_sources(out, FILES, [data])
-    measurement = KeptMeasurement(out, "report", batch, retry_failed)
+    measurement = KeptMeasurement(out, "report", batch, retry_failed, rival_options.read())
     if not measurement.is_stopped():  # a stopped run of ours goes on
         check_own_files(out, FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()

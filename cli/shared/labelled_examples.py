@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cli.shared.bad_rows import show_dropped
 from cli.shared.grading import fill_showing, show_failed
-from clients.kept_verdicts import KeptVerdict, partial_file
+from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from data_prep.tables import dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
@@ -22,6 +22,12 @@ from judging.errors import FieldError
 from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
 from judging.types import LabelledExample, Verdict
+
+if TYPE_CHECKING:
+    from clients.chat_judge import ChatJudge
+
+CHAT_BATCH = 64
+"""Rows of a chat model between two saves: its answers may cost money."""
 
 
 def read_examples(
@@ -90,6 +96,8 @@ class KeptMeasurement:
     """Beginning of the names of the kept files."""
     batch: int
     retry_failed: bool
+    chat_models: Sequence[ChatJudge] = ()
+    """Chat models to measure beside the judge."""
 
     def report(
         self,
@@ -118,12 +126,12 @@ class KeptMeasurement:
 
         Raises:
             CustosError: If the kept verdicts are on something else.
-            NothingScored: If no row got a label.
+            NothingScored: If no row got a label, from the judge or from a chat model.
         """
         from evaluation.evaluate import at_risk, report_verdicts
-        from evaluation.unscored import check_scored
+        from evaluation.unscored import NothingScored, check_scored
 
-        of_judge, of_backbone = self._files
+        of_judge, of_backbone, *of_chat_models = self._files
         was_stopped, started = of_judge.path.exists(), time.perf_counter()
         verdicts = self._grade(of_judge, judge, at_risk(examples, risk))
         seconds = None if was_stopped else time.perf_counter() - started
@@ -131,6 +139,13 @@ class KeptMeasurement:
         beside = dict(references)
         if zero_shot and judge.card is not None:
             beside["zero_shot"] = self._grade(of_backbone, judge.load_untrained(), examples)
+        for file, model in zip(of_chat_models, self.chat_models, strict=True):
+            answers = self._grade(file, model, examples, min(self.batch, CHAT_BATCH))
+            try:
+                check_scored(answers)
+            except NothingScored as error:
+                raise NothingScored(f"--chat-model {model.name}: {error}") from None
+            beside[f"chat {model.name}"] = answers
         report = report_verdicts(
             judge,
             examples,
@@ -155,17 +170,23 @@ class KeptMeasurement:
             file.remove_unless_failed()
 
     @property
-    def _files(self) -> tuple[KeptFile[KeptVerdict], KeptFile[KeptVerdict]]:
-        """Return the files of the judge and of its untrained backbone."""
-        judge, backbone = (f"{self.name}-{part}.jsonl" for part in ("verdicts", "zero_shot"))
-        return partial_file(self.folder / judge), partial_file(self.folder / backbone)
+    def _files(self) -> list[KeptFile[KeptVerdict]]:
+        """Return the files of the judge, of its untrained backbone and of every chat model."""
+        chats = (f"chat-{number}" for number, _ in enumerate(self.chat_models, 1))
+        parts = ("verdicts", "zero_shot", *chats)
+        return [partial_file(self.folder / f"{self.name}-{part}.jsonl") for part in parts]
 
     def _grade(
-        self, file: KeptFile[KeptVerdict], judge: Judge, examples: Sequence[LabelledExample]
+        self,
+        file: KeptFile[KeptVerdict],
+        judge: Grader,
+        examples: Sequence[LabelledExample],
+        batch: int | None = None,
     ) -> list[Verdict]:
         """Return verdicts in the order of the examples."""
         from evaluation.evaluate import grading_order
 
         numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
-        fill_showing(file, judge, lambda: numbered, len(numbered), self.batch, self.retry_failed)
+        size = batch or self.batch
+        fill_showing(file, judge, lambda: numbered, len(numbered), size, self.retry_failed)
         return [line.verdict for line in sorted(file.lines(), key=lambda line: line.row)]

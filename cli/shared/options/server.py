@@ -12,6 +12,7 @@ from judging.errors import CustosError
 
 if TYPE_CHECKING:
     from clients.chat import Prices
+    from clients.chat_judge import ChatJudge
     from clients.connection import ModelServer
 
 Engine = Annotated[
@@ -56,6 +57,26 @@ PromptPrice = Annotated[float, typer.Option(min=0, help="Price of a million prom
 CompletionPrice = Annotated[
     float, typer.Option(min=0, help="Price of a million completion tokens.")
 ]
+RivalModels = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Measure this chat model beside the judge; it is asked at --chat-url. May be "
+        "repeated. Default: none."
+    ),
+]
+RivalUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of the OpenAI-compatible server of --chat-model. Include the version: "
+        "https://api.openai.com/v1. Default: none."
+    ),
+]
+RivalKeyEnv = Annotated[
+    str | None,
+    typer.Option(
+        help="Send the key that this environment variable holds to --chat-url. Default: no key."
+    ),
+]
 ChatModel = Annotated[
     str | None,
     typer.Option(
@@ -64,8 +85,12 @@ ChatModel = Annotated[
 ]
 
 
-def api_key(variable: str | None) -> str:
+def api_key(variable: str | None, option: str = "--key-env") -> str:
     """Read a key from an environment variable; return an empty text without a variable.
+
+    Args:
+        variable: Name of the variable.
+        option: Option that named it, for the error.
 
     Raises:
         CustosError: If the variable is not set.
@@ -74,7 +99,7 @@ def api_key(variable: str | None) -> str:
         return ""
     key = os.environ.get(variable, "")
     if not key:
-        raise CustosError(f"--key-env '{variable}': no such environment variable, or it is empty")
+        raise CustosError(f"{option} '{variable}': no such environment variable, or it is empty")
     return key
 
 
@@ -98,6 +123,35 @@ class RequestOptions:
         return ModelServer(
             base_url, model, key, concurrency=self.concurrency, deadline=self.deadline
         )
+
+
+@dataclass(frozen=True)
+class RivalOptions:
+    """Chat models that are measured beside a judge, and their server."""
+
+    chat_model: RivalModels = None
+    chat_url: RivalUrl = None
+    chat_key_env: RivalKeyEnv = None
+
+    def read(self) -> list[ChatJudge]:
+        """Return the chat models as judges.
+
+        Raises:
+            CustosError: If models are named without a server, or the other way round, if one is
+                named twice, or the variable of the key is not set.
+        """
+        from clients.chat_judge import ChatJudge
+        from clients.connection import ModelServer
+
+        models = self.chat_model or []
+        if bool(models) != bool(self.chat_url):
+            raise CustosError("--chat-model NAME and --chat-url URL go together; give both")
+        if repeated := [model for model in models if models.count(model) > 1]:
+            raise CustosError(f"--chat-model {repeated[0]}: given twice")
+        if not self.chat_url:
+            return []
+        key = api_key(self.chat_key_env, "--chat-key-env")
+        return [ChatJudge(ModelServer(self.chat_url, model, key)) for model in models]
 
 
 @dataclass(frozen=True)
