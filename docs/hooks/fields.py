@@ -28,12 +28,13 @@ STATUSES = """\
 | status | meaning | is there a label? |
 |---|---|---|
 | `scored` | the judge decided | yes |
-| `truncated` | the critique reached its budget and was closed; the label was read after it | yes |
+| `truncated` | the critique reached its budget and was closed; the label was read after it | yes; \
+no from a chat model, whose answer was cut off |
 | `not_judgeable` | there is nothing to judge, such as an empty response in a pair | no |
 | `unparsed` | a chat model answered with words that are no label | no |
 | `invalid` | the row is no request that the judge can take; `message` names the field | no |
 | `judge_error` | the judge failed on the row; asking again may help | no |
-| `abstain` | the judge declined to decide | no |
+| `abstain` | in benchmarks: a chat model gave a pair two labels, or no rule decides the row | no |
 """
 
 

@@ -20,5 +20,10 @@ def contributing_page() -> str:
     return _from_docs("CONTRIBUTING.md")
 
 
+def security_page() -> str:
+    """Return ``SECURITY.md`` with links that start in ``docs/``."""
+    return _from_docs("SECURITY.md")
+
+
 def _from_docs(name: str) -> str:
     return LINK.sub("", (ROOT / name).read_text(encoding="utf-8"))

@@ -13,13 +13,14 @@ from mkdocs.structure.files import File, Files
 from docs.hooks.commands import commands_page
 from docs.hooks.fields import fields_page
 from docs.hooks.recipe_keys import recipe_keys_page
-from docs.hooks.root_pages import changelog_page, contributing_page
+from docs.hooks.root_pages import changelog_page, contributing_page, security_page
 
 GENERATED: dict[str, Callable[[], str]] = {
     "reference/commands.md": commands_page,
     "reference/recipes.md": recipe_keys_page,
     "reference/fields.md": fields_page,
     "contributing.md": contributing_page,
+    "security.md": security_page,
     "changelog.md": changelog_page,
 }
 """Page of the site to the function that writes its Markdown."""
@@ -27,6 +28,7 @@ SOURCES = {
     "reference/recipes.md": "train/setup/recipe.py",
     "reference/fields.md": "judging/types.py",
     "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
     "changelog.md": "CHANGELOG.md",
 }
 """Generated page to the file of the repository that holds the same.

@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 SITE_PAGES = sorted(DOCS.rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *SITE_PAGES]
+ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")]
+PAGES = [*ROOT_PAGES, *SITE_PAGES]
 CURRENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """Pages about what is there now; the changelog also names what was there before."""
 

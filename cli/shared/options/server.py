@@ -19,7 +19,7 @@ Engine = Annotated[
     Literal["tree", "openai"],
     typer.Option(
         help="Where the model runs: on this machine (tree), or on an OpenAI-compatible server "
-        "(openai). With openai, --judge MODEL=RUN says which model on the server is which judge."
+        "(openai). With openai, MODEL=RUN for a judge says which model on the server it is."
     ),
 ]
 BaseUrl = Annotated[

@@ -27,7 +27,7 @@ VERDICT_COLUMNS = (
 )
 """Fields of a verdict that are columns; the whole verdict is in JSONL files.
 
-The cell of ``needs_review`` is empty where no risk was stated, and true where there is no label.
+The cell of ``needs_review`` is true where there is no label, and empty where nothing was checked.
 """
 _ALWAYS = ("status", "needs_review", "judge_name", "rubric")
 """Columns by which a table of verdicts is known."""
