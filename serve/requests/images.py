@@ -9,9 +9,12 @@ import re
 from judging.files.pictures import EXIF_FAULT, has_too_many_exif_parts
 from serve.errors import ApiError
 from serve.limits import Limits
-from serve.pictures.decode import FORMATS
+from serve.pictures.decode import FORMAT_NAMES, FORMATS
 
-DATA_URL = re.compile(r"data:image/(?:jpeg|png|webp);base64,")
+DATA_URL = re.compile(r"data:image/[A-Za-z0-9.+-]+;base64,")
+"""How a picture begins. Its kind is seen in its content: many programs name it by the ending of a
+file, as ``image/jpg``."""
+UNREADABLE = f"not a readable {FORMAT_NAMES} picture; save others, such as TIFF or AVIF, as PNG"
 JPEG_SCAN = b"\xff\xda"
 
 
@@ -33,7 +36,7 @@ def num_pixels(source: str, field: str, limits: Limits) -> int:
     if prefix is None:
         raise ApiError(
             422,
-            "only data URLs are taken: data:image/jpeg;base64,... (or png, webp); "
+            "only data URLs are taken: data:image/jpeg;base64,... (or png, webp, gif, bmp); "
             "files are not read and addresses are not fetched",
             field,
         )
@@ -46,7 +49,7 @@ def num_pixels(source: str, field: str, limits: Limits) -> int:
             pixels = picture.width * picture.height
             is_jpeg = picture.format in ("JPEG", "MPO")  # MPO: a JPEG that names further pictures
     except (OSError, ValueError, SyntaxError):
-        raise ApiError(422, "not a readable JPEG, PNG or WebP picture", field) from None
+        raise ApiError(422, UNREADABLE, field) from None
     except Image.DecompressionBombError:
         pixels, is_jpeg = limits.image_pixels + 1, False
     # Every scan goes over all pixels again. Inside the data of a scan its marker cannot occur.

@@ -171,8 +171,9 @@ function showPictures() {
 
 /** Add files to the pictures. They are copied first, as the file field's list is emptied soon. */
 async function addPictures(files) {
+  const kinds = document.getElementById("pictures").accept.split(",");
   for (const file of [...files]) {
-    if (!["image/jpeg", "image/png", "image/webp"].includes(file.type)) { fail(`${file.name}: not a JPEG, PNG or WebP picture`); continue; }
+    if (!kinds.includes(file.type)) { fail(`${file.name}: not a JPEG, PNG, WebP, GIF or BMP picture`); continue; }
     if (pictures.length === settings.max_images) { fail(`at most ${settings.max_images} pictures`); break; }
     const reader = new FileReader();
     await new Promise((done) => { reader.onload = done; reader.readAsDataURL(file); });

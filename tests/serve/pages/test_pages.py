@@ -200,7 +200,7 @@ def test_a_dropped_picture_is_taken_and_can_be_removed(
         drop.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
         """
     )
-    wait_for(browser, "notes.txt: not a JPEG, PNG or WebP picture")
+    wait_for(browser, "notes.txt: not a JPEG, PNG, WebP, GIF or BMP picture")
     remove = browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove picture 1']")
     remove.send_keys(Keys.ENTER)
     browser.implicitly_wait(0)
