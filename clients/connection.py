@@ -21,6 +21,7 @@ from judging.errors import CustosError, InvalidRequest
 from judging.log_lines import one_line
 
 PASSING_STATUSES = (408, 409, 429)
+BUSY_STATUS = 429
 TOO_MUCH_STATUSES = (413, 504)
 """Statuses that say that a call is too large, or takes too long."""
 SHOWN_CHARS = 200
@@ -60,6 +61,8 @@ class ModelServer:
     deadline: float = 300.0
     """Seconds that one try may take, its reply included."""
     tries: int = 8
+    busy_tries: int | None = None
+    """Tries while the server says that it is busy (429); ``None``: as many as others."""
     first_wait: float = 0.5
     """Seconds before the second try, at most; doubled for each further one."""
     longest_wait: float = 60.0
@@ -102,6 +105,7 @@ class _Fault(Exception):
         message: What went wrong.
         may_pass: A later try may succeed.
         wait: Seconds to wait before it, if the server asks for a wait.
+        is_busy: The server works, but for others.
         is_too_much: A smaller call may succeed.
     """
 
@@ -111,11 +115,13 @@ class _Fault(Exception):
         *,
         may_pass: bool = True,
         wait: float | None = None,
+        is_busy: bool = False,
         is_too_much: bool = False,
     ) -> None:
         super().__init__(message)
         self.may_pass = may_pass
         self.wait = wait
+        self.is_busy = is_busy
         self.is_too_much = is_too_much
 
 
@@ -175,12 +181,16 @@ class ServerConnection:
                     raise TooMuch(f"{name}: {fault}") from None
                 if not fault.may_pass:
                     raise RequestRefused(f"{name}: {fault}") from None
-                if number == self.server.tries:
+                if number >= self._most_tries(fault):
                     tries = f"{number} tries" if number > 1 else "1 try"
                     raise CustosError(f"{name}: {fault} ({tries})") from None
                 wait = self._wait(number, fault.wait)
             await asyncio.sleep(wait)
             number += 1
+
+    def _most_tries(self, fault: _Fault) -> int:
+        server = self.server
+        return (fault.is_busy and server.busy_tries) or server.tries
 
     async def _try(self, path: str, body: bytes, body_type: type[BodyT]) -> BodyT:
         deadline = self.server.deadline
@@ -211,11 +221,18 @@ class ServerConnection:
                 f"{self.server.base_url}: no model '{self.server.model}' or no such address "
                 f"(404): {text}"
             )
+        if response.has_redirect_location:
+            address = self._redacted(response.headers["location"])
+            raise ServerRefusal(
+                f"{self.server.base_url}: the server redirects to '{address}' ({status}); give "
+                "the address of that server"
+            )
         may_pass = status in PASSING_STATUSES or status >= 500
         raise _Fault(
             f"the server answered {status}: {text}",
             may_pass=may_pass and response.headers.get("x-should-retry") != "false",
             wait=_seconds(response.headers.get("retry-after")),
+            is_busy=status == BUSY_STATUS,
             is_too_much=status in TOO_MUCH_STATUSES,
         )
 

@@ -31,6 +31,7 @@ from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
+from judging.log_lines import one_line
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, each_request
 
@@ -62,6 +63,7 @@ class AsyncJudgeClient:
         deadline: Seconds that one try of a call may take.
         tries: Most tries of one call. Between two tries the client waits as long as the service
             asks.
+        busy_tries: Most tries while the service says that it is busy (429). Default: ``tries``.
 
     Raises:
         CustosError: If the text is no address, or the key has characters that cannot be sent.
@@ -76,6 +78,7 @@ class AsyncJudgeClient:
         concurrency: int = 64,
         deadline: float = 300.0,
         tries: int = 8,
+        busy_tries: int | None = None,
     ) -> None:
         self.judge = judge
         self.batch = max(1, min(concurrency // CALLS, MAX_BATCH))
@@ -86,6 +89,7 @@ class AsyncJudgeClient:
             key_help=KEY_HELP,
             deadline=deadline,
             tries=tries,
+            busy_tries=busy_tries,
         )
         self._connection = ServerConnection(self.server)
 
@@ -110,9 +114,12 @@ class AsyncJudgeClient:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
-            if answer.is_error:
+            if not answer.is_success:
                 status = answer.status_code
                 advice = "; give the address that 'custos serve' prints" if status == 404 else ""
+                if answer.has_redirect_location:
+                    address = one_line(answer.headers["location"][:SHOWN_CHARS])
+                    advice = f"; it redirects to '{address}'; give the address of that server"
                 raise ServerRefusal(
                     f"{url}: no list of judges ({status} {_service_message(answer)}){advice}"
                 )

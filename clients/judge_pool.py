@@ -18,7 +18,7 @@ from typing import Any, Self
 from clients.connection import ServerRefusal
 from clients.event_loop import run_coroutine
 from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judges
-from clients.server_health import TRIES, ServerHealth, is_overdue
+from clients.server_health import BUSY_TRIES, TRIES, ServerHealth, is_overdue
 from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict
@@ -114,9 +114,10 @@ class JudgePool:
     def __init__(self, urls: Sequence[str], **options: Any) -> None:
         self.name = " ".join(sorted(urls))
         self.cards: list[dict[str, Any]] = []
-        self._options = {**options, "tries": TRIES}
+        self._options = {**options, "tries": TRIES, "busy_tries": BUSY_TRIES}
         self._services = [ServerHealth(url) for url in urls]
         self._size = AsyncJudgeClient(urls[0], **self._options).batch
+        """Most requests that the services were found to take in one call."""
 
     @classmethod
     def connect(cls, urls: Sequence[str], **options: Any) -> Self:
@@ -193,17 +194,20 @@ class JudgePool:
 
     async def _grade_with(self, services: Sequence[ServerHealth], window: _Window) -> None:
         """Have services grade until the window is done or all of them have failed."""
+        clients = [AsyncJudgeClient(service.url, **self._options) for service in services]
         async with AsyncExitStack() as stack:
-            workers = []
-            for service in services:
-                client = AsyncJudgeClient(service.url, **self._options)
+            for client in clients:
                 await stack.enter_async_context(client)
-                workers.append(asyncio.create_task(self._serve(service, client, window)))
+            workers = [
+                asyncio.create_task(self._serve(service, client, window))
+                for service, client in zip(services, clients, strict=True)
+            ]
             try:
                 await asyncio.gather(*workers)
             finally:
                 for worker in workers:
                     worker.cancel()
+                self._size = min([self._size, *(client.batch for client in clients)])
 
     async def _serve(
         self, service: ServerHealth, client: AsyncJudgeClient, window: _Window

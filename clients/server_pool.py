@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Self
 
 from clients.connection import BodyT, ModelServer, RequestRefused, ServerConnection
-from clients.server_health import LEAST_PATIENCE, TRIES, ServerHealth, is_overdue
+from clients.server_health import BUSY_TRIES, LEAST_PATIENCE, TRIES, ServerHealth, is_overdue
 from judging.errors import CustosError
 
 CALLS_REMEMBERED = 100
@@ -36,7 +36,10 @@ class ServerPool:
 
     def __init__(self, servers: Sequence[ModelServer]) -> None:
         self.members = [
-            _Member(replace(server, tries=min(server.tries, TRIES)), ServerHealth(server.base_url))
+            _Member(
+                replace(server, tries=min(server.tries, TRIES), busy_tries=BUSY_TRIES),
+                ServerHealth(server.base_url),
+            )
             for server in servers
         ]
         self._durations: deque[float] = deque(maxlen=CALLS_REMEMBERED)

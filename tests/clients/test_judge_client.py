@@ -193,6 +193,17 @@ def test_another_address_than_the_service_prints_is_said() -> None:
             JudgeClient.connect(f"{url}/v1")
 
 
+def test_a_redirection_is_named(fake: FakeServer) -> None:
+    """A proxy sends whoever calls over http to https."""
+    fake.answer = lambda seen: Say(308, "", {"Location": "https://judge.test/judges"})
+    url = fake.url.removesuffix("/v1")
+    to = r"redirects to 'https://judge\.test/judges'.*; give the address of that server"
+    with pytest.raises(ServerRefusal, match=to):
+        JudgeClient.connect(url)
+    with pytest.raises(ServerRefusal, match=to):
+        list(JudgeClient(url).grade(map(request, range(9))))
+
+
 def test_the_key_comes_from_the_environment_unless_one_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
