@@ -8,8 +8,11 @@ false``. The API key is sent but never shown: no message of this module contains
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Self, TypeVar
@@ -80,11 +83,6 @@ class ModelServer:
         if not all("!" <= character <= "~" for character in self.api_key):
             raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
 
-    @property
-    def is_encrypted(self) -> bool:
-        """Return True if connections need certificates, which take a while to read."""
-        return httpx.URL(self.base_url).scheme == "https"
-
     def key_refusal(self) -> str:
         """Return the error for the status 401, without the key."""
         problem = "refuses the API key" if self.api_key else "needs an API key"
@@ -137,9 +135,10 @@ class ServerConnection:
         limits = httpx.Limits(max_connections=None)
         self.gate = asyncio.Semaphore(server.concurrency)
         """Semaphore for callers that ask for more at once than the server's settings allow."""
-        self._http = httpx.AsyncClient(
-            headers=headers, timeout=None, limits=limits, verify=server.is_encrypted
-        )
+        with proxy_errors(server.base_url):
+            self._http = httpx.AsyncClient(
+                headers=headers, timeout=None, limits=limits, **http_options(server.base_url)
+            )
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()
@@ -253,6 +252,41 @@ class ServerConnection:
         if self.server.api_key:
             text = text.replace(self.server.api_key, "[API key]")
         return one_line(" ".join(text.split())[:SHOWN_CHARS])
+
+
+def http_options(base_url: str) -> dict[str, Any]:
+    """Return the options ``verify`` and ``trust_env`` of a client of httpx for a server.
+
+    Certificates, which take a while to read, are for https alone. The proxies that the environment
+    names are not asked for this machine: they cannot reach it.
+    """
+    url = httpx.URL(base_url)
+    verify = httpx.create_ssl_context() if url.scheme == "https" else False
+    return {"verify": verify, "trust_env": not is_loopback(url.host)}
+
+
+@contextmanager
+def proxy_errors(base_url: str) -> Iterator[None]:
+    """Name a proxy of the environment that a client of httpx, made in the block, cannot use.
+
+    Raises:
+        CustosError: If there is one.
+    """
+    try:
+        yield
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        raise CustosError(
+            f"{base_url}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
+            f"HTTPS_PROXY) cannot be used: {error}; unset it, or name the host in NO_PROXY"
+        ) from None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host. Of names only ``localhost`` is trusted."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _seconds(retry_after: str | None) -> float | None:

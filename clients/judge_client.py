@@ -25,6 +25,7 @@ from clients.connection import (
     ServerConnection,
     ServerRefusal,
     TooMuch,
+    http_options,
 )
 from clients.event_loop import run_coroutine
 from clients.messages import picture_url
@@ -108,9 +109,9 @@ class AsyncJudgeClient:
         """
         url, key = self.server.base_url, self.server.api_key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        verify = self.server.is_encrypted
+        options = http_options(url)
         try:
-            async with httpx.AsyncClient(headers=headers, timeout=60, verify=verify) as http:
+            async with httpx.AsyncClient(headers=headers, timeout=60, **options) as http:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())

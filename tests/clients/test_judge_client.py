@@ -204,6 +204,24 @@ def test_a_redirection_is_named(fake: FakeServer) -> None:
         list(JudgeClient(url).grade(map(request, range(9))))
 
 
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks://127.0.0.1:9"])
+def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """Many machines name a proxy for everything, which knows other machines alone."""
+    with serving_judges({"fake": FakeJudge()}) as url:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy)
+        monkeypatch.setenv("NO_PROXY", "")
+        verdicts = list(JudgeClient.connect(url).grade([request(1)]))
+    assert [verdict.status for verdict in verdicts] == ["scored"]
+
+
+def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks://127.0.0.1:9")
+    reason = r"judge\.test: the proxy .* \(ALL_PROXY.* cannot be used"
+    with pytest.raises(CustosError, match=reason):
+        JudgeClient("http://judge.test")
+
+
 def test_the_key_comes_from_the_environment_unless_one_is_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
