@@ -60,7 +60,8 @@ class AsyncJudgeClient:
         judge: Name of the judge that grades. Default: for every request the judge that knows its
             rubric best.
         api_key: Access key. Default: the environment variable ``CUSTOS_KEY``; without it, none.
-        concurrency: Most requests at the same time, in ``CALLS`` calls.
+        concurrency: Most requests at the same time that one :meth:`grade` sends, in ``CALLS``
+            calls; also the most calls of all that run side by side.
         deadline: Seconds that one try of a call may take.
         tries: Most tries of one call. Between two tries the client waits as long as the service
             asks.
@@ -88,6 +89,7 @@ class AsyncJudgeClient:
             judge or "",
             os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key,
             key_help=KEY_HELP,
+            concurrency=max(1, concurrency),
             deadline=deadline,
             tries=tries,
             busy_tries=busy_tries,
@@ -198,13 +200,14 @@ class AsyncJudgeClient:
         if self.judge is not None:
             body["judge"] = self.judge
         try:
-            answer = await self._connection.post(
-                "judge",
-                json.dumps(body).encode(),
-                _Verdicts,
-                self.server.base_url,
-                has_parts=len(rows) > 1,
-            )
+            async with self._connection.gate:
+                answer = await self._connection.post(
+                    "judge",
+                    json.dumps(body).encode(),
+                    _Verdicts,
+                    self.server.base_url,
+                    has_parts=len(rows) > 1,
+                )
         except RequestRefused as error:
             if len(rows) == 1:
                 return [error]

@@ -21,7 +21,7 @@ from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judg
 from clients.server_health import BUSY_TRIES, TRIES, ServerHealth, is_overdue
 from judging.batches import in_batches
 from judging.errors import CustosError
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, each_request
 
 PAUSE = 0.02
 """Seconds between two looks for work, when there is none to begin."""
@@ -178,7 +178,7 @@ class JudgePool:
         Raises:
             CustosError: If no service answers any more.
         """
-        for window in in_batches(requests, WINDOW):
+        for window in in_batches(each_request(requests), WINDOW):
             yield from run_coroutine(self._grade_window(window))
 
     async def _grade_window(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:

@@ -171,6 +171,28 @@ def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
     assert {len(seen.body["requests"]) for seen in fake.seen} == {2}
 
 
+def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeServer) -> None:
+    """Grade each row by itself with ``asyncio.gather``, as programs that ask chat models do."""
+
+    def slowly(seen: Seen) -> Say:
+        said = verdicts_on(seen)
+        said.delay = 0.02
+        return said
+
+    async def grade_all(url: str) -> list[str]:
+        async with AsyncJudgeClient(url, concurrency=8) as client:
+
+            async def grade_one(number: int) -> str:
+                [verdict] = [verdict async for verdict in client.grade([request(number)])]
+                return verdict.id
+
+            return await asyncio.gather(*map(grade_one, range(60)))
+
+    fake.answer = slowly
+    assert asyncio.run(grade_all(fake.url.removesuffix("/v1"))) == [str(n) for n in range(60)]
+    assert fake.most_in_flight == 8
+
+
 def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
     url = fake.url.removesuffix("/v1")
     fake.answer = lambda seen: Say(401, "{}")

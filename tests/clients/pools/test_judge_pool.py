@@ -70,6 +70,12 @@ def test_a_pool_grades_in_a_notebook_whose_thread_runs_a_loop(servers: list[Fake
     assert asyncio.run(cell()) == 10
 
 
+def test_one_request_is_no_list_of_them() -> None:
+    [one] = requests(1)
+    with pytest.raises(TypeError, match=r"give one request as \[request\]"):
+        list(JudgePool(["http://judge.test"]).grade(one))  # type: ignore[arg-type]
+
+
 def rows_seen(server: FakeServer) -> Counter[str]:
     """How often a server was asked for each row."""
     bodies = [seen.body for seen in server.seen if seen.path == "/judge"]
