@@ -25,8 +25,8 @@ from judging.log_lines import one_line
 
 PASSING_STATUSES = (408, 409, 429)
 BUSY_STATUS = 429
-TOO_MUCH_STATUSES = (413, 504)
-"""Statuses that say that a call is too large, or takes too long."""
+TOO_MUCH_STATUSES = (408, 413, 504)
+"""Statuses that say that a call is too large, or takes too long to send or to answer."""
 SHOWN_CHARS = 200
 
 BodyT = TypeVar("BodyT", bound="ReplyBody")

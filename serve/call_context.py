@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from contextvars import ContextVar
 
-from serve.errors import ApiError
+from serve.errors import RETRY_AFTER_S, ApiError
 from serve.keys import AccessKey
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -92,7 +92,7 @@ class CallBytes:
         if not has_share or self.total.num_bytes > self.total.limit:
             whose = "" if has_share else " of this key"
             message = f"too many request bodies{whose} are in memory; try again"
-            raise ApiError(429, message, retry_after=1)
+            raise ApiError(429, message, retry_after=RETRY_AFTER_S)
 
     def release(self) -> None:
         """End the call: hold nothing any more, and take nothing more."""

@@ -99,7 +99,7 @@ def test_a_busy_service_is_asked_again_when_it_says(fake: FakeServer) -> None:
     assert second.at - first.at >= 0.4
 
 
-@pytest.mark.parametrize("status", [413, 504])
+@pytest.mark.parametrize("status", [408, 413, 504])
 def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
     fake: FakeServer, status: int
 ) -> None:
