@@ -120,9 +120,9 @@ async function* events(response) {
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     text += part.value;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end));
+      const event = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end));
       text = text.slice(end + 2);
-      yield [name, JSON.parse(data)];
+      if (event) yield [event[1], JSON.parse(event[2])]; // otherwise a comment, which keeps the connection open
     }
   }
 }
