@@ -16,6 +16,26 @@ DATA_URL = re.compile(r"data:image/[A-Za-z0-9.+-]+;base64,")
 file, as ``image/jpg``."""
 UNREADABLE = f"not a readable {FORMAT_NAMES} picture; save others, such as TIFF or AVIF, as PNG"
 JPEG_SCAN = b"\xff\xda"
+MOST_READS = 20_000
+"""Most pieces in which a header is read: a few hundred where nobody means harm. Each byte of a JPEG
+can be one, and three million take 2.5 s."""
+
+
+class _Header(io.BytesIO):
+    """Content of a picture, of which so many pieces may be read."""
+
+    num_reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            OSError: After ``MOST_READS``.
+        """
+        self.num_reads += 1
+        if self.num_reads > MOST_READS:
+            raise OSError("the header has too many pieces")
+        return super().read(size)
 
 
 def num_pixels(source: str, field: str, limits: Limits) -> int:
@@ -45,7 +65,7 @@ def num_pixels(source: str, field: str, limits: Limits) -> int:
         if has_too_many_exif_parts(io.BytesIO(content)):
             raise ApiError(422, EXIF_FAULT, field)
         # Reads no more than the header.
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with Image.open(_Header(content), formats=FORMATS) as picture:
             pixels = picture.width * picture.height
             is_jpeg = picture.format in ("JPEG", "MPO")  # MPO: a JPEG that names further pictures
     except (OSError, ValueError, SyntaxError):
