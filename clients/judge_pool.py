@@ -18,11 +18,13 @@ from typing import Any, Self
 from clients.connection import ServerRefusal
 from clients.event_loop import run_coroutine
 from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judges
-from clients.server_health import BUSY_TRIES, TRIES, ServerHealth, is_overdue
+from clients.server_health import TRIES, ServerHealth, is_overdue
 from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict, each_request
 
+BUSY_TRIES = 8
+"""Tries of a call while the service says that it is busy (429), as others may be too."""
 PAUSE = 0.02
 """Seconds between two looks for work, when there is none to begin."""
 

@@ -16,8 +16,6 @@ from judging.errors import CustosError
 
 TRIES = 2
 """Tries of one call to a server; then another server gets its requests."""
-BUSY_TRIES = 8
-"""Tries while the server says that it is busy, as others may be too."""
 COOL_OFF = 30.0
 """Seconds after which a server that failed is asked again."""
 PATIENCE = 3.0

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Self
 
 from clients.connection import BodyT, ModelServer, RequestRefused, ServerConnection
-from clients.server_health import BUSY_TRIES, LEAST_PATIENCE, TRIES, ServerHealth, is_overdue
+from clients.server_health import LEAST_PATIENCE, TRIES, ServerHealth, is_overdue
 from judging.errors import CustosError
 
 CALLS_REMEMBERED = 100
@@ -37,7 +37,7 @@ class ServerPool:
     def __init__(self, servers: Sequence[ModelServer]) -> None:
         self.members = [
             _Member(
-                replace(server, tries=min(server.tries, TRIES), busy_tries=BUSY_TRIES),
+                replace(server, tries=min(server.tries, TRIES), busy_tries=server.tries),
                 ServerHealth(server.base_url),
             )
             for server in servers
