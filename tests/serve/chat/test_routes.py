@@ -274,8 +274,9 @@ def test_faults_have_a_real_status_and_no_internals(http: httpx.Client) -> None:
 
 
 def test_what_would_fail_again_says_so(http: httpx.Client) -> None:
-    answer = http.post(URL, json=qa("x", n=2))
-    assert answer.headers["x-should-retry"] == "false"
+    for sent, status in ((qa("x", n=2), 422), (qa("break"), 500)):
+        answer = http.post(URL, json=sent)
+        assert (answer.status_code, answer.headers["x-should-retry"]) == (status, "false")
     assert answer.headers["x-request-id"]
 
 
