@@ -8,8 +8,11 @@ false``. The API key is sent but never shown: no message of this module contains
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,8 +24,9 @@ from judging.errors import CustosError, InvalidRequest
 from judging.log_lines import one_line
 
 PASSING_STATUSES = (408, 409, 429)
-TOO_MUCH_STATUSES = (413, 504)
-"""Statuses that say that a call is too large, or takes too long."""
+BUSY_STATUS = 429
+TOO_MUCH_STATUSES = (408, 413, 504)
+"""Statuses that say that a call is too large, or takes too long to send or to answer."""
 SHOWN_CHARS = 200
 
 BodyT = TypeVar("BodyT", bound="ReplyBody")
@@ -60,6 +64,8 @@ class ModelServer:
     deadline: float = 300.0
     """Seconds that one try may take, its reply included."""
     tries: int = 8
+    busy_tries: int | None = None
+    """Tries while the server says that it is busy (429); ``None``: as many as others."""
     first_wait: float = 0.5
     """Seconds before the second try, at most; doubled for each further one."""
     longest_wait: float = 60.0
@@ -76,11 +82,6 @@ class ModelServer:
             raise CustosError(f"base URL '{self.base_url}': expected http:// or https://")
         if not all("!" <= character <= "~" for character in self.api_key):
             raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Return True if connections need certificates, which take a while to read."""
-        return httpx.URL(self.base_url).scheme == "https"
 
     def key_refusal(self) -> str:
         """Return the error for the status 401, without the key."""
@@ -102,6 +103,7 @@ class _Fault(Exception):
         message: What went wrong.
         may_pass: A later try may succeed.
         wait: Seconds to wait before it, if the server asks for a wait.
+        is_busy: The server works, but for others.
         is_too_much: A smaller call may succeed.
     """
 
@@ -111,11 +113,13 @@ class _Fault(Exception):
         *,
         may_pass: bool = True,
         wait: float | None = None,
+        is_busy: bool = False,
         is_too_much: bool = False,
     ) -> None:
         super().__init__(message)
         self.may_pass = may_pass
         self.wait = wait
+        self.is_busy = is_busy
         self.is_too_much = is_too_much
 
 
@@ -131,9 +135,10 @@ class ServerConnection:
         limits = httpx.Limits(max_connections=None)
         self.gate = asyncio.Semaphore(server.concurrency)
         """Semaphore for callers that ask for more at once than the server's settings allow."""
-        self._http = httpx.AsyncClient(
-            headers=headers, timeout=None, limits=limits, verify=server.is_encrypted
-        )
+        with proxy_errors(server.base_url):
+            self._http = httpx.AsyncClient(
+                headers=headers, timeout=None, limits=limits, **http_options(server.base_url)
+            )
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()
@@ -175,12 +180,16 @@ class ServerConnection:
                     raise TooMuch(f"{name}: {fault}") from None
                 if not fault.may_pass:
                     raise RequestRefused(f"{name}: {fault}") from None
-                if number == self.server.tries:
+                if number >= self._most_tries(fault):
                     tries = f"{number} tries" if number > 1 else "1 try"
                     raise CustosError(f"{name}: {fault} ({tries})") from None
                 wait = self._wait(number, fault.wait)
             await asyncio.sleep(wait)
             number += 1
+
+    def _most_tries(self, fault: _Fault) -> int:
+        server = self.server
+        return (fault.is_busy and server.busy_tries) or server.tries
 
     async def _try(self, path: str, body: bytes, body_type: type[BodyT]) -> BodyT:
         deadline = self.server.deadline
@@ -211,11 +220,18 @@ class ServerConnection:
                 f"{self.server.base_url}: no model '{self.server.model}' or no such address "
                 f"(404): {text}"
             )
+        if response.has_redirect_location:
+            address = self._redacted(response.headers["location"])
+            raise ServerRefusal(
+                f"{self.server.base_url}: the server redirects to '{address}' ({status}); give "
+                "the address of that server"
+            )
         may_pass = status in PASSING_STATUSES or status >= 500
         raise _Fault(
             f"the server answered {status}: {text}",
             may_pass=may_pass and response.headers.get("x-should-retry") != "false",
             wait=_seconds(response.headers.get("retry-after")),
+            is_busy=status == BUSY_STATUS,
             is_too_much=status in TOO_MUCH_STATUSES,
         )
 
@@ -236,6 +252,41 @@ class ServerConnection:
         if self.server.api_key:
             text = text.replace(self.server.api_key, "[API key]")
         return one_line(" ".join(text.split())[:SHOWN_CHARS])
+
+
+def http_options(base_url: str) -> dict[str, Any]:
+    """Return the options ``verify`` and ``trust_env`` of a client of httpx for a server.
+
+    Certificates, which take a while to read, are for https alone. The proxies that the environment
+    names are not asked for this machine: they cannot reach it.
+    """
+    url = httpx.URL(base_url)
+    verify = httpx.create_ssl_context() if url.scheme == "https" else False
+    return {"verify": verify, "trust_env": not is_loopback(url.host)}
+
+
+@contextmanager
+def proxy_errors(base_url: str) -> Iterator[None]:
+    """Name a proxy of the environment that a client of httpx, made in the block, cannot use.
+
+    Raises:
+        CustosError: If there is one.
+    """
+    try:
+        yield
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        raise CustosError(
+            f"{base_url}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
+            f"HTTPS_PROXY) cannot be used: {error}; unset it, or name the host in NO_PROXY"
+        ) from None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host. Of names only ``localhost`` is trusted."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -25,12 +25,14 @@ from clients.connection import (
     ServerConnection,
     ServerRefusal,
     TooMuch,
+    http_options,
 )
 from clients.event_loop import run_coroutine
 from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
+from judging.log_lines import one_line
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, each_request
 
@@ -58,10 +60,12 @@ class AsyncJudgeClient:
         judge: Name of the judge that grades. Default: for every request the judge that knows its
             rubric best.
         api_key: Access key. Default: the environment variable ``CUSTOS_KEY``; without it, none.
-        concurrency: Most requests at the same time, in ``CALLS`` calls.
+        concurrency: Most requests at the same time that one :meth:`grade` sends, in ``CALLS``
+            calls; also the most calls of all that run side by side.
         deadline: Seconds that one try of a call may take.
         tries: Most tries of one call. Between two tries the client waits as long as the service
             asks.
+        busy_tries: Most tries while the service says that it is busy (429). Default: ``tries``.
 
     Raises:
         CustosError: If the text is no address, or the key has characters that cannot be sent.
@@ -76,6 +80,7 @@ class AsyncJudgeClient:
         concurrency: int = 64,
         deadline: float = 300.0,
         tries: int = 8,
+        busy_tries: int | None = None,
     ) -> None:
         self.judge = judge
         self.batch = max(1, min(concurrency // CALLS, MAX_BATCH))
@@ -84,8 +89,10 @@ class AsyncJudgeClient:
             judge or "",
             os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key,
             key_help=KEY_HELP,
+            concurrency=max(1, concurrency),
             deadline=deadline,
             tries=tries,
+            busy_tries=busy_tries,
         )
         self._connection = ServerConnection(self.server)
 
@@ -104,15 +111,18 @@ class AsyncJudgeClient:
         """
         url, key = self.server.base_url, self.server.api_key
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        verify = self.server.is_encrypted
+        options = http_options(url)
         try:
-            async with httpx.AsyncClient(headers=headers, timeout=60, verify=verify) as http:
+            async with httpx.AsyncClient(headers=headers, timeout=60, **options) as http:
                 answer = await http.get(f"{url.rstrip('/')}/judges")
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 raise ServerRefusal(self.server.key_refusal())
-            if answer.is_error:
+            if not answer.is_success:
                 status = answer.status_code
                 advice = "; give the address that 'custos serve' prints" if status == 404 else ""
+                if answer.has_redirect_location:
+                    address = one_line(answer.headers["location"][:SHOWN_CHARS])
+                    advice = f"; it redirects to '{address}'; give the address of that server"
                 raise ServerRefusal(
                     f"{url}: no list of judges ({status} {_service_message(answer)}){advice}"
                 )
@@ -190,13 +200,14 @@ class AsyncJudgeClient:
         if self.judge is not None:
             body["judge"] = self.judge
         try:
-            answer = await self._connection.post(
-                "judge",
-                json.dumps(body).encode(),
-                _Verdicts,
-                self.server.base_url,
-                has_parts=len(rows) > 1,
-            )
+            async with self._connection.gate:
+                answer = await self._connection.post(
+                    "judge",
+                    json.dumps(body).encode(),
+                    _Verdicts,
+                    self.server.base_url,
+                    has_parts=len(rows) > 1,
+                )
         except RequestRefused as error:
             if len(rows) == 1:
                 return [error]

@@ -21,8 +21,10 @@ from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judg
 from clients.server_health import TRIES, ServerHealth, is_overdue
 from judging.batches import in_batches
 from judging.errors import CustosError
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict, each_request
 
+BUSY_TRIES = 8
+"""Tries of a call while the service says that it is busy (429), as others may be too."""
 PAUSE = 0.02
 """Seconds between two looks for work, when there is none to begin."""
 
@@ -114,9 +116,10 @@ class JudgePool:
     def __init__(self, urls: Sequence[str], **options: Any) -> None:
         self.name = " ".join(sorted(urls))
         self.cards: list[dict[str, Any]] = []
-        self._options = {**options, "tries": TRIES}
+        self._options = {**options, "tries": TRIES, "busy_tries": BUSY_TRIES}
         self._services = [ServerHealth(url) for url in urls]
         self._size = AsyncJudgeClient(urls[0], **self._options).batch
+        """Most requests that the services were found to take in one call."""
 
     @classmethod
     def connect(cls, urls: Sequence[str], **options: Any) -> Self:
@@ -177,7 +180,7 @@ class JudgePool:
         Raises:
             CustosError: If no service answers any more.
         """
-        for window in in_batches(requests, WINDOW):
+        for window in in_batches(each_request(requests), WINDOW):
             yield from run_coroutine(self._grade_window(window))
 
     async def _grade_window(self, requests: Sequence[JudgeRequest]) -> list[Verdict]:
@@ -193,17 +196,20 @@ class JudgePool:
 
     async def _grade_with(self, services: Sequence[ServerHealth], window: _Window) -> None:
         """Have services grade until the window is done or all of them have failed."""
+        clients = [AsyncJudgeClient(service.url, **self._options) for service in services]
         async with AsyncExitStack() as stack:
-            workers = []
-            for service in services:
-                client = AsyncJudgeClient(service.url, **self._options)
+            for client in clients:
                 await stack.enter_async_context(client)
-                workers.append(asyncio.create_task(self._serve(service, client, window)))
+            workers = [
+                asyncio.create_task(self._serve(service, client, window))
+                for service, client in zip(services, clients, strict=True)
+            ]
             try:
                 await asyncio.gather(*workers)
             finally:
                 for worker in workers:
                     worker.cancel()
+                self._size = min([self._size, *(client.batch for client in clients)])
 
     async def _serve(
         self, service: ServerHealth, client: AsyncJudgeClient, window: _Window

@@ -8,11 +8,12 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from judging.files.pictures import (
+    FORMATS,
     is_turned,
     mime_type,
     opened_source,
@@ -24,8 +25,13 @@ from judging.files.pictures import (
 from judging.fingerprint import picture_sha256
 from judging.messages import Message
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 # These models refuse the older name of the limit, the only one that many other servers know.
 _TAKES_COMPLETION_LIMIT = re.compile(r"(?:.*/)?(?:gpt-5|o\d)")
+SENT_KINDS = ("image/jpeg", "image/png", "image/webp")
+"""Kinds of pictures that every server reads. Files of other kinds are sent as PNG."""
 UPRIGHT_QUALITY = 95
 """Quality of the JPEG that a photograph becomes where its EXIF turns it."""
 
@@ -86,6 +92,8 @@ def _later_settings(decoding: Decoding) -> set[str]:
 def picture_url(source: str) -> str:
     """Return a picture as a URL that a server can read: files become data URLs.
 
+    A file that is no JPEG, PNG or WebP becomes a PNG of what a judge on this machine sees of it.
+
     Raises:
         FieldError: If the file is not a readable picture.
     """
@@ -95,9 +103,9 @@ def picture_url(source: str) -> str:
 
     with picture_errors(source), opened_source(source) as file:
         content = file.read()
-        with Image.open(io.BytesIO(content)) as picture:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             kind = mime_type(picture)
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return _data_url(kind, content) if kind in SENT_KINDS else _encoded(read_image(source), "PNG")
 
 
 def upright_url(source: str) -> str:
@@ -111,9 +119,17 @@ def upright_url(source: str) -> str:
     is_address = source.startswith(("http://", "https://"))
     if is_address or was_scaled(source) or not is_turned(source):
         return picture_url(source)
+    return _encoded(read_image(source), "JPEG", quality=UPRIGHT_QUALITY, subsampling=0)
+
+
+def _encoded(picture: Image, format_name: str, **options: Any) -> str:
     content = io.BytesIO()
-    read_image(source).save(content, "JPEG", quality=UPRIGHT_QUALITY, subsampling=0)
-    return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
+    picture.save(content, format_name, **options)
+    return _data_url(f"image/{format_name.lower()}", content.getvalue())
+
+
+def _data_url(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def one_user_turn(messages: Sequence[Message]) -> tuple[Message, ...]:

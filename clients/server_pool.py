@@ -36,7 +36,10 @@ class ServerPool:
 
     def __init__(self, servers: Sequence[ModelServer]) -> None:
         self.members = [
-            _Member(replace(server, tries=min(server.tries, TRIES)), ServerHealth(server.base_url))
+            _Member(
+                replace(server, tries=min(server.tries, TRIES), busy_tries=server.tries),
+                ServerHealth(server.base_url),
+            )
             for server in servers
         ]
         self._durations: deque[float] = deque(maxlen=CALLS_REMEMBERED)

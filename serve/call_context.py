@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextvars import ContextVar
 
-from serve.errors import ApiError
+from serve.errors import RETRY_AFTER_S, ApiError
 from serve.keys import AccessKey
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -25,22 +26,43 @@ class HeldBytes:
 
     Args:
         limit: Most bytes.
+        caller_share: Share of them that the calls of one named caller may take.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, caller_share: float = 1.0) -> None:
         self.limit = limit
+        self.caller_share = caller_share
         self.num_bytes = 0
+        self._by_caller = Counter[str]()
         self._lock = threading.Lock()
 
-    def add(self, num_bytes: int) -> bool:
-        """Add to the number, from any thread; return whether it is then within the limit."""
+    def add(self, num_bytes: int, caller: str) -> None:
+        """Add to the number of a caller, from any thread."""
         with self._lock:
             self.num_bytes += num_bytes
-            return self.num_bytes <= self.limit
+            self._by_caller[caller] += num_bytes
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]
+
+    def has_share(self, caller: str, of_call: int) -> bool:
+        """Return whether a caller's bytes are within its share.
+
+        A caller without another call may take any number, as may one without a name.
+
+        Args:
+            caller: Name of the caller.
+            of_call: Bytes of its call that now takes more.
+        """
+        with self._lock:
+            num_bytes = self._by_caller[caller]
+        has_others = caller and num_bytes > of_call
+        return not has_others or num_bytes <= self.caller_share * self.limit
 
 
 class CallBytes:
     """Number of bytes that the service holds for one call.
+
+    Made when its caller is known.
 
     Args:
         total: Number for all calls.
@@ -48,6 +70,7 @@ class CallBytes:
 
     def __init__(self, total: HeldBytes) -> None:
         self.total = total
+        self.caller = caller_name()
         self.num_bytes = 0
         self._is_over = False
         self._lock = threading.Lock()
@@ -56,22 +79,26 @@ class CallBytes:
         """Hold more bytes; threads may do so too.
 
         Raises:
-            ApiError: 429 if the service then holds too many for all calls together; 503 if the call
-                is over, as when a thread still fetches its pictures after the deadline.
+            ApiError: 429 if the service then holds too many for all calls together, or for those of
+                one key; 503 if the call is over, as when a thread still fetches its pictures after
+                the deadline.
         """
         with self._lock:
             if self._is_over:
                 raise ApiError(503, "the call is over")
             self.num_bytes += num_bytes
-            is_within = self.total.add(num_bytes)
-        if not is_within:
-            raise ApiError(429, "too many request bodies are in memory; try again", retry_after=1)
+            self.total.add(num_bytes, self.caller)
+            has_share = self.total.has_share(self.caller, self.num_bytes)
+        if not has_share or self.total.num_bytes > self.total.limit:
+            whose = "" if has_share else " of this key"
+            message = f"too many request bodies{whose} are in memory; try again"
+            raise ApiError(429, message, retry_after=RETRY_AFTER_S)
 
     def release(self) -> None:
         """End the call: hold nothing any more, and take nothing more."""
         with self._lock:
             self._is_over = True
-            self.total.add(-self.num_bytes)
+            self.total.add(-self.num_bytes, self.caller)
             self.num_bytes = 0
 
 

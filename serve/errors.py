@@ -8,7 +8,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 RETRY_AFTER_S = 5
-"""When to try again while the service starts or drains, or while a model's server fails."""
+"""When to try again while the service starts or drains, while a model's server fails, and while too
+many bodies are in memory, as each try sends its body again."""
 MAX_MESSAGE_CHARS = 1000
 MAX_FIELD_CHARS = 200
 """An error may name what the client sent, which may be a name of megabytes."""

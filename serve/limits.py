@@ -56,7 +56,8 @@ class Limits(CallLimits):
     key_requests_per_minute: int | None = None
     """Requests that one access key may have judged in a minute (429)."""
     key_queue_share: float = 0.5
-    """Share of the queue that the requests of one access key may take (429)."""
+    """Share of the queue that the requests of one access key may take, and its calls of the bytes
+    in memory (429)."""
     address_connections: int = 512
     """Connections of one address (503)."""
     stall_s: float = 0.0

@@ -15,6 +15,7 @@ from serve.examples import known_choices, knows, task_example
 from serve.limits import MAX_SEED
 from serve.middleware.envelope import REQUEST_ID, REQUEST_ID_HEADER
 from serve.middleware.ready import HEALTH_ROUTES
+from serve.pictures.decode import FORMAT_NAMES
 from serve.queue.service import Service
 from serve.requests.images import DATA_URL
 
@@ -57,7 +58,7 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
         "type": "array",
         "items": {"type": "string", "pattern": f"^{DATA_URL.pattern}"},
         "maxItems": limits.images,
-        "description": "Data URLs of JPEG, PNG or WebP pictures.",
+        "description": f"Data URLs, each of a {FORMAT_NAMES} picture.",
     }
     if not _takes_risk(task, service):
         del fields["risk"]

@@ -19,6 +19,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from clients.connection import is_loopback
 from judging import CustosError, Judge
 from serve.connections import (
     BACKLOG,
@@ -29,7 +30,6 @@ from serve.connections import (
     raise_file_limit,
 )
 from serve.keys import warn_of_mode
-from serve.middleware.other_sites import is_loopback
 from serve.queue.service import Service
 
 DRAIN_SPARE_S = 1.0

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
 
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
+"""Formats that are read. Pillow knows more, some by running other programs (EPS)."""
 MOST_PIXELS = 1024 * 1024
 """Most pixels that a picture keeps unless a recipe says otherwise."""
 SCALED_PNG = "data:image/png;scaled=1;"
@@ -92,11 +94,9 @@ def read_image(source: str) -> Image:
     Raises:
         FieldError: If it cannot be read as a picture; the message never shows the content.
     """
-    from PIL import Image
-
     from judging.files.rgb import as_rgb
 
-    with picture_errors(source), opened_source(source) as file, Image.open(file) as picture:
+    with _opened_picture(source) as picture:
         return as_rgb(picture)
 
 
@@ -106,11 +106,9 @@ def picture_size(source: str) -> PictureSize:
     Raises:
         FieldError: If it has no header of a picture.
     """
-    from PIL import Image
-
     from judging.files.rgb import upright_size
 
-    with picture_errors(source), opened_source(source) as file, Image.open(file) as picture:
+    with _opened_picture(source) as picture:
         return PictureSize(*upright_size(picture))
 
 
@@ -120,11 +118,9 @@ def is_turned(source: str) -> bool:
     Raises:
         FieldError: If it has no header of a picture.
     """
-    from PIL import Image
-
     from judging.files.rgb import orientation
 
-    with picture_errors(source), opened_source(source) as file, Image.open(file) as picture:
+    with _opened_picture(source) as picture:
         return orientation(picture) != 1
 
 
@@ -175,7 +171,7 @@ def _looks_whole(source: str) -> bool:
     from PIL import Image
 
     with picture_errors(source), opened_source(source) as file:
-        with Image.open(file) as picture:
+        with Image.open(file, formats=FORMATS) as picture:
             format_name = picture.format
             if format_name == "PNG":
                 try:
@@ -189,6 +185,20 @@ def _looks_whole(source: str) -> bool:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - _TAIL))
         return _JPEG_END in file.read()
+
+
+@contextmanager
+def _opened_picture(source: str) -> Iterator[Image]:
+    """Open a file path or a base64 data URL as a picture, of which only the header is read.
+
+    Raises:
+        FieldError: If it has no header of a picture, or the block cannot decode it.
+    """
+    from PIL import Image
+
+    with picture_errors(source), opened_source(source) as file:
+        with Image.open(file, formats=FORMATS) as picture:
+            yield picture
 
 
 @contextmanager
@@ -241,6 +251,10 @@ def _reason(source: str, error: Exception) -> str:
     """Return why a picture cannot be read, as the end of an error; empty for a data URL."""
     from PIL import Image, UnidentifiedImageError
 
+    from judging.files.rgb import UnclearShades
+
+    if isinstance(error, UnclearShades):
+        return ": its shades have no fixed white; save it with 8 or 16 bits, as PNG"
     if source.startswith("data:"):
         return ""
     if _is_base64(source):

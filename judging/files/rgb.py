@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import struct
 
-from PIL import Image
+from PIL import Image, ImageOps
 from PIL.Image import Transpose
 
 _BYTE_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 _ORIENTATION_TAG = 0x0112
+_BITS_TAG = 0x0102
+_PHOTOMETRIC_TAG = 0x0106
+_WHITE_IS_ZERO = 0
 _TURNS = {
     2: Transpose.FLIP_LEFT_RIGHT,
     3: Transpose.ROTATE_180,
@@ -23,12 +26,19 @@ _TURNS = {
 }
 
 
+class UnclearShades(ValueError):
+    """Refusal of a picture whose numbers do not say which of them is white."""
+
+
 def as_rgb(picture: Image.Image) -> Image.Image:
     """Return a picture whose file was just opened: upright, in RGB, without metadata.
 
     Transparent parts are white, and 16 bits of grey keep their range. Pillow's own ``convert``
     shows what a viewer hides: the colours below transparent parts. Of grey in 16 bits it makes all
     but the darkest 256 values white.
+
+    Raises:
+        UnclearShades: If grey has 32 bits or a sign, as in measurements. Any number may be white.
     """
     turn = _TURNS.get(orientation(picture))  # now, as loading a PNG may find another
     seen = _rgb(picture)
@@ -71,10 +81,21 @@ def orientation(picture: Image.Image) -> int:
 
 
 def _rgb(picture: Image.Image) -> Image.Image:
+    if picture.mode in ("I", "F"):
+        raise UnclearShades
     if picture.mode.startswith("I;16"):
-        return picture.convert("I").point(lambda value: value / 257).convert("L").convert("RGB")
+        return _grey(picture).convert("RGB")
     if not picture.has_transparency_data:
         return picture.convert("RGB")
     ground = Image.new("RGBA", picture.size, "white")
     ground.alpha_composite(picture.convert("RGBA"))
     return ground.convert("RGB")
+
+
+def _grey(picture: Image.Image) -> Image.Image:
+    """Return a picture whose grey has 16 bits, or 12 as in some TIFFs, with 8 bits."""
+    tags = getattr(picture, "tag_v2", {})  # of a TIFF
+    step = (2 ** tags.get(_BITS_TAG, (16,))[0] - 1) / 255
+    # Without the addend the division would round some shades to the darker one beside them.
+    grey = picture.convert("I").point(lambda value: value / step + 1e-3).convert("L")
+    return ImageOps.invert(grey) if tags.get(_PHOTOMETRIC_TAG) == _WHITE_IS_ZERO else grey

@@ -11,8 +11,9 @@ from fastapi.routing import APIRoute
 
 from serve.errors import ApiError
 
-RETRY_STATUSES = (408, 409, 429)
-"""Statuses below 500 after which trying again may help."""
+RETRY_STATUSES = (408, 409, 429, 503, 504)
+"""Statuses after which trying again may help. A request that breaks the judge, or on which it has
+no verdict, would be graded again for nothing: OpenAI's clients try three times."""
 CODES = {404: "model_not_found", 429: "overloaded", 503: "unavailable", 504: "deadline_exceeded"}
 
 
@@ -36,7 +37,7 @@ def error_body(error: ApiError) -> dict[str, Any]:
 def error_response(error: ApiError) -> JSONResponse:
     """Return the answer; ``x-should-retry: false`` marks what would fail again."""
     response = JSONResponse(error_body(error), status_code=error.status, headers=error.headers)
-    if error.status < 500 and error.status not in RETRY_STATUSES:
+    if error.status not in RETRY_STATUSES:
         response.headers["x-should-retry"] = "false"
     return response
 

@@ -63,9 +63,10 @@ def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
     if len(stops) > 1 or "" in stops:
         raise ApiError(422, "expected one text that is not empty", "stop")
     budget = chat.max_completion_tokens or chat.max_tokens or DEFAULT_NEW_TOKENS
+    temperature = 1.0 if chat.temperature is None else chat.temperature
     sampling = Sampling(
         max_new_tokens=min(budget, MAX_NEW_TOKENS),
-        temperature=1.0 if chat.temperature is None else chat.temperature,
+        temperature=0.0 if chat.top_p == 0 else temperature,  # a nucleus of the likeliest token
         top_p=chat.top_p or 1.0,
     )
     return sampling, stops[0] if stops else None

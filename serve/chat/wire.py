@@ -163,7 +163,8 @@ async def as_events(
 
 
 def _event(body: Mapping[str, Any]) -> bytes:
-    return format_sse_event(data_str=json.dumps(body, ensure_ascii=False))
+    # In ASCII, as many clients take further characters of Unicode (U+2028) for the end of a line.
+    return format_sse_event(data_str=json.dumps(body))
 
 
 def _entry(piece: Piece, num_top: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class BodyLimits:
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
         self.app = app
         self.limits = limits
-        self.total = HeldBytes(limits.held_bytes)
+        self.total = HeldBytes(limits.held_bytes, limits.key_queue_share)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one call."""

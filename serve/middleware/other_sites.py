@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from clients.connection import is_loopback
 from serve.errors import ApiError
 
 
@@ -43,14 +43,6 @@ class RefuseOtherSites:
             if refusal:
                 return await refusal.response()(scope, receive, send)
         await self.app(scope, receive, send)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host. Of names only ``localhost`` is trusted."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_from_other_site(headers: Headers) -> bool:

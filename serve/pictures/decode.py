@@ -27,7 +27,11 @@ QUESTION = struct.Struct(">III")
 """Number of bytes of the data URL; width and height to scale the picture to, or 0 and 0."""
 ANSWER = struct.Struct(">I")
 """Number of bytes of the data URL."""
-FORMATS = ("JPEG", "PNG", "WEBP")
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
+"""Formats that the service takes. Others that :mod:`judging.files.pictures` reads have decoders
+that are larger, and more often at fault with what strangers send: TIFF and AVIF."""
+FORMAT_NAMES = "JPEG, PNG, WebP, GIF or BMP"
+"""The same, for people."""
 MEMORY_BYTES = 1 << 30
 """Address space of the program. The largest picture that the service takes needs a third of it."""
 PNG = b"data:image/png;base64,"
@@ -39,7 +43,7 @@ def decode(url: bytes, size: tuple[int, int] | None) -> bytes:
     """Return a picture as a PNG without metadata, scaled as Qwen's processors scale.
 
     Args:
-        url: A data URL of a JPEG, PNG or WebP picture.
+        url: A data URL of a picture in one of the ``FORMATS``; the first one of an animation.
         size: Width and height to scale it to; ``None`` leaves it as large as it is.
     """
     content = base64.b64decode(url.partition(b",")[2], validate=True)

@@ -11,7 +11,9 @@ from contextlib import suppress
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
 from judging.models.cpu_cores import num_cores
+from serve.call_context import caller_name
 from serve.pictures import decode
+from serve.pictures.turns import Turns
 
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH")
 """Variables that the processes get; access keys are not among them."""
@@ -21,7 +23,8 @@ class Decoders:
     """A few processes that decode pictures, each one picture at a time.
 
     A picture may break or delay its decoder. So no picture of a client is decoded in the process of
-    the model, and a process that takes too long is killed. A new one takes its place.
+    the model, and a process that takes too long is killed. A new one takes its place. Callers take
+    turns, as in the queue.
 
     Used on one event loop.
 
@@ -32,7 +35,7 @@ class Decoders:
 
     def __init__(self, seconds: float, num_processes: int | None = None) -> None:
         self.seconds = seconds
-        self._slots = asyncio.Semaphore(num_processes or max(1, num_cores() // 2))
+        self._turns = Turns(num_processes or max(1, num_cores() // 2))
         self._idle: list[Process] = []
         self._processes: set[Process] = set()
 
@@ -46,7 +49,7 @@ class Decoders:
         Raises:
             FieldError: If it cannot be read, or not in time.
         """
-        async with self._slots:
+        async with self._turns.slot(caller_name()):
             self._idle = [process for process in self._idle if process.returncode is None]
             is_new = not self._idle
             process = await self._start() if is_new else self._idle.pop()

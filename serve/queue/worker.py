@@ -224,6 +224,8 @@ class Worker:
         window = [job for job in window if not job.is_dropped]
         if not window:
             return
+        results: list[Any] = []
+        fault = ""
         try:
             results = self._results(window)
         except Abandoned:
@@ -235,13 +237,19 @@ class Worker:
                 logger.warning("request %s: %s", job.request_id, error)
             results = [error] * len(window)
         except Exception as error:
-            if len(window) > 1:
-                logger.warning("%d requests failed together; trying halves", len(window))
-                self._settle_all(window[: len(window) // 2])
-                self._settle_all(window[len(window) // 2 :])
-                return
-            logger.exception("request %s failed", window[0].request_id)
-            results = [error]
+            if len(window) == 1:
+                logger.exception("request %s failed", window[0].request_id)
+                results = [error.with_traceback(None)]
+            else:
+                fault = f"{type(error).__name__}: {error}"
+        if fault:
+            # Only now: as long as an error is handled, its traceback holds the model's memory, of
+            # which there may have been too little.
+            message = "%d requests failed together; trying halves: %s"
+            logger.warning(message, len(window), fault)
+            self._settle_all(window[: len(window) // 2])
+            self._settle_all(window[len(window) // 2 :])
+            return
         now = time.monotonic()
         for job in window:
             job.ended_at = now

@@ -19,6 +19,7 @@ import httpx
 from judging import CustosError
 from serve.call_context import call_bytes
 from serve.errors import ApiError
+from serve.pictures.decode import FORMAT_NAMES
 
 SECONDS = 10.0
 """Longest silence of a host."""
@@ -27,7 +28,7 @@ CALL_SECONDS = 30.0
 CALLS_AT_ONCE = 16
 """Calls whose pictures are fetched at the same time (429). Each holds one of the threads in which
 bodies are read, of which slow hosts must not take all."""
-MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp")
+MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp")
 OPEN_IPV6 = ipaddress.IPv6Network("2000::/3")
 """The only IPv6 addresses that are given out to the open internet. Among the others are site-local
 ones, and those that hold an IPv4 address, which may be one of an inner network (RFC 6052)."""
@@ -186,7 +187,7 @@ class RemoteImages:
         media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         is_encoded = response.headers.get("Content-Encoding", "identity") != "identity"
         if response.status_code != 200 or media_type not in MEDIA_TYPES or is_encoded:
-            raise ApiError(422, "there is no JPEG, PNG or WebP picture at this address", field)
+            raise ApiError(422, f"there is no {FORMAT_NAMES} picture at this address", field)
         content = bytearray()
         num_held = call_bytes.get()
         async for chunk in response.aiter_raw():

@@ -106,14 +106,17 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     """Yield events ``critique`` and ``verdict``, or ``error`` with the body of an error.
 
-    Where there is nothing to say yet, a comment keeps the connection open.
+    Where there is nothing to say yet, a comment keeps the connection open. The data are ASCII, as
+    many clients take further characters of Unicode (U+2028) for the end of a line.
     """
     try:
         yield _event(first)
         async for part in others:
             yield _event(part)
     except ApiError as error:
-        yield format_sse_event(event="error", data_str=error.body().model_dump_json())
+        yield format_sse_event(
+            event="error", data_str=error.body().model_dump_json(ensure_ascii=True)
+        )
     finally:
         await others.aclose()
 
@@ -122,5 +125,5 @@ def _event(part: str | Verdict | None) -> bytes:
     if part is None:
         return KEEPALIVE_COMMENT
     if isinstance(part, Verdict):
-        return format_sse_event(event="verdict", data_str=part.model_dump_json())
+        return format_sse_event(event="verdict", data_str=part.model_dump_json(ensure_ascii=True))
     return format_sse_event(event="critique", data_str=json.dumps({"text": part}))

@@ -99,7 +99,7 @@ def test_a_busy_service_is_asked_again_when_it_says(fake: FakeServer) -> None:
     assert second.at - first.at >= 0.4
 
 
-@pytest.mark.parametrize("status", [413, 504])
+@pytest.mark.parametrize("status", [408, 413, 504])
 def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
     fake: FakeServer, status: int
 ) -> None:
@@ -171,6 +171,28 @@ def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
     assert {len(seen.body["requests"]) for seen in fake.seen} == {2}
 
 
+def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeServer) -> None:
+    """Grade each row by itself with ``asyncio.gather``, as programs that ask chat models do."""
+
+    def slowly(seen: Seen) -> Say:
+        said = verdicts_on(seen)
+        said.delay = 0.02
+        return said
+
+    async def grade_all(url: str) -> list[str]:
+        async with AsyncJudgeClient(url, concurrency=8) as client:
+
+            async def grade_one(number: int) -> str:
+                [verdict] = [verdict async for verdict in client.grade([request(number)])]
+                return verdict.id
+
+            return await asyncio.gather(*map(grade_one, range(60)))
+
+    fake.answer = slowly
+    assert asyncio.run(grade_all(fake.url.removesuffix("/v1"))) == [str(n) for n in range(60)]
+    assert fake.most_in_flight == 8
+
+
 def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
     url = fake.url.removesuffix("/v1")
     fake.answer = lambda seen: Say(401, "{}")
@@ -191,6 +213,35 @@ def test_another_address_than_the_service_prints_is_said() -> None:
         reason = r"no list of judges \(404 there is no such route.*\); give the address that"
         with pytest.raises(ServerRefusal, match=reason):
             JudgeClient.connect(f"{url}/v1")
+
+
+def test_a_redirection_is_named(fake: FakeServer) -> None:
+    """A proxy sends whoever calls over http to https."""
+    fake.answer = lambda seen: Say(308, "", {"Location": "https://judge.test/judges"})
+    url = fake.url.removesuffix("/v1")
+    to = r"redirects to 'https://judge\.test/judges'.*; give the address of that server"
+    with pytest.raises(ServerRefusal, match=to):
+        JudgeClient.connect(url)
+    with pytest.raises(ServerRefusal, match=to):
+        list(JudgeClient(url).grade(map(request, range(9))))
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks://127.0.0.1:9"])
+def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """Many machines name a proxy for everything, which knows other machines alone."""
+    with serving_judges({"fake": FakeJudge()}) as url:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy)
+        monkeypatch.setenv("NO_PROXY", "")
+        verdicts = list(JudgeClient.connect(url).grade([request(1)]))
+    assert [verdict.status for verdict in verdicts] == ["scored"]
+
+
+def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks://127.0.0.1:9")
+    reason = r"judge\.test: the proxy .* \(ALL_PROXY.* cannot be used"
+    with pytest.raises(CustosError, match=reason):
+        JudgeClient("http://judge.test")
 
 
 def test_the_key_comes_from_the_environment_unless_one_is_given(

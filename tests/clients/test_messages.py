@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from clients.messages import one_user_turn
+from clients.messages import one_user_turn, picture_url
+from judging.files.pictures import read_image
 from judging.messages import Message, conversation
 
 HOSTILE = st.lists(
@@ -42,3 +48,29 @@ def test_pictures_and_a_begun_answer_stay_where_they_were() -> None:
     )
     system, user, answer = one_user_turn(turns)
     assert (system.images, user.images, answer.text) == ((), ("x.png",), "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("a.png", "png"), ("a.jpg", "jpeg"), ("a.webp", "webp")),
+        *((f"a.{name}", "png") for name in ("gif", "bmp", "tiff", "avif")),
+    ],
+)
+def test_servers_get_pictures_of_kinds_that_all_of_them_read(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    """What a judge on this machine sees of a picture is also what one behind a service sees."""
+    noise = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    file = tmp_path / name
+    Image.fromarray(noise).save(file)
+    url = picture_url(str(file))
+    assert url.startswith(f"data:image/{kind};base64,")
+    assert read_image(url).tobytes() == read_image(str(file)).tobytes()
+
+
+def test_of_an_animation_servers_get_what_a_judge_sees_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.gif"
+    frames = [Image.new("RGB", (9, 9), color) for color in ("red", "blue")]
+    frames[0].save(file, save_all=True, append_images=frames[1:])
+    assert read_image(picture_url(str(file))).getpixel((4, 4)) == (255, 0, 0)

@@ -38,7 +38,7 @@ MODEL_NAME = re.compile(r"\bcustos/(?!custos/)([a-z-]+)")
 FOREIGN_OPTIONS = {
     *("--judge-base-url", "--model_id", "--num_processes"),
     *("--tensor-parallel-size", "--data-parallel-size", "--max-loras", "--max-num-batched-tokens"),
-    *("--logprobs-mode", "--dtype", "--max-model-len", "--lora-modules"),
+    *("--logprobs-mode", "--dtype", "--max-model-len", "--lora-modules", "--generation-config"),
     "--work",
 }
 """Options of vLLM, accelerate, benchmark scripts and experiments that sentences name."""

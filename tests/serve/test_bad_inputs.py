@@ -23,7 +23,7 @@ from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from tests.conftest import Folders
 from tests.serve.chat.made_up import qa, user
-from tests.serve.made_up import progressive, row
+from tests.serve.made_up import picture, progressive, row
 from tests.serve.sockets import serving
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "bad-inputs.md"
@@ -113,10 +113,12 @@ def picture_message(source: str) -> list[dict[str, Any]]:
 
 POST = b"POST /judge HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 ONLY_DATA = (
-    "only data URLs are taken: data:image/jpeg;base64,... (or png, webp); "
+    "only data URLs are taken: data:image/jpeg;base64,... (or png, webp, gif, bmp); "
     "files are not read and addresses are not fetched"
 )
-UNREADABLE = "not a readable JPEG, PNG or WebP picture"
+UNREADABLE = (
+    "not a readable JPEG, PNG, WebP, GIF or BMP picture; save others, such as TIFF or AVIF, as PNG"
+)
 ELSEWHERE = "pictures are not fetched from this address"
 UNFETCHED = "the picture could not be fetched"
 NO_JSON = "the body is not valid JSON"
@@ -128,7 +130,8 @@ CASES = [
     ),
     Case("text as a PNG", with_picture(data_url(b"text")), 422, UNREADABLE),
     Case("a data URL that is not base64", with_picture("data:image/png;base64,?"), 422, UNREADABLE),
-    Case("an SVG", with_picture(data_url(b"<svg/>", "svg+xml")), 422, ONLY_DATA),
+    Case("an SVG", with_picture(data_url(b"<svg/>", "svg+xml")), 422, UNREADABLE),
+    Case("a TIFF", with_picture(picture(kind="tiff")), 422, UNREADABLE),
     Case(
         "half a JPEG",
         with_picture(data_url(half_a_jpeg(), "jpeg")),

@@ -48,6 +48,8 @@ PICTURES = {
     "jpeg": (encoded("jpeg"), encoded("jpeg", progressive=True)),
     "png": (encoded("png"),),
     "webp": (encoded("webp"), encoded("webp", lossless=True)),
+    "gif": (encoded("gif"),),
+    "bmp": (encoded("bmp"),),
 }
 EDITS = st.lists(st.tuples(st.integers(0, 5000), st.binary(min_size=1, max_size=4)), max_size=6)
 

@@ -120,9 +120,9 @@ async function* events(response) {
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     text += part.value;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
-      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end));
+      const event = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end));
       text = text.slice(end + 2);
-      yield [name, JSON.parse(data)];
+      if (event) yield [event[1], JSON.parse(event[2])]; // otherwise a comment, which keeps the connection open
     }
   }
 }
@@ -171,8 +171,9 @@ function showPictures() {
 
 /** Add files to the pictures. They are copied first, as the file field's list is emptied soon. */
 async function addPictures(files) {
+  const kinds = document.getElementById("pictures").accept.split(",");
   for (const file of [...files]) {
-    if (!["image/jpeg", "image/png", "image/webp"].includes(file.type)) { fail(`${file.name}: not a JPEG, PNG or WebP picture`); continue; }
+    if (!kinds.includes(file.type)) { fail(`${file.name}: not a JPEG, PNG, WebP, GIF or BMP picture`); continue; }
     if (pictures.length === settings.max_images) { fail(`at most ${settings.max_images} pictures`); break; }
     const reader = new FileReader();
     await new Promise((done) => { reader.onload = done; reader.readAsDataURL(file); });

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from clients import server_health
+from clients import judge_pool, server_health
 from clients.connection import ServerRefusal
 from clients.judge_pool import JudgePool
 from clients.server_health import COOL_OFF
@@ -70,6 +70,12 @@ def test_a_pool_grades_in_a_notebook_whose_thread_runs_a_loop(servers: list[Fake
     assert asyncio.run(cell()) == 10
 
 
+def test_one_request_is_no_list_of_them() -> None:
+    [one] = requests(1)
+    with pytest.raises(TypeError, match=r"give one request as \[request\]"):
+        list(JudgePool(["http://judge.test"]).grade(one))  # type: ignore[arg-type]
+
+
 def rows_seen(server: FakeServer) -> Counter[str]:
     """How often a server was asked for each row."""
     bodies = [seen.body for seen in server.seen if seen.path == "/judge"]
@@ -99,6 +105,55 @@ def test_a_service_that_hangs_keeps_nothing(servers: list[FakeServer]) -> None:
     urls = [service(server, 60 if i == 0 else FAST) for i, server in enumerate(servers)]
     shares, seconds = graded(JudgePool.connect(urls, concurrency=16), 120)
     assert servers[0].url not in shares and seconds < 30
+
+
+def test_services_that_are_busy_with_others_are_asked_for_longer(
+    servers: list[FakeServer],
+) -> None:
+    urls = [service(server) for server in servers[:2]]
+    pool = JudgePool.connect(urls)
+    for server in servers[:2]:
+        server.answer = busy_at_first(server, 20)
+    graded(pool, 100)
+
+
+def busy_at_first(server: FakeServer, calls: int) -> Callable[[Seen], Say | str]:
+    answer = server.answer
+
+    def answer_or_refuse(seen: Seen) -> Say | str:
+        num_calls = sum(seen.path == "/judge" for seen in server.seen)
+        if seen.path == "/judge" and num_calls <= calls:
+            return Say(429, "{}", {"Retry-After": "0.05"})
+        return answer(seen)
+
+    return answer_or_refuse
+
+
+def test_a_pool_learns_once_how_many_rows_a_service_takes(
+    servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge_pool, "WINDOW", 32)
+    urls = [service(server) for server in servers[:2]]
+    for server in servers[:2]:
+        server.answer = too_much_above(server, 4)
+    pool = JudgePool.connect(urls)
+    graded(pool, 64)
+    for server in servers:
+        server.seen.clear()
+    graded(pool, 64)
+    calls = [seen.body for server in servers for seen in server.seen if seen.path == "/judge"]
+    assert max(len(body["requests"]) for body in calls) <= 4
+
+
+def too_much_above(server: FakeServer, rows: int) -> Callable[[Seen], Say | str]:
+    answer = server.answer
+
+    def answer_or_refuse(seen: Seen) -> Say | str:
+        if seen.path == "/judge" and len(seen.body["requests"]) > rows:
+            return Say(504, "{}")
+        return answer(seen)
+
+    return answer_or_refuse
 
 
 def kill_after(server: FakeServer, calls: int) -> Callable[[Seen], Say | str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import zlib
@@ -14,9 +15,11 @@ import pytest
 
 from cli.shared.judges import load_judge, load_named_judges
 from clients import server_health
-from clients.connection import ServerRefusal
+from clients.completions import Completions
+from clients.connection import ModelServer, ServerRefusal
 from clients.remote_judge import PROBE, remote_judge
 from clients.server_health import COOL_OFF
+from clients.server_pool import PoolConnection, ServerPool
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.models.backbones import Backbone
 from serve.queue.service import Service
@@ -57,6 +60,21 @@ def servers() -> Iterator[list[FakeServer]]:
         for each in started:
             answer_after(each, FAST)
         yield started
+
+
+def test_servers_that_are_busy_are_asked_as_often_as_a_single_one(
+    servers: list[FakeServer],
+) -> None:
+    for each in servers[:2]:
+        each.faults.extend([Say(429, "{}", {"Retry-After": "0.01"})] * 4)
+    members = [ModelServer(each.url, "m", first_wait=0.01) for each in servers[:2]]
+    body = json.dumps({"prompt": [[1]], "logprob_token_ids": [2]}).encode()
+
+    async def post() -> Completions:
+        async with PoolConnection(ServerPool(members)) as connection:
+            return await connection.post("completions", body, Completions, "prompt")
+
+    assert asyncio.run(post()).choices[0].by_token_id().keys() == {2}
 
 
 def kill_after(fake: FakeServer, calls: int) -> None:

@@ -6,6 +6,7 @@ import base64
 import io
 import os
 import re
+import struct
 import time
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from judging.files.pictures import check_pictures, megapixels, picture_size, rea
 from judging.fingerprint import picture_sha256
 from tests.tiny import save_picture
 
-FORMATS = ("jpg", "png", "webp", "gif", "bmp", "avif")
+FORMATS = ("jpg", "png", "webp", "gif", "bmp", "avif", "tiff")
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -156,6 +157,53 @@ def test_grey_of_16_bits_keeps_its_shades(tmp_path: Path) -> None:
     seen = np.asarray(read_image(str(tmp_path / "grey.png")))
     assert (seen[..., 0].flatten() == range(256)).all()
     assert (seen[..., 0] == seen[..., 2]).all()
+
+
+@pytest.mark.parametrize("white_is_zero", [False, True])
+def test_a_tiff_of_16_bits_has_the_shades_of_a_png(tmp_path: Path, white_is_zero: bool) -> None:
+    shades = np.linspace(0, 2**16 - 1, 256).astype(np.uint16).reshape(16, 16)
+    tags = {262: 0} if white_is_zero else {}
+    stored = 2**16 - 1 - shades if white_is_zero else shades
+    Image.fromarray(stored).save(tmp_path / "grey.tiff", tiffinfo=tags)
+    seen = np.asarray(read_image(str(tmp_path / "grey.tiff")))
+    assert (seen[..., 1].flatten() == range(256)).all()
+
+
+def test_grey_of_12_bits_keeps_its_shades(tmp_path: Path) -> None:
+    """Two pixels of 12 bits, 0xFFF and 0x800, as a TIFF in three bytes."""
+    entries = [(256, 2), (257, 1), (258, 12), (259, 1), (262, 1), (273, 8), (278, 1), (279, 3)]
+    ifd = b"".join(struct.pack("<HHII", tag, 4 if tag == 273 else 3, 1, n) for tag, n in entries)
+    head = struct.pack("<2sHI3sx", b"II", 42, 12, bytes([0xFF, 0xF8, 0x00]))
+    file = tmp_path / "grey.tiff"
+    file.write_bytes(head + struct.pack("<H", len(entries)) + ifd + bytes(4))
+    seen = np.asarray(read_image(str(file)))
+    assert seen[0, :, 0].tolist() == [255, 127]
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, np.int16, np.float32])
+def test_measurements_whose_white_is_not_known_are_refused(tmp_path: Path, kind: type) -> None:
+    """Pillow's own conversion makes nearly all of them black or white."""
+    file = tmp_path / "a.tiff"
+    if kind is np.int16:
+        Image.fromarray(np.full((9, 9), 700, np.uint16)).save(file, tiffinfo={339: 2})
+    else:
+        Image.fromarray(np.full((9, 9), 0.4 if kind is np.float32 else 700, kind)).save(file)
+    for source in (str(file), _data_url(file.read_bytes())):
+        for read in (read_image, lambda source: check_pictures([source])):
+            with pytest.raises(FieldError, match="its shades have no fixed white; save it with 8"):
+                read(source)
+    with pytest.raises(FieldError, match="a.tiff' .*: its shades have no fixed white"):
+        picture_url(str(file))
+
+
+def test_formats_that_only_pillow_knows_are_refused(tmp_path: Path) -> None:
+    """To read an EPS, Pillow runs Ghostscript on it."""
+    for kind in ("eps", "ppm", "tga", "ico"):
+        file = tmp_path / f"a.{kind}"
+        Image.new("RGB", (32, 32)).save(file)
+        for read in (read_image, picture_size, picture_url, lambda name: check_pictures([name])):
+            with pytest.raises(FieldError, match="is not a readable picture: save it as JPEG, PNG"):
+                read(str(file))
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])

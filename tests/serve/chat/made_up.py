@@ -66,7 +66,7 @@ class KnowingJudge(FakeJudge):
             label=label,
             probabilities={item: confidence if item == label else remainder for item in labels},
             confidence=confidence,
-            critique=f"Because of {HIJACK}." if request.mode == "critique" else None,
+            critique=f"Because\u2028of\x85{HIJACK}." if request.mode == "critique" else None,
             judge=self.fingerprint(request),
         )
 

@@ -11,6 +11,9 @@ import pytest
 from clients.connection import RequestRefused
 from judging import CustosError
 from judging.errors import FieldError
+from serve.chat.free_text import sampling_of
+from serve.chat.messages import parse_chat
+from serve.limits import Limits
 from tests.serve.chat.made_up import user
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
@@ -63,3 +66,16 @@ def test_a_backbone_known_only_by_its_words_is_not_offered_for_free_text() -> No
         assert "far" not in names
         answer = http.post(URL, json={"model": "far", "messages": user("Go on.")})
         assert answer.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("options", "temperature"),
+    [({}, 1), ({"temperature": 0.5, "top_p": 0.9}, 0.5), ({"top_p": 0}, 0)],
+)
+def test_an_empty_nucleus_is_the_likeliest_token(
+    options: dict[str, float], temperature: float
+) -> None:
+    body = {"model": "plain", "messages": user("Go on."), **options}
+    sampling, _ = sampling_of(parse_chat(json.dumps(body).encode(), Limits()))
+    assert sampling.temperature == temperature
+    assert sampling.top_p == (options.get("top_p") or 1)

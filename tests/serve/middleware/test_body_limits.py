@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -49,6 +50,33 @@ def test_bodies_in_hand_are_bounded_together(closed: FakeJudge) -> None:
         closed.gate.set()
         assert held.result().status_code == 200
         assert client.post("/judge", json=large).status_code == 200
+
+
+def test_bodies_of_one_key_leave_room_for_others(closed: FakeJudge) -> None:
+    limits = Limits(body_bytes=100_000, held_bytes=300_000, key_queue_share=0.4)
+    large = row("Paris" + "x" * 90_000)
+    keys = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
+
+    service = Service({"a": closed}, limits)
+    with (
+        serving(service, keys=tuple(keys.values())) as client,
+        ThreadPoolExecutor(2) as pool,
+    ):
+
+        def ask(name: str) -> httpx.Response:
+            headers = {"Authorization": f"Bearer {keys[name]}"}
+            return client.post("/judge", json=large, headers=headers)
+
+        held = [pool.submit(ask, "alice")]
+        wait_until(lambda: closed.batches != [])
+        second = ask("alice")
+        assert second.status_code == 429
+        assert "bodies of this key" in second.json()["error"]["message"]
+        held.append(pool.submit(ask, "bob"))
+        wait_until(lambda: service.queue().queued == {"a": 1})
+        closed.gate.set()
+        assert [call.result().status_code for call in held] == [200, 200]
+        assert ask("alice").status_code == 200
 
 
 def test_a_slow_body_is_408(judge: FakeJudge) -> None:

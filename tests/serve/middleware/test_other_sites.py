@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from serve.middleware.other_sites import is_loopback
+from clients.connection import is_loopback
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
 from serve.queue.service import Service
+from serve.requests import waiting
 from tests.serve.made_up import FakeJudge, card_of
-from tests.serve.sockets import serving
+from tests.serve.sockets import serving, wait_until
 from tests.tiny import save_picture
 
 KEY = "a-key-for-these-tests-0123456789"
@@ -187,6 +189,24 @@ def test_a_pair_with_a_picture_is_judged_in_both_orders(
     assert_quiet(browser)
 
 
+def test_the_page_waits_for_a_critique_that_takes_long(
+    client: httpx.Client, browser: Chrome, judge: PageJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.1)
+    judge.gate.clear()
+    try:
+        open_page(browser, client)
+        Select(field(browser, "task")).select_by_visible_text("truthful-pair")
+        Select(field(browser, "mode")).select_by_visible_text("after a critique")
+        browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        wait_until(lambda: judge.batches != [])
+        time.sleep(1)
+    finally:
+        judge.gate.set()
+    wait_for(browser, "Fingerprint")
+    assert_quiet(browser)
+
+
 def test_a_dropped_picture_is_taken_and_can_be_removed(
     client: httpx.Client, browser: Chrome
 ) -> None:
@@ -200,7 +220,7 @@ def test_a_dropped_picture_is_taken_and_can_be_removed(
         drop.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
         """
     )
-    wait_for(browser, "notes.txt: not a JPEG, PNG or WebP picture")
+    wait_for(browser, "notes.txt: not a JPEG, PNG, WebP, GIF or BMP picture")
     remove = browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove picture 1']")
     remove.send_keys(Keys.ENTER)
     browser.implicitly_wait(0)

@@ -86,3 +86,19 @@ def test_alerts_and_the_board_ask_for_metrics_that_exist(client: TestClient) -> 
         assert names
         assert names <= families, query
         assert query.count("(") == query.count(")")
+
+
+def test_alerts_compare_what_prometheus_matches() -> None:
+    """Series of different labels have no match, so that the alert would never come."""
+    alerts = yaml.safe_load((ROOT / "docker" / "alerts.yaml").read_text("utf-8"))
+    num_compared = 0
+    for rule in (rule for group in alerts["groups"] for rule in group["rules"]):
+        left, _, right = rule["expr"].partition(" > ")
+        sides = [set(re.findall(r"(\w+)=(\"[^\"]*\")", side)) for side in (left, right)]
+        if not re.search(r"\b(judge|process)_", right):
+            continue
+        num_compared += 1
+        differing = {name for name, _ in sides[0] ^ sides[1]}
+        ignored = re.match(r"ignoring\((\w+)\)", right)
+        assert differing == ({ignored[1]} if ignored else set()), rule["alert"]
+    assert num_compared == 2

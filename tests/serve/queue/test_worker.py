@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any
+
+import pytest
 
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
@@ -330,3 +333,38 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
     asyncio.run(main())
     assert [len(batch) for batch in judge.batches] == [2, 3, 1, 1]
     assert windows == [("a", 2)]
+
+
+class Memory:
+    """What a forward pass holds."""
+
+
+class SmallJudge(FakeJudge):
+    """Has the memory for two rows at once, unless that of an earlier window is held still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[weakref.ref[Memory]] = []
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        batch = list(requests)
+        is_free = all(memory() is None for memory in self.held)
+        memory = Memory()
+        self.held.append(weakref.ref(memory))
+        if len(batch) > 2 or not is_free:
+            raise MemoryError("out of memory")
+        yield from super().grade(batch)
+
+
+@pytest.mark.parametrize("num_rows", [3, 8])
+def test_what_a_failed_window_held_is_free_for_its_halves(num_rows: int) -> None:
+    """The traceback of an error holds all variables of the code that failed."""
+
+    async def main() -> tuple[Verdict, ...]:
+        service = Service({"a": SmallJudge()})
+        verdicts = await service.grade(requests(num_rows), ["a"] * num_rows)
+        service.close()
+        return verdicts
+
+    verdicts = asyncio.run(main())
+    assert [verdict.status for verdict in verdicts] == ["scored"] * num_rows

@@ -2,18 +2,30 @@
 
 import base64
 import io
+import struct
 import time
+import zlib
 
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from judging.files.pictures import SCALED_PNG
 from tests.serve.made_up import picture, progressive, refused, row
 
 
-@pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
+@pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "gif", "bmp"])
 def test_pictures_come_as_data_urls(client: TestClient, kind: str) -> None:
-    assert client.post("/judge", json=row(images=[picture(kind=kind)])).status_code == 200
+    answer = client.post("/judge", json=row(images=[picture(kind=kind)]))
+    assert (answer.status_code, answer.json()["status"]) == (200, "scored")
+
+
+@pytest.mark.parametrize("kind", ["jpg", "PNG", "x-ms-bmp", "octet-stream"])
+def test_what_a_picture_is_called_does_not_matter(client: TestClient, kind: str) -> None:
+    """Programs that name it after the ending of a file would be refused for its name alone."""
+    image = picture(kind="jpeg").replace("image/jpeg", f"image/{kind}")
+    answer = client.post("/judge", json=row(images=[image]))
+    assert (answer.status_code, answer.json()["status"]) == (200, "scored")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +35,8 @@ def test_pictures_come_as_data_urls(client: TestClient, kind: str) -> None:
         "file:///etc/passwd",
         "http://169.254.169.254/latest/meta-data",
         "https://example.org/cat.png",
-        "data:image/svg+xml;base64,PHN2Zy8+",
+        "data:text/html;base64,PHN2Zy8+",
+        SCALED_PNG + picture().partition(";")[2],
         "data:image/png,raw",
         " " + "data:image/png;base64,AAAA",
     ],
@@ -35,13 +48,21 @@ def test_nothing_but_data_urls(client: TestClient, image: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "image", ["data:image/png;base64,AAAA", "data:image/png;base64,!", picture(kind="gif")]
+    "image",
+    [
+        "data:image/png;base64,AAAA",
+        "data:image/png;base64,!",
+        "data:image/svg+xml;base64,PHN2Zy8+",
+        picture(kind="tiff"),
+        picture(kind="avif"),
+        picture(kind="ppm"),
+    ],
 )
 def test_broken_pictures_say_nothing_of_their_content(client: TestClient, image: str) -> None:
-    image = image.replace("image/gif", "image/png")
     assert refused(client, row(images=[image])) == (
         "images",
-        "not a readable JPEG, PNG or WebP picture",
+        "not a readable JPEG, PNG, WebP, GIF or BMP picture; save others, such as TIFF or AVIF, "
+        "as PNG",
     )
 
 
@@ -67,6 +88,26 @@ def test_exif_in_very_many_parts_is_refused_at_once(client: TestClient) -> None:
             message = refused(client, row(images=[image]))[1]
             assert message == "the EXIF of the picture has more than 100 parts"
         assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "piece"),
+    [
+        ("jpeg", 2, b"\xff"),
+        ("jpeg", 2, b"\xff\xe9\x00\x02"),
+        ("png", 33, b"\0\0\0\0prIv" + struct.pack(">I", zlib.crc32(b"prIv"))),
+    ],
+)
+def test_headers_of_very_many_pieces_are_refused(
+    client: TestClient, kind: str, start: int, piece: bytes
+) -> None:
+    """Three million, a small part of a call, would hold up all others for 2.5 s."""
+    content = base64.b64decode(picture(kind=kind).partition(",")[2])
+    for number, status in ((100, 200), (30_000, 422)):
+        longer = content[:start] + number * piece + content[start:]
+        image = f"data:image/{kind};base64,{base64.b64encode(longer).decode()}"
+        answer = client.post("/judge", json=row(images=[image]))
+        assert answer.status_code == status, (number, answer.text)
 
 
 def test_scans_are_counted_also_in_a_jpeg_that_names_further_pictures(client: TestClient) -> None:

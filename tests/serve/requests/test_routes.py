@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from judging import Verdict
+from judging.tasks import get_task
 from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -101,6 +102,16 @@ def test_streams_the_critique_then_the_verdict() -> None:
         assert "".join(piece["text"] for piece in data[:-1]) == FakeJudge.CRITIQUE
         assert data[-1] == client.post("/judge", json=pair).json()
         assert refused_stream(client, {**pair, "response_a": 3}) == "response_a"
+
+
+def test_no_character_of_a_critique_ends_a_line_of_a_stream() -> None:
+    """Many clients read lines as Python's ``splitlines`` does."""
+    judge = FakeJudge(tasks=("truthful-pair",))
+    judge.CRITIQUE = "One\u2028two\x85three."
+    pair = {**get_task("truthful-pair").example_row(), "task": "truthful-pair", "mode": "critique"}
+    with TestClient(create_app(Service({"pairs": judge}))) as client:
+        *_, last = filter(None, client.post("/judge/stream", json=pair).iter_lines())
+    assert json.loads(last.removeprefix("data: "))["critique"] == judge.CRITIQUE
 
 
 def refused_stream(client: TestClient, body: Any) -> str:
