@@ -384,9 +384,9 @@ class Judge:
                 for prompt in make_ordered_prompts(index, request, task, self.encoder)
             ]
             by_request = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
-            for _, passes in sorted(by_request.items()):
+            for index, passes in sorted(by_request.items()):
                 if isinstance(passes, CustosError):
-                    raise passes
+                    raise CustosError(f"row '{window[index].id}': {passes}")
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
