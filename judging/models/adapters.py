@@ -144,7 +144,7 @@ def _check_adapter(folder: Path) -> None:
     """Check the files of a saved adapter before the library reads them.
 
     Raises:
-        CustosError: If one is missing or damaged, or it is no LoRA adapter.
+        CustosError: If one is missing or damaged, it is no LoRA adapter, or a weight is not finite.
     """
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
@@ -155,6 +155,24 @@ def _check_adapter(folder: Path) -> None:
     kind = read_object(path).get("peft_type")
     if kind != "LORA":
         raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
+    _check_finite(folder / ADAPTER_FILE)
+
+
+def _check_finite(file: Path) -> None:
+    """Refuse weights of which every verdict would fail.
+
+    Raises:
+        CustosError: If one is NaN or infinite; the message names the file and the tensor.
+    """
+    from safetensors import safe_open
+
+    with safe_open(file, "pt") as weights:
+        for name in weights.keys():
+            if not weights.get_tensor(name).isfinite().all():
+                raise CustosError(
+                    f"{file}: '{name}' holds NaN or infinite values; get the file again, or train "
+                    "the judge again with a lower optim.lr"
+                )
 
 
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
