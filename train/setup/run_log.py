@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from judging.errors import CustosError
+from judging.errors import CustosError, system_errors_at
 from judging.log_lines import LineFormatter, one_line
 
 LOG_FILE = "train.log"
@@ -74,7 +74,8 @@ class RunLog(logging.Handler):
     def close_file(self, *, keep: bool = False) -> None:
         """Close the file; forget lines that reached none unless they are to be kept."""
         if self._file:
-            self._file.close()
+            with suppress(OSError):  # of a full disk, which the write before has reported
+                self._file.close()
             self._file = None
         if not keep:
             self._waiting = []
@@ -89,8 +90,9 @@ class RunLog(logging.Handler):
 
     def _append(self, line: str) -> None:
         if self._file:
-            self._file.write(f"{line}\n")
-            self._file.flush()
+            with system_errors_at(Path(self._file.name)):
+                self._file.write(f"{line}\n")
+                self._file.flush()
         else:
             self._waiting.append(line)
 

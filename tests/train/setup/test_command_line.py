@@ -98,3 +98,13 @@ def test_notices_are_shown_beside_an_unexpected_error(capsys: pytest.CaptureFixt
         logging.getLogger("some.library").warning("a hint at the cause")
         raise ZeroDivisionError
     assert capsys.readouterr().err == "WARNING some.library: a hint at the cause\n"
+
+
+def test_a_full_disk_is_reported_with_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / LOG_FILE).symlink_to("/dev/full")
+    with pytest.raises(SystemExit), command_line():
+        RUN_LOG.open_file(tmp_path)
+        RUN_LOG.write("step 1")
+    assert capsys.readouterr().err == f"error: {tmp_path / LOG_FILE}: No space left on device\n"
