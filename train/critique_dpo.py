@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from judging.errors import FieldError
-from judging.files.kept_work import KeptFile
+from judging.files.kept_work import KeptFile, locked
 from train.critiques.preferences import (
     PREFERENCES_FILE,
     Drawing,
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         drawing = Drawing(
             policy, recipe.critiques, recipe.run.seed, drawing_identity(recipe, identity)
         )
-        with PARTS.measured("drawing"):
+        with locked(path), PARTS.measured("drawing"):
             drawing.fill(KeptFile(path, DrawnPair), splits.train)
     least_margin = recipe.dpo.least_margin
     preferences = read_preferences(path, splits.train, least_margin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import sys
 from collections.abc import Iterator
@@ -59,13 +60,27 @@ class RunLog(logging.Handler):
     def open_file(self, folder: Path) -> Path:
         """Append everything collected so far, and from now on, to the log of a run folder.
 
+        The log is locked while it is open, so that only one run at a time writes to the folder.
+
         Returns:
             The log file.
+
+        Raises:
+            CustosError: If another process has it open.
         """
         self.close_file(keep=True)
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self._file = (folder / LOG_FILE).open("a", encoding="utf-8")
+        file = (folder / LOG_FILE).open("a", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise CustosError(
+                f"{folder}: another process trains in it; wait for that one, or stop it"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        self.folder, self._file = folder, file
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self.write(line)
