@@ -223,3 +223,21 @@ def test_an_adapter_that_changes_more_than_layers(small: str, saved: Path, tmp_p
     file = folder / "adapter_model.safetensors"
     save_file({**load_file(file), "base_model.model.lm_head.weight": torch.zeros(420, 32)}, file)
     assert "it also holds 'base_model.model.lm_head" in refusal(small, folder)
+
+
+def test_training_goes_on_from_no_part_of_an_adapter(
+    small: str, saved: Path, tmp_path: Path
+) -> None:
+    """Refuse an adapter of fewer layers, or of more, which PEFT would load in part."""
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    file = folder / "adapter_model.safetensors"
+    weights = load_file(file)
+    less = {name: tensor for name, tensor in weights.items() if "layers.1." not in name}
+    more = {name.replace(".1.", ".2."): tensor.clone() for name, tensor in weights.items()}
+    for content, fault in (
+        (less, r"no weight '.*layers\.1\..*'"),
+        ({**weights, **more}, r"it also holds '.*layers\.2\..*'"),
+    ):
+        save_file(content, file)
+        with pytest.raises(CustosError, match=f"adapter does not fit the backbone: {fault}"):
+            load_adapter(load_backbone(small, device="cpu").model, folder, trainable=True)
