@@ -48,6 +48,7 @@ def calibrate(
     """
     rows = rows_to_score(judge, examples, processes)
     if not rows:
+        _warn(processes, "the judge stays uncalibrated: no calibration row can be fitted on")
         return None
     return fit_calibrations(judge, rows, gather_logprobs(judge, rows, processes), processes, folder)
 
