@@ -199,7 +199,8 @@ def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(
 
 def test_a_calibration_row_that_is_too_long_is_named_before_step_0(backbone: Backbone) -> None:
     long = example(7, references=("green " * backbone.context,))
-    splits = RunSplits(*(Examples.write(examples(2)) for _ in "tv"), Examples.write([long]))
+    short = Examples.write(examples(2))
+    splits = RunSplits(short, short, cal=Examples.write([long]))
     with pytest.raises(CustosError, match=r"^split 'cal': row '7': field 'question': the prompt"):
         index_splits(splits, LabelSupervision(Encoder(backbone)))
 
