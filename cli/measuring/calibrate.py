@@ -66,7 +66,7 @@ def calibrate(
     if judge.folder is None:
         raise CustosError(f"{run}: an untrained judge has no folder for a calibration")
     judge.calibration = None
-    rows = rows_to_score(judge, _taken(judge, examples, data), Processes())
+    rows = rows_to_score(judge, _resolved(judge, examples, data), Processes())
     if not rows:
         raise CustosError(f"{data}: no rubric can be calibrated; see above")
     check_readable(rows, judge.encoder, str(data))
@@ -86,18 +86,20 @@ def calibrate(
     typer.echo(f"calibration: {path}")
 
 
-def _taken(judge: Judge, examples: Sequence[LabelledExample], data: Path) -> list[LabelledExample]:
+def _resolved(
+    judge: Judge, examples: Sequence[LabelledExample], data: Path
+) -> list[LabelledExample]:
     """Return rows as the judge takes them.
 
     Raises:
         CustosError: If it does not take one, or not with its label; the message names the row.
     """
-    taken = []
+    rows = []
     for example in examples:
         with errors_at(f"{data}: row '{example.id}'"):
-            taken.append(judge.resolve(example))
-            get_task(example.task).target(taken[-1])
-    return taken
+            rows.append(judge.resolve(example))
+            get_task(example.task).target(rows[-1])
+    return rows
 
 
 def _score(
