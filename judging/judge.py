@@ -27,7 +27,7 @@ from judging.scoring.ask_model import (
     make_ordered_prompts,
     score_labels,
 )
-from judging.scoring.engine import UNWANTED, Engine, Sampling
+from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
 from judging.scoring.prompts import Encoder
 from judging.scoring.windows import in_windows
 from judging.tasks import get_task, task_names
@@ -129,9 +129,13 @@ class Judge:
             )
             backbone = card.with_pixels(backbone)
         engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id, dtype=dtype)
-        if folder and card:
-            return cls.of_run(folder, card, backbone, engine)
-        return cls(backbone.name, backbone, engine)
+        judge = (
+            cls.of_run(folder, card, backbone, engine)
+            if folder and card
+            else cls(backbone.name, backbone, engine)
+        )
+        check_numbers(engine, judge.encoder)
+        return judge
 
     @classmethod
     def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
@@ -384,9 +388,9 @@ class Judge:
                 for prompt in make_ordered_prompts(index, request, task, self.encoder)
             ]
             by_request = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
-            for _, passes in sorted(by_request.items()):
+            for index, passes in sorted(by_request.items()):
                 if isinstance(passes, CustosError):
-                    raise passes
+                    raise CustosError(f"row '{window[index].id}': {passes}")
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)

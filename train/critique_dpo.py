@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import Field
 
 from judging.errors import FieldError
-from judging.files.kept_work import KeptFile
+from judging.files.kept_work import KeptFile, locked
 from train.critiques.preferences import (
     PREFERENCES_FILE,
     Drawing,
@@ -25,6 +25,7 @@ from train.critiques.preferences import (
     Preference,
     PreferenceCollator,
     as_columns,
+    check_ids,
     read_preferences,
 )
 from train.critiques.recipe import CritiqueRecipe
@@ -76,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train a judge on preferences among its own critiques, calibrate it, and report."""
     recipe = load_recipe(CritiqueDpoRecipe, SCRIPT, argv, DEFAULT_RECIPE)
     splits, overlaps = read_rows(recipe, pictures=True)
+    check_ids(splits.train)
     recipe = with_shape_of_init(recipe)
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
@@ -88,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         drawing = Drawing(
             policy, recipe.critiques, recipe.run.seed, drawing_identity(recipe, identity)
         )
-        with PARTS.measured("drawing"):
+        with locked(path), PARTS.measured("drawing"):
             drawing.fill(KeptFile(path, DrawnPair), splits.train)
     least_margin = recipe.dpo.least_margin
     preferences = read_preferences(path, splits.train, least_margin)
@@ -120,7 +122,7 @@ def train(run: CritiqueRun, preferences: Sequence[Preference]) -> None:
     trainer = DPOTrainer(
         model=policy.backbone.model,
         args=DPOConfig(
-            **run.settings(recipe.optim.batch_size),
+            **run.settings(),
             beta=recipe.dpo.beta,
             max_length=None,
             remove_unused_columns=False,

@@ -52,6 +52,11 @@ class CritiqueGrpoRecipe(CritiqueRecipe):
 
     grpo: GrpoSection = GrpoSection()
 
+    @property
+    def units_per_step(self) -> int:
+        """Return how many critiques a step has, all those that are drawn of its rows."""
+        return self.optim.batch_size * self.critiques.drawn
+
 
 class Rollouts:
     """Draws the critiques of a step, with the prompts and the stop of a judge.
@@ -143,7 +148,7 @@ def train(run: CritiqueRun, examples: Sequence[LabelledExample]) -> None:
         model=policy.backbone.model,
         reward_funcs=RightLabel(CritiqueScorer(policy, critiques.flip_penalty)),
         args=GRPOConfig(
-            **run.settings(recipe.optim.batch_size * critiques.drawn),
+            **run.settings(),
             shuffle_dataset=False,
             beta=recipe.grpo.beta,
             num_generations=critiques.drawn,

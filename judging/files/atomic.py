@@ -68,13 +68,18 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_folder(final: Path) -> Iterator[Path]:
-    """Yield a folder to write into; it becomes ``final`` if the block ends without an error."""
+    """Yield a folder to write into; it becomes ``final`` if the block ends without an error.
+
+    Raises:
+        OSError: If it cannot be written; it names ``final`` where the system names no file.
+    """
     partial = final.parent / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    yield partial
-    for path in (*partial.rglob("*"), partial):
-        sync(path)
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
-    sync(final.parent)
+    with system_errors_at(final):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        for path in (*partial.rglob("*"), partial):
+            sync(path)
+        shutil.rmtree(final, ignore_errors=True)
+        partial.rename(final)
+        sync(final.parent)

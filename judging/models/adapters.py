@@ -137,14 +137,44 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     except (RuntimeError, ValueError, TypeError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]
         raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}") from None
+    _check_names(adapted, folder)
     return _mixed_precision(adapted)
+
+
+def _check_names(adapted: Any, folder: Path) -> None:
+    """Check that a saved adapter has just the weights that it has on the backbone.
+
+    PEFT would leave those that it lacks as they were drawn, and leave out the others.
+
+    Raises:
+        CustosError: If it lacks weights, or has others.
+    """
+    from safetensors import safe_open
+
+    with safe_open(folder / ADAPTER_FILE, "pt") as file:
+        saved = {_name_in_model(name, adapted): name for name in file.keys()}
+    wanted = [name for name in adapted.state_dict() if ".lora_" in name]
+    absent = [name for name in wanted if name not in saved]
+    others = [saved[name] for name in saved.keys() - set(wanted)]
+    if absent or others:
+        reason = (
+            f"no weight '{absent[0]}'"
+            if absent
+            else f"it also holds '{min(others)}', which is no LoRA weight of it"
+        )
+        raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}")
+
+
+def _name_in_model(name: str, adapted: Any) -> str:
+    """Return the name that a weight of a saved adapter has in the model."""
+    return f"{name.removesuffix('.weight')}.{adapted.active_adapter}.weight"
 
 
 def _check_adapter(folder: Path) -> None:
     """Check the files of a saved adapter before the library reads them.
 
     Raises:
-        CustosError: If one is missing or damaged, or it is no LoRA adapter.
+        CustosError: If one is missing or damaged, it is no LoRA adapter, or a weight is not finite.
     """
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
@@ -155,6 +185,24 @@ def _check_adapter(folder: Path) -> None:
     kind = read_object(path).get("peft_type")
     if kind != "LORA":
         raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
+    _check_finite(folder / ADAPTER_FILE)
+
+
+def _check_finite(file: Path) -> None:
+    """Refuse weights of which every verdict would fail.
+
+    Raises:
+        CustosError: If one is NaN or infinite; the message names the file and the tensor.
+    """
+    from safetensors import safe_open
+
+    with safe_open(file, "pt") as weights:
+        for name in weights.keys():
+            if not weights.get_tensor(name).isfinite().all():
+                raise CustosError(
+                    f"{file}: '{name}' holds NaN or infinite values; get the file again, or train "
+                    "the judge again with a lower optim.lr"
+                )
 
 
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
@@ -179,18 +227,10 @@ def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
         raise CustosError(f"{folder}: not a plain LoRA adapter (adapter_config.json); train one")
     # PEFT puts the adapter where the backbone is, on ``meta``: its weights are put back here.
     weights = {
-        f"{name.removesuffix('.weight')}.{adapted.active_adapter}.weight": weight.float()
+        _name_in_model(name, adapted): weight.float()
         for name, weight in load_file(folder / ADAPTER_FILE).items()
     }
-    left_out = adapted.load_state_dict(weights, strict=False, assign=True)
-    absent = [name for name in left_out.missing_keys if ".lora_" in name]
-    if absent or left_out.unexpected_keys:
-        reason = (
-            f"no weight '{absent[0]}'"
-            if absent
-            else f"it also holds '{left_out.unexpected_keys[0]}', which is no LoRA weight of it"
-        )
-        raise CustosError(f"{folder}: adapter does not fit the backbone: {reason}")
+    adapted.load_state_dict(weights, strict=False, assign=True)
     key = adapted.active_adapter
     return {
         f"{name}.weight": LoraChange(

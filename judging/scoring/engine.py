@@ -6,6 +6,7 @@ ask a server. A prompt that fails gets an error in place of its result, and the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -136,6 +137,26 @@ class Engine(Protocol):
             CustosError: If the engine fails as a whole.
         """
         ...
+
+
+def check_numbers(engine: Engine, encoder: Encoder) -> None:
+    """Check that a model's scores after one short prompt are numbers.
+
+    Damaged weights are seen so without reading all of them: nearly every weight of the text tower
+    has a part in every score.
+
+    Raises:
+        CustosError: If they are not.
+    """
+    prompt, tree = encoder.encode_question("1 + 1?"), encoder.tree(("2", "3"))
+    [scores] = engine.score([prompt], tree)
+    if isinstance(scores, CustosError):
+        raise scores
+    if any(map(math.isnan, scores)):
+        raise CustosError(
+            f"backbone '{encoder.backbone.name}': its scores are not numbers, as some of its "
+            "weights are NaN or infinite; get the checkpoint again"
+        )
 
 
 def texts_in_order(batches: Iterable[TextBatch]) -> list[GeneratedText | CustosError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,13 +119,8 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
     Raises:
         CustosError: If a label never occurs, as its bias cannot be fitted.
     """
+    check_all_occur(labels, {labels[target] for target in targets})
     counts = np.bincount(targets, minlength=len(labels))
-    if len(targets) == 0 or counts.min() == 0:
-        missing = labels[int(counts.argmin())]
-        raise CustosError(
-            f"calibration split has no example labelled '{missing}'; add rows with this label, or "
-            "give rows that have all labels with --cal FILE (data.cal in a recipe)"
-        )
     normalised = log_softmax(logprobs, axis=1)
     one_hot = np.eye(len(labels))[targets]
     with_bias = int(counts.min()) >= MIN_ITEMS_PER_LABEL and (
@@ -141,6 +136,20 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
         nll_before=-float(_log_posterior(normalised, np.zeros_like(best))[one_hot > 0].mean()),
         nll_after=-float(_log_posterior(normalised, best)[one_hot > 0].mean()),
     )
+
+
+def check_all_occur(labels: Iterable[str], occurring: Collection[str]) -> None:
+    """Check that every label occurs among the items.
+
+    Raises:
+        CustosError: If one does not; the message names all of these.
+    """
+    if missing := [label for label in labels if label not in occurring]:
+        raise CustosError(
+            f"calibration split has no example labelled {', '.join(map(repr, missing))}; add rows "
+            f"with {'this label' if len(missing) == 1 else 'these labels'}, or give rows that have "
+            "all labels with --cal FILE (data.cal in a recipe)"
+        )
 
 
 def _crossvalidated_nll(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> float:

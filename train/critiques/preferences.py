@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.files.records import read_records
 from judging.fingerprint import digest
@@ -140,6 +140,23 @@ def _reward(critique: ScoredCritique) -> float:
     return critique.reward
 
 
+def check_ids(examples: Iterable[LabelledExample]) -> None:
+    """Check that no two examples have one id, by which preferences find their example.
+
+    Raises:
+        FieldError: If two have.
+    """
+    ids: set[str | None] = set()
+    for example in examples:
+        if example.id in ids:
+            raise FieldError(
+                "id",
+                f"two rows of split 'train' have the id '{example.id}', and critiques are found by "
+                "it; give every row one of its own, or none",
+            )
+        ids.add(example.id)
+
+
 def read_preferences(
     path: Path, examples: Sequence[LabelledExample], least_margin: float
 ) -> list[Preference]:
@@ -147,7 +164,8 @@ def read_preferences(
 
     Args:
         path: The file.
-        examples: Rows to train on; those of which the file has no preference are left out.
+        examples: Rows to train on (:func:`check_ids`); those of which the file has no preference
+            are left out.
         least_margin: Least difference of two rewards.
 
     Raises:

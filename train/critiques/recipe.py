@@ -49,6 +49,20 @@ class CritiqueRecipe(Recipe):
         check_has_effect(self, WITHOUT_EFFECT)
         return self
 
+    @model_validator(mode="after")
+    def _whole_micro_batches(self) -> CritiqueRecipe:
+        if self.units_per_step % self.critiques.micro_batch:
+            raise ValueError(
+                f"critiques.micro_batch: {self.critiques.micro_batch} does not divide "
+                f"{self.units_per_step}, as many as a step has"
+            )
+        return self
+
+    @property
+    def units_per_step(self) -> int:
+        """Return how many units ``critiques.micro_batch`` counts in a step: a pair of each row."""
+        return self.optim.batch_size
+
 
 def check_setting() -> None:
     """Check that TRL is installed and that there is one process.

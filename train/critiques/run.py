@@ -17,7 +17,6 @@ from accelerate.utils import set_seed
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
 
-from judging.errors import FieldError
 from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample, Mode
 from train.critiques.policy import Policy
@@ -128,28 +127,17 @@ class CritiqueRun:
             items += order.sample(range(self.num_items), self.num_items)
         return items[self.first_step * size : self.total_steps * size]
 
-    def settings(self, units_per_step: int) -> dict[str, Any]:
-        """Return what the configurations of TRL's trainers have in common.
-
-        Args:
-            units_per_step: Critiques, or pairs of critiques, of an optimizer step.
-
-        Raises:
-            FieldError: If ``critiques.micro_batch`` does not divide them.
-        """
+    def settings(self) -> dict[str, Any]:
+        """Return what the configurations of TRL's trainers have in common."""
         recipe, run = self.recipe, self.recipe.run
         micro_batch = recipe.critiques.micro_batch
-        if units_per_step % micro_batch:
-            raise FieldError(
-                "critiques.micro_batch", f"{micro_batch} does not divide {units_per_step}"
-            )
         # TRL would tell its authors of every run.
         huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
         device = self.accelerator.device
         return {
             "output_dir": str(run.output),
             "per_device_train_batch_size": micro_batch,
-            "gradient_accumulation_steps": units_per_step // micro_batch,
+            "gradient_accumulation_steps": recipe.units_per_step // micro_batch,
             "max_steps": self.total_steps - self.first_step,
             "train_sampling_strategy": "sequential",
             "max_grad_norm": recipe.optim.max_grad_norm,

@@ -104,8 +104,9 @@ class _Rehearsal:
         """Run every part, then print the table of those that ended.
 
         Raises:
-            CustosError: If a part fails; the message names it.
+            CustosError: If a part fails; the message names it. If there are several machines.
         """
+        _check_one_machine()
         keys: list[str] = []
         works = False
         # The first process ends its service and deletes the folder, even if a launcher stops it.
@@ -188,6 +189,20 @@ def _few_pictures(recipe: Any) -> list[str]:
         f"pictures.train={min(8 * recipe.optim.batch_size, given.train)}",
         f"pictures.held_out={min(16, given.held_out)}",
     ]
+
+
+def _check_one_machine() -> None:
+    """Refuse to start on several machines, which would not find each other's rows.
+
+    Raises:
+        CustosError: If the launcher says that this machine has only some of the processes.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if int(os.environ.get("LOCAL_WORLD_SIZE", processes)) < processes:
+        raise CustosError(
+            "a dry run takes one machine, and this launch has several; launch it on one of them "
+            "alone (num_machines: 1)"
+        )
 
 
 @contextmanager

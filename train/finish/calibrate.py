@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from evaluation.intervals import number_clusters
+from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
+from judging.progress import progress_over
+from judging.scoring.windows import WINDOW
 from judging.tasks import get_task
-from judging.types import LabelledExample
+from judging.types import LabelledExample, score_of
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
 from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
+    check_all_occur,
     cross_fitted_verdicts,
     fit_score_calibration,
     fit_type_calibration,
@@ -31,49 +34,127 @@ from train.finish.processes import Processes
 def calibrate(
     judge: Judge, examples: Sequence[LabelledExample], processes: Processes, folder: Path
 ) -> CalibrationSet | None:
-    """Fit ``calibration.json`` for every rubric of which the split has all labels.
+    """Score a calibration split on all processes and fit a calibration on it.
 
     Args:
         judge: Judge without a calibration, loaded as it will be served, so that rounding and
             merging are calibrated too.
         examples: Calibration split.
         processes: Processes that score the rows together; the first one writes the file.
-        folder: Folder for the file.
+        folder: Folder for ``calibration.json``.
 
     Returns:
         What was fitted, the same on every process, or ``None`` if nothing was.
     """
+    rows = rows_to_score(judge, examples, processes)
+    if not rows:
+        _warn(processes, "the judge stays uncalibrated: no calibration row can be fitted on")
+        return None
+    return fit_calibrations(judge, rows, gather_logprobs(judge, rows, processes), processes, folder)
+
+
+def rows_to_score(
+    judge: Judge, examples: Sequence[LabelledExample], processes: Processes
+) -> list[LabelledExample]:
+    """Return the rows to fit on, as the judge takes them, in order.
+
+    Rows that a rule decides are left out. So are those of rubrics of which a label never occurs,
+    with a warning: nothing can be fitted on them, however the judge scores them.
+    """
+    rows = [_resolved(judge, example) for example in examples]
+    rows = [row for row in rows if get_task(row.task).rule(row) is None]
+    kept: set[int] = set()
+    for key, indices in _by_key(rows).items():
+        scores = dict.fromkeys(map(score_of, _labels(rows[indices[0]])))
+        try:
+            check_all_occur(scores, {score_of(rows[index].label) for index in indices})
+            kept.update(indices)
+        except CustosError as error:
+            _warn(processes, f"{key} stays uncalibrated: {error}")
+    return [rows[index] for index in sorted(kept)]
+
+
+def gather_logprobs(
+    judge: Judge, rows: Sequence[LabelledExample], processes: Processes
+) -> list[list[float]]:
+    """Score rows on all processes; the first one shows how far it is with its share.
+
+    Returns:
+        As :func:`score_rows`, on every process.
+    """
+    mine = processes.share(rows)
+    scored = _scored_in_windows(judge, [rows[index] for index in mine])
+    if processes.is_first and mine:
+        scored = progress_over(scored, "calibrating", len(mine))
+    return processes.gather(mine, list(scored))
+
+
+def _scored_in_windows(judge: Judge, rows: Sequence[LabelledExample]) -> Iterator[list[float]]:
+    for window in in_batches(rows, WINDOW):
+        yield from score_rows(judge, window)
+
+
+def score_rows(judge: Judge, rows: Sequence[LabelledExample]) -> list[list[float]]:
+    """Score rows of any rubrics together.
+
+    Args:
+        judge: Judge.
+        rows: Rows as :func:`rows_to_score` returns them.
+
+    Returns:
+        Log-probabilities of the labels of each row's rubric, in the order of the rows.
+
+    Raises:
+        CustosError: If a row cannot be scored; the message names it.
+    """
+    scores: dict[int, list[float]] = {}
+    for indices in _by_key(rows).values():
+        of_rubric = judge.logprobs([rows[index] for index in indices])
+        scores.update(zip(indices, of_rubric.tolist(), strict=True))
+    return [scores[index] for index in range(len(rows))]
+
+
+def fit_calibrations(
+    judge: Judge,
+    rows: Sequence[LabelledExample],
+    logprobs: Sequence[Sequence[float]],
+    processes: Processes,
+    folder: Path,
+) -> CalibrationSet:
+    """Fit a calibration for each rubric and write them to ``calibration.json``.
+
+    Args:
+        judge: Judge that scored the rows.
+        rows: Rows as :func:`rows_to_score` returns them, at least one.
+        logprobs: Log-probabilities of each row's labels.
+        processes: Processes that all do the same; the first one warns and writes the file.
+        folder: Folder for the file.
+    """
     scores: dict[str, Calibration] = {}
     types: dict[str, Calibration] = {}
     held_out: dict[str, HeldOutVerdicts] = {}
-    for key, group in _by_key([_resolved(judge, example) for example in examples]).items():
-        task = get_task(group[0].task)
-        labels = task.labels(task.rubric(group[0]))
-        targets = np.array([labels.index(example.label) for example in group])
-        logprobs = gather_logprobs(judge, group, processes)
+    for key, indices in _by_key(rows).items():
+        group = [rows[index] for index in indices]
+        labels = _labels(group[0])
+        targets = np.array([labels.index(row.label) for row in group])
+        of_group = np.array([logprobs[index] for index in indices])
         if len(group) < SMALL_SPLIT:
             _warn(
                 processes,
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
                 f"give {SMALL_SPLIT} or more",
             )
+        scores[key] = fit_score_calibration(of_group, targets, labels)
         try:
-            scores[key] = fit_score_calibration(logprobs, targets, labels)
-        except CustosError as error:
-            _warn(processes, f"{key} stays uncalibrated: {error}")
-            continue
-        try:
-            if calibration := fit_type_calibration(logprobs, targets, labels):
+            if calibration := fit_type_calibration(of_group, targets, labels):
                 types[key] = calibration
         except CustosError as error:
             _warn(processes, f"{key}: error types stay uncalibrated: {error}")
         try:
-            questions = number_clusters([example.group or example.question for example in group])
-            held_out[key] = cross_fitted_verdicts(logprobs, targets, labels, questions)
+            questions = number_clusters([row.group or row.question for row in group])
+            held_out[key] = cross_fitted_verdicts(of_group, targets, labels, questions)
         except CustosError as error:
             _warn(processes, f"{key}: no threshold for a stated risk: {error}")
-    if not scores:
-        return None
     fitted = CalibrationSet(
         judge=judge.identity, rubrics=scores, error_types=types, held_out=held_out
     )
@@ -82,33 +163,23 @@ def calibrate(
     return fitted
 
 
-def gather_logprobs(
-    judge: Judge, examples: Sequence[LabelledExample], processes: Processes
-) -> NDArray[np.float64]:
-    """Score rows of one rubric on all processes.
-
-    Args:
-        judge: Judge.
-        examples: Rows, the same on every process.
-        processes: Processes that score a share each.
-
-    Returns:
-        Log-probabilities of the labels in the order of the rows, ``[rows, labels]``, on every
-        process.
-    """
-    mine = processes.share(examples)
-    scored = judge.logprobs([examples[index] for index in mine]) if mine else ()
-    return np.array(processes.gather(mine, list(scored)))
+def _key(row: LabelledExample) -> str:
+    """Return what the calibration of a row is filed under."""
+    return calibration_key(get_task(row.task), row)
 
 
-def _by_key(examples: Sequence[LabelledExample]) -> dict[str, list[LabelledExample]]:
-    """Group the examples that need the model by what their calibration is filed under."""
-    groups: dict[str, list[LabelledExample]] = {}
-    for example in examples:
-        task = get_task(example.task)
-        if task.rule(example) is None:
-            groups.setdefault(calibration_key(task, example), []).append(example)
+def _by_key(rows: Sequence[LabelledExample]) -> dict[str, list[int]]:
+    """Return the indices of the rows of each calibration."""
+    groups: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(_key(row), []).append(index)
     return groups
+
+
+def _labels(row: LabelledExample) -> tuple[str, ...]:
+    """Return the labels of a row's rubric."""
+    task = get_task(row.task)
+    return task.labels(task.rubric(row))
 
 
 def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:

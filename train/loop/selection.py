@@ -9,8 +9,12 @@ from collections.abc import Mapping, Sequence
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
     """Return the key that ranks adapters: higher accuracy first, then lower ``val_nll``.
 
-    An accuracy that is not known (no row that people decided) ranks nothing.
+    An accuracy that is not known (no row that people decided) ranks nothing. Where ``val_nll`` is
+    not a number, neither are the scores that the accuracy comes from: such a validation is the
+    worst.
     """
+    if math.isnan(scores["val_nll"]):
+        return -1.0, -math.inf
     accuracy = scores.get("val_accuracy", 0.0)
     return 0.0 if math.isnan(accuracy) else accuracy, -scores["val_nll"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
+from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
@@ -254,6 +256,8 @@ class Trainer:
         """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
         with self.tracker.validating():
             measured = self._measure()
+            if self.progress.step == 0:
+                self._check_start(measured["val"].scores["nll"])
             scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
             if is_chosen:
                 adapted, writes = self.tree_model.backbone, self.accelerator.is_main_process
@@ -286,6 +290,18 @@ class Trainer:
     def _measure(self) -> dict[str, Measured]:
         sets = {"val": self.rows.val, **self.rows.watched}
         return {name: self.objective.measure(self.runner, rows) for name, rows in sets.items()}
+
+    def _check_start(self, nll: float) -> None:
+        """Refuse to train a model whose scores are not numbers before any step.
+
+        Raises:
+            CustosError: If the validation's negative log-likelihood is not a number.
+        """
+        if math.isnan(nll):
+            raise CustosError(
+                f"backbone '{self.recipe.backbone}': its scores are not numbers before step 1, as "
+                "some of its weights are NaN or infinite; get the checkpoint again"
+            )
 
     def _log_loss(self) -> None:
         step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()

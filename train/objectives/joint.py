@@ -82,6 +82,7 @@ class JointObjective(Objective):
         """Return the labels to push down, as indices in the row's tree.
 
         They have the target's score and another error type; with ``sampled`` it is one of them.
+        There are none where the score has a single error type.
         """
         target = row.tree.labels[row.target]
         if not type_of(target):
@@ -91,7 +92,7 @@ class JointObjective(Objective):
             for index, label in enumerate(row.tree.labels)
             if index != row.target and score_of(label) == score_of(target)
         ]
-        if self.negatives == "sampled":
+        if others and self.negatives == "sampled":
             # By row and step alone: the same on every process and after a resume.
             return [random.Random(f"{self.seed}/{step}/{row.example.id}").choice(others)]
         return others

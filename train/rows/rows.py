@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from judging.batches import in_batches
 from judging.errors import CustosError, errors_at
 from judging.files.pictures import megapixels
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import shared_rows
-from judging.scoring.prompts import EncodedPrompt, PromptSize
+from judging.scoring.prompts import EncodedPrompt, Encoder, PromptSize
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
@@ -272,7 +273,10 @@ class IndexedSplits:
 def index_splits(
     splits: RunSplits, supervision: Supervision, validation: Supervision | None = None
 ) -> IndexedSplits:
-    """Check and measure what training uses; ``cal`` and ``test`` are graded by the finished judge.
+    """Check and measure what training uses.
+
+    Rows of ``cal`` are scored by the finished judge, but checked now: one that cannot be read would
+    end the run after its last step. Those of ``test`` may fail one by one.
 
     Args:
         splits: Examples.
@@ -290,9 +294,28 @@ def index_splits(
             for name, rows in splits.watched.items()
         },
     )
+    check_readable(splits.cal or (), supervision.encoder, "split 'cal'")
     for line in _describe_pictures(indexed):
         RUN_LOG.write(line)
     return indexed
+
+
+def check_readable(examples: Sequence[LabelledExample], encoder: Encoder, location: str) -> None:
+    """Check that the prompt of every example fits into the backbone's context.
+
+    Args:
+        examples: Examples; a rule of the task may decide them.
+        encoder: Encoder that will encode them.
+        location: Where they come from, for the error.
+
+    Raises:
+        CustosError: If a prompt is too long or a picture too narrow; the message names the row.
+    """
+    for batch in in_batches(examples, MEASURED_AT_ONCE):
+        sizes = encoder.measure([(get_task(example.task), example) for example in batch])
+        for example in batch:
+            with errors_at(f"{location}: row '{example.id}'"):
+                next(sizes)
 
 
 def _describe_pictures(splits: IndexedSplits) -> Iterator[str]:

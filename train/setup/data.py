@@ -55,8 +55,8 @@ def read_splits(data: DataSection) -> RunSplits:
     Rows that a task decides without the model (empty responses) are not trained on.
 
     Raises:
-        CustosError: If a file is missing, a row is bad (the message names file, row and field), or
-            the answerer to exclude is in no split or leaves one empty.
+        CustosError: If a file is missing or has no rows to use, a row is bad (the message names
+            file, row and field), or the answerer to exclude is in no split or leaves one empty.
     """
     train = join_examples(_read(path, data.limit, data.mapping) for path in data.train)
     if data.val:
@@ -78,9 +78,13 @@ def read_splits(data: DataSection) -> RunSplits:
         train=splits.train.where(_needs_model),
         val=splits.val.where(_needs_model),
     )
-    for name, rows in (("train", splits.train), ("val", splits.val)):
-        if not rows:
+    for name in ("train", "val"):
+        if not getattr(splits, name):
             raise FieldError(f"data.{name}", "no rows to use")
+    for name in ("cal", "test"):
+        rows = getattr(splits, name)
+        if rows is not None and not rows:
+            raise FieldError(f"data.{name}", "the file has no rows; give some, or set it to null")
     return splits
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from judging.errors import CustosError
+from judging.errors import CustosError, system_errors_at
 from judging.log_lines import LineFormatter, one_line
 
 LOG_FILE = "train.log"
@@ -59,13 +60,27 @@ class RunLog(logging.Handler):
     def open_file(self, folder: Path) -> Path:
         """Append everything collected so far, and from now on, to the log of a run folder.
 
+        The log is locked while it is open, so that only one run at a time writes to the folder.
+
         Returns:
             The log file.
+
+        Raises:
+            CustosError: If another process has it open.
         """
         self.close_file(keep=True)
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self._file = (folder / LOG_FILE).open("a", encoding="utf-8")
+        file = (folder / LOG_FILE).open("a", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise CustosError(
+                f"{folder}: another process trains in it; wait for that one, or stop it"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        self.folder, self._file = folder, file
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self.write(line)
@@ -74,7 +89,8 @@ class RunLog(logging.Handler):
     def close_file(self, *, keep: bool = False) -> None:
         """Close the file; forget lines that reached none unless they are to be kept."""
         if self._file:
-            self._file.close()
+            with suppress(OSError):  # of a full disk, which the write before has reported
+                self._file.close()
             self._file = None
         if not keep:
             self._waiting = []
@@ -89,8 +105,9 @@ class RunLog(logging.Handler):
 
     def _append(self, line: str) -> None:
         if self._file:
-            self._file.write(f"{line}\n")
-            self._file.flush()
+            with system_errors_at(Path(self._file.name)):
+                self._file.write(f"{line}\n")
+                self._file.flush()
         else:
             self._waiting.append(line)
 

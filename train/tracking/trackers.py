@@ -14,6 +14,7 @@ from typing import Any
 from accelerate import Accelerator
 from rich.console import Console
 
+from judging.errors import system_errors_at
 from judging.files.atomic import atomic_write
 from train.setup.run_log import RUN_LOG
 from train.tracking.experiment_log import ExperimentLog
@@ -189,7 +190,8 @@ class Tracker:
             known = {
                 name: value if math.isfinite(value) else None for name, value in values.items()
             }
-            with (self.folder / METRICS_FILE).open("a", encoding="utf-8") as file:
+            path = self.folder / METRICS_FILE
+            with system_errors_at(path), path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"step": step, **known}) + "\n")
 
     def _keep_metrics(self, step: int) -> None:

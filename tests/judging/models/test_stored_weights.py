@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from judging import Judge
 from judging.card import SHIPPED
 from judging.errors import CustosError
 from judging.models.adapters import add_adapter, load_adapter, save_adapter
@@ -155,6 +157,39 @@ def test_a_damaged_adapter_is_named(
     assert f"{file}: {fault}" in refusal(small, folder)
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("trainable", [False, True])
+def test_an_adapter_that_is_not_finite_is_named(
+    small: str, saved: Path, tmp_path: Path, value: float, trainable: bool
+) -> None:
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    file = folder / "adapter_model.safetensors"
+    weights = load_file(file)
+    name = sorted(weights)[3]
+    weights[name][0, 1] = value
+    save_file(weights, file)
+    model = load_backbone(small, device="cpu").model
+    with pytest.raises(CustosError) as caught:
+        if trainable:
+            load_adapter(model, folder, trainable=True)
+        else:
+            load_backbone(small, device="cpu", adapter=folder)
+    assert str(caught.value).startswith(f"{file}: '{name}' holds NaN or infinite values; ")
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_checkpoint_that_is_not_finite_is_no_judge(
+    small: str, tmp_path: Path, layer: int
+) -> None:
+    folder = Path(shutil.copytree(small, tmp_path / "damaged"))
+    weights = load_file(folder / "model.safetensors")
+    [name] = [name for name in weights if name.endswith(f"layers.{layer}.mlp.down_proj.weight")]
+    weights[name][2, 3] = math.nan
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CustosError, match="its scores are not numbers, as some of its weights"):
+        Judge.load(str(folder), device="cpu")
+
+
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
@@ -188,3 +223,21 @@ def test_an_adapter_that_changes_more_than_layers(small: str, saved: Path, tmp_p
     file = folder / "adapter_model.safetensors"
     save_file({**load_file(file), "base_model.model.lm_head.weight": torch.zeros(420, 32)}, file)
     assert "it also holds 'base_model.model.lm_head" in refusal(small, folder)
+
+
+def test_training_goes_on_from_no_part_of_an_adapter(
+    small: str, saved: Path, tmp_path: Path
+) -> None:
+    """Refuse an adapter of fewer layers, or of more, which PEFT would load in part."""
+    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
+    file = folder / "adapter_model.safetensors"
+    weights = load_file(file)
+    less = {name: tensor for name, tensor in weights.items() if "layers.1." not in name}
+    more = {name.replace(".1.", ".2."): tensor.clone() for name, tensor in weights.items()}
+    for content, fault in (
+        (less, r"no weight '.*layers\.1\..*'"),
+        ({**weights, **more}, r"it also holds '.*layers\.2\..*'"),
+    ):
+        save_file(content, file)
+        with pytest.raises(CustosError, match=f"adapter does not fit the backbone: {fault}"):
+            load_adapter(load_backbone(small, device="cpu").model, folder, trainable=True)

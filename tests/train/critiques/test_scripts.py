@@ -271,7 +271,6 @@ def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.Mon
         ("critique_grpo", ["run.workers=2"], "run.workers is not for this script"),
         ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
         ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
-        ("critique_dpo", ["critiques.micro_batch=3"], "3 does not divide 4"),
     ],
 )
 def test_what_is_refused(
@@ -304,6 +303,37 @@ def test_rows_that_grpo_cannot_take(
         with pytest.raises(SystemExit):
             critique_grpo.main(["--config", str(path)])
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("script", "units"), [("critique_dpo", "does not divide 4"), ("critique_grpo", "divide 8")]
+)
+def test_what_is_refused_before_a_backbone_is_loaded(
+    script: str,
+    units: str,
+    small: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("train.critiques.start.load_encoder", pytest.fail)
+    path = write_recipe(tmp_path, small)
+    with pytest.raises(SystemExit):
+        SCRIPTS[script].main(["--config", str(path), "critiques.micro_batch=3"])
+    assert units in capsys.readouterr().err
+
+
+def test_rows_of_one_id_are_not_drawn_of(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files that number their rows: critiques of one row would be trained on with another."""
+    monkeypatch.setattr("train.critiques.start.load_encoder", pytest.fail)
+    path = write_recipe(tmp_path, small)
+    more = [labelled_pair(i, question=f"Which lake {i}?") for i in (9, 2)]
+    files = [str(tmp_path / "train.jsonl"), write_split(tmp_path / "more.jsonl", more)]
+    with pytest.raises(SystemExit):
+        critique_dpo.main(["--config", str(path), f"data.train={json.dumps(files)}"])
+    assert "field 'id': two rows of split 'train' have the id '2'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("recipe", ["embedded/pair_dpo", "embedded/pair_grpo"])

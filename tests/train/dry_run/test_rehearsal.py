@@ -86,6 +86,25 @@ def test_a_failure_that_nobody_foresaw_leaves_its_trace(
     assert "in stumble" in Path(log).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("rank", [0, 3])
+def test_several_machines_are_refused_at_once(
+    small: str,
+    tmp_path: Path,
+    scratch: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    rank: int,
+) -> None:
+    for name, value in (("RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_WORLD_SIZE", 2)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr("train.setup.command_line.SECONDS_TO_BE_STOPPED", 0)
+    with pytest.raises(SystemExit) as ended:
+        hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("error: a dry run takes one machine")
+    assert not list(scratch.iterdir())
+
+
 def test_rewards_are_trained_and_loaded(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

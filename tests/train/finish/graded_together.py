@@ -41,7 +41,7 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
                 {
                     "ids": [verdict.id for verdict in verdicts],
                     "probabilities": [verdict.probabilities for verdict in verdicts],
-                    "logprobs": logprobs.tolist(),
+                    "logprobs": logprobs,
                     "fitted": fitted is not None,
                 }
             )

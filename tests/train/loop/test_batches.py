@@ -197,6 +197,14 @@ def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(
     assert indexed.train.batch([0, 1, 2, 3]).layout.vision == {}
 
 
+def test_a_calibration_row_that_is_too_long_is_named_before_step_0(backbone: Backbone) -> None:
+    long = example(7, references=("green " * backbone.context,))
+    short = Examples.write(examples(2))
+    splits = RunSplits(short, short, cal=Examples.write([long]))
+    with pytest.raises(CustosError, match=r"^split 'cal': row '7': field 'question': the prompt"):
+        index_splits(splits, LabelSupervision(Encoder(backbone)))
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

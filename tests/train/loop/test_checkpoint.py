@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from judging.errors import CustosError
+from judging.errors import CustosError, error_text
 from judging.files.atomic import whole_folder
 from train.loop.checkpoint import keep_best, load_checkpoint, save_checkpoint
 from train.setup.processes import stop_message
@@ -26,6 +26,16 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         (folder / "a").write_text("trunc")
         raise _KilledError
     assert (tmp_path / "best-1" / "a").read_text() == "new"
+
+
+def test_a_full_disk_is_reported_with_the_folder(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OSError, match="No space") as caught,
+        whole_folder(tmp_path / "best-1") as folder,
+    ):
+        (folder / "state.json").symlink_to("/dev/full")
+        (folder / "state.json").write_text("{}")
+    assert error_text(caught.value) == f"{tmp_path / 'best-1'}: No space left on device"
 
 
 def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:

@@ -36,6 +36,12 @@ def test_without_a_known_accuracy_likelihood_decides() -> None:
     )
 
 
+def test_scores_that_are_not_numbers_are_the_worst() -> None:
+    nothing = {"val_accuracy": 0.9, "val_nll": float("nan")}
+    assert selection_key({"val_accuracy": 0.1, "val_nll": 9.0}) > selection_key(nothing)
+    assert validations_without_gain(_validations((0.9, float("nan")), (0.1, 9.0))) == 0
+
+
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [

@@ -192,3 +192,13 @@ def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> N
     learner.free_memory()
     assert {parameter.device.type for parameter in backbone.parameters()} == {"meta"}
     assert learner.accelerator.is_main_process, "the accelerator still tells the processes apart"
+
+
+def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path / "run"), small, examples(16))
+    with torch.no_grad():
+        for name, parameter in learner.tree_model.named_parameters():
+            if name.endswith("layers.0.mlp.down_proj.base_layer.weight"):
+                parameter[0, 0] = float("nan")
+    with pytest.raises(CustosError, match=r"its scores are not numbers before step 1"):
+        learner.fit()

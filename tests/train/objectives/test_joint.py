@@ -12,6 +12,7 @@ from torch import Tensor
 
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import shared_rows
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel, make_tree_batch
@@ -183,3 +184,14 @@ def test_without_lambda_it_is_the_likelihood(tiny_folder: str, tmp_path: Path) -
     assert plain.denominator(*every.weights(range(4))) == 1 + 2 + 3 + 4
     more = JointObjective(LAMBDA, "all", "whole", 0).loss_sum(logits, rows, 0).item()
     assert more > expected
+
+
+@pytest.mark.parametrize("negatives", ["sampled", "hardest", "all"])
+def test_a_score_of_one_error_type_has_nothing_to_push_down(negatives: Negatives) -> None:
+    tree = LabelTree.build(("Correct", "Wrong; Slip"), ((1, 2), (3, 4, 2)))
+    row = Row(_example_of("Wrong; Slip"), "task/rubric", (), tree, target=1)
+    assert JointObjective(LAMBDA, negatives, "whole", 0).candidates(row, 0) == []
+
+
+def _example_of(label: str) -> LabelledExample:
+    return LabelledExample(id="1", question="Which?", responses=("this",), label=label)

@@ -10,7 +10,7 @@ import pytest
 from judging.errors import CustosError, Missing
 from train.hieval_stage1 import Stage1Recipe
 from train.setup.command_line import command_line, launch_command, load_recipe
-from train.setup.run_log import LOG_FILE, RUN_LOG
+from train.setup.run_log import LOG_FILE, RUN_LOG, RunLog
 from train.vision_warmup import WarmupRecipe
 
 STAGE1, WARMUP = Path("train/hieval_stage1.py"), Path("train/vision_warmup.py")
@@ -98,3 +98,27 @@ def test_notices_are_shown_beside_an_unexpected_error(capsys: pytest.CaptureFixt
         logging.getLogger("some.library").warning("a hint at the cause")
         raise ZeroDivisionError
     assert capsys.readouterr().err == "WARNING some.library: a hint at the cause\n"
+
+
+def test_a_full_disk_is_reported_with_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / LOG_FILE).symlink_to("/dev/full")
+    with pytest.raises(SystemExit), command_line():
+        RUN_LOG.open_file(tmp_path)
+        RUN_LOG.write("step 1")
+    assert capsys.readouterr().err == f"error: {tmp_path / LOG_FILE}: No space left on device\n"
+
+
+def test_one_run_at_a_time_writes_to_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = RunLog()
+    first.open_file(tmp_path)
+    with pytest.raises(SystemExit), command_line():
+        RUN_LOG.open_file(tmp_path)
+    refusal = f"error: {tmp_path}: another process trains in it; wait for that one, or stop it\n"
+    assert capsys.readouterr().err == refusal
+    first.close_file()
+    with command_line():
+        RUN_LOG.open_file(tmp_path)

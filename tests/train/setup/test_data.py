@@ -116,6 +116,13 @@ def test_an_empty_split_is_refused(tmp_path: Path) -> None:
         read_splits(_section(tmp_path, val=path))
 
 
+@pytest.mark.parametrize("name", ["cal", "test"])
+def test_a_split_that_ends_a_run_in_vain_is_refused(tmp_path: Path, name: str) -> None:
+    empty = write_split(tmp_path / "empty.jsonl", [])
+    with pytest.raises(CustosError, match=rf"field 'data\.{name}': the file has no rows"):
+        read_splits(_section(tmp_path, **{name: empty}))
+
+
 def test_a_bad_row_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")

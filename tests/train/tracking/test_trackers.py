@@ -61,6 +61,15 @@ def test_lines_that_come_too_often_are_in_the_log_alone(
     assert _log(tmp_path).count("loss") == 4
 
 
+def test_a_full_disk_is_reported_with_its_file(tmp_path: Path) -> None:
+    tracker = _tracker(tmp_path)
+    with tracker.running(0, {}):
+        (tmp_path / METRICS_FILE).symlink_to("/dev/full")
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            tracker.log_steps(1, {"train_loss": 0.5})
+    assert caught.value.filename == str(tmp_path / METRICS_FILE)
+
+
 def test_metrics_as_lines_of_json(tmp_path: Path) -> None:
     """A resumed run writes again what came after its checkpoint; a kill may cut a line off."""
     tracker = _tracker(tmp_path)
