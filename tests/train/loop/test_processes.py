@@ -16,6 +16,7 @@ from tests.forks import run_together
 from tests.train.loop import early_stop, own_folders, several_processes
 from train.loop.checkpoint import trainable
 from train.loop.trainer import Trainer
+from train.setup.run_log import RUN_LOG
 
 
 def _torchrun(processes: int, module: str, *arguments: str) -> str:
@@ -87,6 +88,7 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
         patch.setattr(Trainer, "save", save_and_die)
         own_folders.learner(small, tmp_path / "0").fit()
+    RUN_LOG.close_file()  # as the end of its process would
     lines = run_together(2, own_folders.run, small, tmp_path).splitlines()
     host = socket.gethostname()
     assert [line for line in lines if line.startswith("process ")] == [

@@ -41,6 +41,7 @@ from train.rows.rows import IndexedSplits, Rows
 from train.rows.supervision import LabelSupervision, Supervision
 from train.setup.engines import FSDP, ZERO
 from train.setup.run_identity import run_identity
+from train.setup.run_log import RUN_LOG
 from train.setup.starting_adapter import with_adapter
 
 STEPS = 3
@@ -150,6 +151,7 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
     if trained.accelerator.is_main_process:
         save_file(gradients, out / "gradients.safetensors")
         (out / "held.json").write_text(json.dumps(held(trained)), encoding="utf-8")
+    RUN_LOG.close_file()  # as the end of its process would, so that another goes on in the folder
     trained.free_memory()
 
 
