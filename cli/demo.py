@@ -240,9 +240,8 @@ def ask_for_a_verdict(screen: Screen, url: str) -> None:
 
     screen.show(f"$ curl -s {url}/judge -H 'Content-Type: application/json' -d \\")
     screen.show(f"    '{json.dumps(LIGHTHOUSE)}'")
-    answer = httpx.post(
-        f"{url}/judge", json=LIGHTHOUSE, timeout=READY_SECONDS, trust_env=False
-    )  # on this machine, which no proxy of the environment can reach
+    # No proxy of the environment: it cannot reach this machine.
+    answer = httpx.post(f"{url}/judge", json=LIGHTHOUSE, timeout=READY_SECONDS, trust_env=False)
     verdict = answer.json()
     screen.show(["", f"{with_probabilities(verdict)}  {LIGHTHOUSE['response']}"])
 

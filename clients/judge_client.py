@@ -60,8 +60,8 @@ class AsyncJudgeClient:
         judge: Name of the judge that grades. Default: for every request the judge that knows its
             rubric best.
         api_key: Access key. Default: the environment variable ``CUSTOS_KEY``; without it, none.
-        concurrency: Most requests at the same time that one :meth:`grade` sends, in ``CALLS``
-            calls; also the most calls of all that run side by side.
+        concurrency: Most requests that one :meth:`grade` has under way, in ``CALLS`` calls. Several
+            of them side by side have no more calls than this under way together.
         deadline: Seconds that one try of a call may take.
         tries: Most tries of one call. Between two tries the client waits as long as the service
             asks.

@@ -62,7 +62,7 @@ class SimpleVQAItem(BaseModel):
         ),
     )
     original_question: str = ""
-    """The question in English, as whoever wrote the atomic question put it."""
+    """English wording of the question, written together with the atomic question."""
     atomic_question: str = ""
     """Question for the subject alone, in English or in the item's language: who or what is in the
     picture."""

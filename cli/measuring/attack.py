@@ -167,7 +167,7 @@ def _show(report: AttackReport, out: Path) -> None:
     from evaluation.cautions import attack_caution
 
     table = Table("", "share", "95 % interval", "at most", "rows")
-    parts = report.rates_by_part()
+    parts = report.shares_by_part()
     for title, rates in parts.items():
         table.add_section()
         table.add_row(title)

@@ -133,12 +133,13 @@ class KeptMeasurement:
 
         of_judge, of_backbone, *of_chat_models = self._files
         was_stopped, started = of_judge.path.exists(), time.perf_counter()
-        verdicts = self._grade(of_judge, judge, at_risk(examples, risk))
+        verdicts = self._grade(of_judge, judge, at_risk(examples, risk), self.batch)
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
         beside = dict(references)
         if zero_shot and judge.card is not None:
-            beside["zero_shot"] = self._grade(of_backbone, judge.load_untrained(), examples)
+            untrained = judge.load_untrained()
+            beside["zero_shot"] = self._grade(of_backbone, untrained, examples, self.batch)
         for file, model in zip(of_chat_models, self.chat_models, strict=True):
             answers = self._grade(file, model, examples, min(self.batch, CHAT_BATCH))
             try:
@@ -181,12 +182,11 @@ class KeptMeasurement:
         file: KeptFile[KeptVerdict],
         judge: Grader,
         examples: Sequence[LabelledExample],
-        batch: int | None = None,
+        batch: int,
     ) -> list[Verdict]:
         """Return verdicts in the order of the examples."""
         from evaluation.evaluate import grading_order
 
         numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
-        size = batch or self.batch
-        fill_showing(file, judge, lambda: numbered, len(numbered), size, self.retry_failed)
+        fill_showing(file, judge, lambda: numbered, len(numbered), batch, self.retry_failed)
         return [line.verdict for line in sorted(file.lines(), key=lambda line: line.row)]

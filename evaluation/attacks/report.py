@@ -83,7 +83,7 @@ class AttackReport(_Part):
     seed: int
     versions: dict[str, str]
 
-    def rates_by_part(self) -> dict[str, dict[str, Share]]:
+    def shares_by_part(self) -> dict[str, dict[str, Share]]:
         """Return all main figures, by the title of their part of the report and by name."""
         parts = {
             f"{kind} called Correct": {

@@ -60,7 +60,7 @@ def test_pictures_and_a_begun_answer_stay_where_they_were() -> None:
 def test_servers_get_pictures_of_kinds_that_all_of_them_read(
     tmp_path: Path, name: str, kind: str
 ) -> None:
-    """What a judge on this machine sees of a picture is also what one behind a service sees."""
+    """Show a judge behind a service the same pixels as one on this machine."""
     noise = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     file = tmp_path / name
     Image.fromarray(noise).save(file)

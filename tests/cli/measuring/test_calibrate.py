@@ -34,7 +34,7 @@ def judge(small: str, tmp_path: Path) -> Path:
 
 
 class Scored:
-    """The rows that judges scored, a list for each call."""
+    """Record of the rows that judges scored, a list for each call."""
 
     def __init__(self) -> None:
         self.calls: list[list[str | None]] = []

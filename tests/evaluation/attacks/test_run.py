@@ -80,7 +80,7 @@ def test_origin_is_reported() -> None:
     assert (report.command, report.seed, report.judges) == ("custos x", 4, ["print"])
     assert report.versions["python"]
     assert not report.controls
-    assert list(report.rates_by_part()) == ["attacks called Correct"]
+    assert list(report.shares_by_part()) == ["attacks called Correct"]
 
 
 @pytest.mark.parametrize(

@@ -336,7 +336,7 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
 
 
 class Memory:
-    """What a forward pass holds."""
+    """Memory of a forward pass."""
 
 
 class SmallJudge(FakeJudge):
@@ -358,7 +358,7 @@ class SmallJudge(FakeJudge):
 
 @pytest.mark.parametrize("num_rows", [3, 8])
 def test_what_a_failed_window_held_is_free_for_its_halves(num_rows: int) -> None:
-    """The traceback of an error holds all variables of the code that failed."""
+    """Let go of the error first: its traceback holds all variables of the code that failed."""
 
     async def main() -> tuple[Verdict, ...]:
         service = Service({"a": SmallJudge()})
