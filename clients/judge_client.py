@@ -33,6 +33,7 @@ from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.log_lines import one_line
+from judging.resolve import RequestT, in_known_mode
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, each_request
 
@@ -277,14 +278,35 @@ class JudgeClient:
         """
         return run_coroutine(AsyncJudgeClient(self.name, **self._options).judges())
 
+    def resolve(self, request: RequestT) -> RequestT:
+        """Return a request with the reference mode that the service's judges take it in.
+
+        It is unchanged if they know its rubric or, as their cards tell, in neither mode.
+
+        Raises:
+            FieldError: If there is no such task or variant.
+        """
+        task = get_task(request.task)
+        rubrics = [
+            rubric
+            for card in self._may_grade
+            if isinstance(card["tasks"], dict)
+            for rubric in card["tasks"].get(task.name, ())
+        ]
+        return in_known_mode(request, task, rubrics) or request
+
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of the cards of the judges that may grade a request.
 
         Raises:
             FieldError: If no judge there takes the task.
         """
-        may_grade = [card for card in self.judges if self._judge in (None, card["name"])]
-        return digest_of_judges(may_grade, request, self.name)
+        return digest_of_judges(self._may_grade, request, self.name)
+
+    @property
+    def _may_grade(self) -> list[dict[str, Any]]:
+        """Return the cards of the judges that may grade a request."""
+        return [card for card in self.judges if self._judge in (None, card["name"])]
 
 
 def _service_message(answer: httpx.Response) -> str:
@@ -325,6 +347,15 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
 
 def _are_cards(cards: object) -> bool:
     return isinstance(cards, list) and all(
-        isinstance(card, dict) and "name" in card and isinstance(card.get("tasks"), dict | list)
+        isinstance(card, dict)
+        and isinstance(card.get("name"), str)
+        and _are_tasks(card.get("tasks"))
         for card in cards
     )
+
+
+def _are_tasks(tasks: object) -> bool:
+    """Return whether a card's tasks are names, or names with the lists of their rubrics."""
+    if isinstance(tasks, dict):
+        return all(isinstance(rubrics, list) for rubrics in tasks.values())
+    return isinstance(tasks, list)

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from evaluation.declared_labels import check_labels
 from evaluation.report.report import build_report
-from evaluation.seen_data import seen_data
 from evaluation.unscored import check_scored
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.resolve import RequestT
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.build import before_calibration
 
 
+class TakesRequests(Protocol):
+    """A judge of ours or a service: it knows how it takes a request."""
+
+    name: str
+
+    def resolve(self, request: RequestT, /) -> RequestT:
+        """Return a request as the judge takes it."""
+        ...
+
+
 def report_verdicts(
-    judge: Judge,
     examples: Sequence[LabelledExample],
     verdicts: Sequence[Verdict],
     *,
+    is_calibrated: bool,
+    seen: Mapping[str, Any] | None,
     seconds: float | None,
     command: str,
     references: Mapping[str, Sequence[Verdict]],
@@ -30,9 +41,10 @@ def report_verdicts(
     """Report how far a judge's verdicts agree with people.
 
     Args:
-        judge: Judge that gave them.
         examples: Human-labelled examples, as :func:`resolve_examples` returns them.
         verdicts: One verdict per example.
+        is_calibrated: Whether the judge has a calibration; without it no figures before one.
+        seen: What is known of the judge and this data (:func:`evaluation.seen_data.seen_data`).
         seconds: Time that they took; ``None`` where it is not known.
         command: The command as typed.
         references: Other judges' verdicts on the same examples, by name, to set beside its own.
@@ -48,7 +60,7 @@ def report_verdicts(
     """
     check_scored(verdicts)
     uncalibrated = None
-    if judge.calibration:
+    if is_calibrated:
         uncalibrated = [
             before_calibration(example.request(), verdict)
             for example, verdict in zip(examples, verdicts, strict=True)
@@ -61,13 +73,15 @@ def report_verdicts(
         references=references,
         uncalibrated=uncalibrated,
         dataset_sha256=dataset_sha256,
-        seen=seen_data(judge.folder, dataset_sha256, examples),
+        seen=seen,
         risk=risk,
         seed=seed,
     )
 
 
-def resolve_examples(judge: Judge, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
+def resolve_examples(
+    judge: TakesRequests, examples: Sequence[LabelledExample]
+) -> list[LabelledExample]:
     """Return examples as a judge takes them; those that it refuses are unchanged.
 
     Raises:
@@ -85,7 +99,7 @@ def at_risk(examples: Sequence[LabelledExample], risk: float | None) -> list[Lab
     return [example.model_copy(update={"risk": risk}) for example in examples]
 
 
-def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
+def _resolved(judge: TakesRequests, example: LabelledExample) -> LabelledExample:
     """Return an example as the judge takes it; unchanged if the judge refuses it."""
     try:
         return judge.resolve(example)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 from judging.card import JudgeCard, shipped_judges_of
@@ -80,13 +80,13 @@ def _under_known_rubric(
         FieldError: If it has no reference or several, or the judge does not know the rubric in
             either mode.
     """
-    if known := _in_known_mode(request, task, rubrics):
+    if known := in_known_mode(request, task, rubrics):
         return known
     field, change = next(
         (
             (field, change)
             for field, change, changed in _changes(request, task)
-            if task.rubric(changed) in rubrics or _in_known_mode(changed, task, rubrics)
+            if in_known_mode(changed, task, rubrics)
         ),
         ("variant", "change the variant"),
     )
@@ -101,11 +101,13 @@ def _under_known_rubric(
     )
 
 
-def _in_known_mode(request: RequestT, task: JudgeTask, rubrics: Sequence[str]) -> RequestT | None:
-    """Return a request with one reference in the reference mode that leads to one of some rubrics.
+def in_known_mode(request: RequestT, task: JudgeTask, rubrics: Collection[str]) -> RequestT | None:
+    """Return a request in a reference mode that leads to one of some rubrics, its own if that does.
 
-    Return ``None`` if neither does, or there is not just one reference.
+    A request with one reference may change its mode. Return ``None`` if no mode leads there.
     """
+    if task.rubric(request) in rubrics:
+        return request
     for mode in REFERENCE_MODES if len(request.references) == 1 else ():
         in_mode = request.model_copy(update={"reference_mode": mode})
         if task.rubric(in_mode) in rubrics:

@@ -18,7 +18,7 @@ from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
-from judging import LabelledExample, Verdict
+from judging import Judge, LabelledExample, Verdict
 from judging.files.kept_work import locked
 from judging.log_lines import one_line
 from judging.scoring.windows import WINDOW
@@ -33,7 +33,11 @@ FILES = (
 @with_groups
 def evaluate(
     run: Annotated[
-        str, typer.Argument(help="Run folder, shipped judge, or a backbone for a zero-shot judge.")
+        str,
+        typer.Argument(
+            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of a "
+            "custos serve."
+        ),
     ],
     data: Annotated[
         Path,
@@ -81,6 +85,8 @@ def evaluate(
     --chat-model gpt-4o --chat-url https://api.openai.com/v1 --chat-key-env OPENAI_API_KEY
     --out report
 
+    A running service: custos eval http://127.0.0.1:8000 --data labels.jsonl --out report
+
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
@@ -105,7 +111,14 @@ def evaluate(
         unique_ids=True,
     )
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
-    judge = engine_options.load_judge(run)
+    judge = engine_options.load_one(run)
+    if not isinstance(judge, Judge):
+        untrained = "; its untrained model is not measured" if zero_shot else ""
+        typer.echo(
+            f"{judge.name}: the report cannot say whether the judge was trained on these rows, as "
+            f"a service does not tell{untrained}",
+            err=True,
+        )
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
     resolved = resolve_examples(judge, examples)
     by_rules = verdicts_of_rules(examples)
@@ -124,7 +137,7 @@ def evaluate(
         except NothingScored as error:
             typer.echo(one_line(f"error: {data}: {error}"), err=True)
             raise typer.Exit(1) from None
-        _write_and_summarise(out, data.name, judge.name, examples, verdicts, report)
+        _write_and_summarise(out, data.name, examples, verdicts, report)
         measurement.finish()
     failed = sum(reason["n"] for reason in report["unscored"] if reason["failed"])
     if failed and not allow_failed:
@@ -135,7 +148,6 @@ def evaluate(
 def _write_and_summarise(
     out: Path,
     data_name: str,
-    judge_name: str,
     examples: Sequence[LabelledExample],
     verdicts: Sequence[Verdict],
     report: dict[str, Any],
@@ -152,7 +164,7 @@ def _write_and_summarise(
     page = write_page(report, disagreements, data_name, out)
     write_disagreements(out, disagreements)
     save_evaluation(out, examples, verdicts)
-    for line in summary_lines(judge_name, report, disagreements):
+    for line in summary_lines(", ".join(report["judge_names"]), report, disagreements):
         typer.echo(line)
     typer.echo(f"\npage:          {page}\ntext:          {out / 'report.md'}")
     typer.echo(f"disagreements: {out / FILE}")

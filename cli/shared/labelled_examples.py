@@ -25,6 +25,7 @@ from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from clients.chat_judge import ChatJudge
+    from clients.judge_client import JudgeClient
 
 CHAT_BATCH = 64
 """Rows of a chat model between two saves: its answers may cost money."""
@@ -101,7 +102,7 @@ class KeptMeasurement:
 
     def report(
         self,
-        judge: Judge,
+        judge: Judge | JudgeClient,
         examples: Sequence[LabelledExample],
         *,
         zero_shot: bool,
@@ -114,10 +115,10 @@ class KeptMeasurement:
         """Grade examples that have no verdict yet, and report how far the judge agrees with people.
 
         Args:
-            judge: Judge to measure. The time in the report is that of its own verdicts; it is not
-                known if several runs gave them.
+            judge: Judge to measure, or a service. The time in the report is that of its own
+                verdicts; it is not known if several runs gave them.
             examples: Examples from :func:`evaluation.evaluate.resolve_examples`.
-            zero_shot: Whether to grade with the judge's untrained backbone too.
+            zero_shot: Whether to grade with the judge's untrained backbone too, if it is here.
             references: Other judges' verdicts on the same examples, by name.
             command: Command as typed, for the report.
             dataset_sha256: Hash of the file.
@@ -129,6 +130,7 @@ class KeptMeasurement:
             NothingScored: If no row got a label, from the judge or from a chat model.
         """
         from evaluation.evaluate import at_risk, report_verdicts
+        from evaluation.seen_data import seen_data
         from evaluation.unscored import NothingScored, check_scored
 
         of_judge, of_backbone, *of_chat_models = self._files
@@ -137,7 +139,7 @@ class KeptMeasurement:
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
         beside = dict(references)
-        if zero_shot and judge.card is not None:
+        if zero_shot and isinstance(judge, Judge) and judge.card is not None:
             untrained = judge.load_untrained()
             beside["zero_shot"] = self._grade(of_backbone, untrained, examples, self.batch)
         for file, model in zip(of_chat_models, self.chat_models, strict=True):
@@ -147,10 +149,13 @@ class KeptMeasurement:
             except NothingScored as error:
                 raise NothingScored(f"--chat-model {model.name}: {error}") from None
             beside[f"chat {model.name}"] = answers
+        # A service does not say what its judges were trained on.
+        folder = judge.folder if isinstance(judge, Judge) else None
         report = report_verdicts(
-            judge,
             examples,
             verdicts,
+            is_calibrated=_is_calibrated(judge, verdicts),
+            seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
             command=command,
             references=beside,
@@ -190,3 +195,11 @@ class KeptMeasurement:
         numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
         fill_showing(file, judge, lambda: numbered, len(numbered), batch, self.retry_failed)
         return [line.verdict for line in sorted(file.lines(), key=lambda line: line.row)]
+
+
+def _is_calibrated(judge: Judge | JudgeClient, verdicts: Sequence[Verdict]) -> bool:
+    """Return whether a judge that gave some of the verdicts has a calibration."""
+    if isinstance(judge, Judge):
+        return judge.calibration is not None
+    names = {verdict.judge_name for verdict in verdicts}
+    return any(card.get("calibration") for card in judge.judges if card["name"] in names)

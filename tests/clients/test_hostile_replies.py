@@ -100,6 +100,8 @@ def test_what_a_server_says_cannot_command_the_terminal(fake: FakeServer) -> Non
         '{"judges": [7]}',
         '{"judges": [{}]}',
         '{"judges": [{"name": "a", "tasks": 1}]}',
+        '{"judges": [{"name": "a", "tasks": {"hieval-qs": 1}}]}',
+        '{"judges": [{"name": [], "tasks": {}}]}',
         '{"judges": [{"tasks": {}}]}',
     ],
 )

@@ -7,6 +7,7 @@ import json
 import signal
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -283,6 +284,28 @@ def test_fingerprints_tell_judges_apart() -> None:
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
     with pytest.raises(ServerRefusal, match="no answer"):
         JudgeClient.connect("http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "mode"),
+    [
+        ([{"hieval-qs": ["plain/any"]}], "any"),
+        ([{"hieval-qs": ["plain/any"]}, {"hieval-qs": ["plain/all"]}], "all"),
+        ([{"hieval-qs": ["plain/any"]}, {"hieval-qs": []}], "any"),
+        ([{"hieval-qs": []}], "all"),
+        ([{"hieval-ea": ["plain"]}], "all"),
+        ([["hieval-qs"]], "all"),
+    ],
+)
+def test_a_request_is_resolved_as_the_judges_there_take_it(
+    fake: FakeServer, tasks: list[Any], mode: str
+) -> None:
+    """A judge of alternatives takes one reference as such, unless another knows answer sets."""
+    cards = [{"name": str(number), "tasks": known} for number, known in enumerate(tasks)]
+    fake.answer = lambda seen: Say(body=json.dumps({"judges": cards}))
+    client = JudgeClient(fake.url)
+    assert client.resolve(request(1)).reference_mode == mode
+    assert client.resolve(request(1, references=["Paris", "Lutetia"])).reference_mode == "all"
 
 
 def test_a_new_reliability_card_makes_no_other_judge() -> None:

@@ -48,7 +48,8 @@ def measure(examples: Sequence[LabelledExample]) -> tuple[dict[str, Any], list[V
     judge = Alternatives()
     resolved = resolve_examples(judge, examples)
     verdicts = grade_examples(judge, resolved)
-    report = report_verdicts(judge, resolved, verdicts, seconds=1, command="x", references={})
+    options: dict[str, Any] = {"is_calibrated": False, "seen": None, "references": {}}
+    report = report_verdicts(resolved, verdicts, seconds=1, command="x", **options)
     return report, verdicts
 
 

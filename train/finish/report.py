@@ -12,6 +12,7 @@ from rich.console import Console
 from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
 from evaluation.report.markdown import with_interval
 from evaluation.report.report import write_report
+from evaluation.seen_data import seen_data
 from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
@@ -66,9 +67,10 @@ def report_test(
     beside = {name: list(start.values())} if len(start) == len(examples) else {}
     try:
         report = report_verdicts(
-            judge,
             examples,
             verdicts,
+            is_calibrated=judge.calibration is not None,
+            seen=seen_data(judge.folder, None, examples),
             seconds=seconds,
             command=command,
             references=beside,

@@ -17,6 +17,7 @@ from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, Ke
 from judging import CustosError
 
 if TYPE_CHECKING:
+    from clients.judge_client import JudgeClient
     from clients.kept_verdicts import Grader
     from judging import Judge
 
@@ -40,11 +41,23 @@ class EngineOptions:
         key = api_key(self.key_env)
         return load_judge(self.engine, source, self.base_url, key, self.concurrency, self.deadline)
 
+    def load_one(self, source: str) -> Judge | JudgeClient:
+        """Load a judge, or connect to a service if the source is an address.
+
+        Raises:
+            CustosError: As :meth:`load_judge`, if the service does not answer, or if a server is
+                named for its model too.
+        """
+        if not is_address(source):
+            return self.load_judge(source)
+        self._check_no_server(source)
+        return connect_service(source, self.key_env, self.concurrency, self.deadline)
+
     def load_grader(self, sources: Sequence[str]) -> Grader:
         """Load a judge, connect to services, or load all shipped judges if nothing is named.
 
         Raises:
-            CustosError: As :meth:`load_judge`, or if no service answers.
+            CustosError: As :meth:`load_one`, or if no service answers.
         """
         if len(sources) > 1:
             return self._connect_pool(sources)
@@ -53,16 +66,21 @@ class EngineOptions:
 
             names = {name: name for name in default_judges()}
             return BestJudge(load_named_judges(names, {}, self.load_judge))
-        [source] = sources
-        if is_address(source):
-            return connect_service(source, self.key_env, self.concurrency, self.deadline)
-        return self.load_judge(source)
+        return self.load_one(sources[0])
+
+    def _check_no_server(self, service: str) -> None:
+        """Raise ``CustosError`` if a server is named for the model of a service."""
+        if self.engine == "openai" or self.base_url:
+            raise CustosError(
+                f"{service}: a service runs its own model; leave out --engine and --base-url"
+            )
 
     def _connect_pool(self, sources: Sequence[str]) -> Grader:
         """Return several services as one judge.
 
         Raises:
-            CustosError: If a source is no address, or no service answers.
+            CustosError: If a source is no address, no service answers, or a server is named for
+                the model of the services.
         """
         from clients.judge_pool import JudgePool
 
@@ -71,6 +89,7 @@ class EngineOptions:
                 f"--judge {folders[0]}: several judges share the rows of a file only as services; "
                 "give their URLs, or one judge"
             )
+        self._check_no_server(sources[0])
         key = api_key(self.key_env) if self.key_env else None
         return JudgePool.connect(
             sources, api_key=key, concurrency=self.concurrency, deadline=self.deadline
