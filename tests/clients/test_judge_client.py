@@ -162,7 +162,7 @@ def test_a_client_in_a_notebook_can_be_interrupted(fake: FakeServer) -> None:
 def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
     def slowly(seen: Seen) -> Say:
         said = verdicts_on(seen)
-        said.delay = 0.02
+        said.delay = 0.1
         return said
 
     fake.answer = slowly
@@ -177,7 +177,7 @@ def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeSer
 
     def slowly(seen: Seen) -> Say:
         said = verdicts_on(seen)
-        said.delay = 0.02
+        said.delay = 0.1
         return said
 
     async def grade_all(url: str) -> list[str]:
