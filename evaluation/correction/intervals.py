@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from evaluation.intervals import (
     Z_95,
@@ -315,7 +314,9 @@ def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
 
 def _student_ratio(n: Floats, groups: Floats) -> Floats:
     """Return the squared ratio of Student's quantiles for items and for groups."""
-    quantiles = special.stdtrit(n - 1, 0.975) / special.stdtrit(groups - 1, 0.975)
+    from scipy.special import stdtrit  # slow to import, and every command would
+
+    quantiles = stdtrit(n - 1, 0.975) / stdtrit(groups - 1, 0.975)
     return np.asarray(quantiles**2)
 
 
