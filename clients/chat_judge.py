@@ -74,7 +74,7 @@ class ChatJudge:
 
         Yields:
             One verdict per request; status ``judge_error`` if the server does not answer,
-            ``unparsed`` or ``truncated`` if its answer contains no label.
+            ``unparsed`` if its answer contains no label.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
@@ -125,11 +125,12 @@ class ChatJudge:
                 return Verdict.from_error(reply, request, **self._signature(request))
             label = task.parse(reply.text, task.rubric(request))
             if label is None:
+                cut = ", which was cut at its limit" if reply.finish_reason == "length" else ""
                 answer = one_line(" ".join(reply.text.split())[:200])
                 return Verdict(
                     id=request.id,
-                    status="truncated" if reply.finish_reason == "length" else "unparsed",
-                    message=f"no label in the answer: {answer}",
+                    status="unparsed",
+                    message=f"no label in the answer{cut}: {answer}",
                     **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)

@@ -65,7 +65,9 @@ def _accuracies(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Map
 
 
 def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the rules and the majority have on the same rows, and if the judge beats them.
+    """Yield what the rules and the majority have on all rows, and if the judge beats them there.
+
+    The judge's own figures are on the rows with a label from it: on all rows it has fewer right.
 
     Args:
         measured: A task's part of :func:`~evaluation.comparisons.by_task.measure_by_task`.
@@ -74,7 +76,11 @@ def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
         gain = rival["gain"]["low"]
         is_better = gain is not None and gain > 0
         verdict = "" if is_better else f", which it is not shown to beat{ADVICE[name]}"
-        yield f"on the same rows {RIVALS[name]} {with_interval(rival['accuracy'])}{verdict}"
+        accuracy = rival["accuracy"]
+        yield (
+            f"on all {accuracy['n']:,} rows, a missing label being wrong, {RIVALS[name]} "
+            f"{with_interval(accuracy)}{verdict}"
+        )
 
 
 def _zero_shot(backbone: str) -> Iterator[str]:

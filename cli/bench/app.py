@@ -17,6 +17,6 @@ from cli.bench.tournament import tournament
 from cli.shared.output_folders import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
-app.command("list")(list_benchmarks)
+app.command("list", cls=Verb)(list_benchmarks)
 for verb in (example, respond, grade, table, compare, plan, tournament, lal, hmi):
     app.command(cls=Verb)(verb)

@@ -84,7 +84,7 @@ def grade(
     --retry-failed grades them again. If the judge gave no verdict at all, the exit status is 1.
 
     The command says what was measured of the judge on the benchmark's task, with the accuracy of
-    the rules on the same rows, or that it was not measured on this task. This, time and cost are
+    the rules on all rows, or that it was not measured on this task. This, time and cost are
     written to OUT.run.json, where custos bench table finds them. If several runs shared the work,
     time and cost are not known.
 

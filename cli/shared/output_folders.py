@@ -1,8 +1,9 @@
-"""Folders that a command may make for its output, and files there that it may replace."""
+"""Values that no command takes; folders that it may make for its output, and files to replace."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
@@ -21,15 +22,36 @@ _OUTPUTS = "custos.outputs"
 
 
 class Verb(TyperCommand):
-    """A command that refuses to write over a file which another of its options names."""
+    """A command that refuses values which none can use, and to write over a file it is given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Check that no value is empty, and read the values.
+
+        Raises:
+            CustosError: If one is, as ``--out "$OUT"`` without such a variable: as a path it would
+                be the current folder. A value whose default is empty may be.
+        """
+        typed, _, _ = self.make_parser(ctx).parse_args(list(args))
+        for parameter in self.params:
+            value = typed.get(parameter.name)
+            if parameter.default != "" and "" in (
+                value if isinstance(value, list | tuple) else [value]
+            ):
+                raise CustosError(f"{_spelling(parameter)} '': is empty; give a value")
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def invoke(self, ctx: Any) -> Any:
         """Check the options and run the command.
 
         Raises:
-            CustosError: If another option or argument names the same file as an output does, or if
-                a value is not UTF-8 text, which no report could hold.
+            CustosError: If another option or argument names the same file as an output does, if a
+                number is not finite, or if a value is not UTF-8 text, which no report could hold.
         """
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise CustosError(f"{_spelling(parameter)} '{value}': expected a finite number")
         for text in _texts(ctx.params.values()):
             if (shown := text.encode(errors="replace").decode()) != text:
                 raise CustosError(
@@ -48,6 +70,13 @@ class Verb(TyperCommand):
                     f"{option} '{out}': that is another file of this command; name a new file"
                 )
         return super().invoke(ctx)
+
+
+def _spelling(parameter: Any) -> str:
+    """Return how an option or argument is called in its help."""
+    if parameter.param_type_name == "option":
+        return str(parameter.opts[0])
+    return str(parameter.metavar or parameter.name.upper())
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:

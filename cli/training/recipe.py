@@ -14,6 +14,7 @@ import typer
 
 from cli.shared.columns import in_columns
 from cli.shared.options.output import AsJson
+from cli.shared.output_folders import Verb
 from judging.errors import CustosError
 from train.setup.recipe_files import find_recipe, read_header, recipe_names, script_of
 
@@ -28,7 +29,7 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(help="Recipe of 'custos recipe list', or a file.")]
 
 
-@app.command("list")
+@app.command("list", cls=Verb)
 def list_recipes() -> None:
     """List the recipes: name, training script and what each is for.
 
@@ -41,7 +42,7 @@ def list_recipes() -> None:
     typer.echo("\nTrain with one: custos train RECIPE --train TABLE")
 
 
-@app.command()
+@app.command(cls=Verb)
 def show(name: Name) -> None:
     """Print a recipe.
 
@@ -50,7 +51,7 @@ def show(name: Name) -> None:
     typer.echo(find_recipe(name).read_text(encoding="utf-8"), nl=False)
 
 
-@app.command("keys")
+@app.command("keys", cls=Verb)
 def explain_keys(
     names: Annotated[
         list[str] | None,
@@ -122,7 +123,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\[(\w+)\]\(#\w+\)", r"\1", text).replace("`", "").replace("\\|", "|")
 
 
-@app.command()
+@app.command(cls=Verb)
 def copy(
     name: Name, file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")]
 ) -> None:

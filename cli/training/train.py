@@ -15,7 +15,6 @@ from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.options.recipe import Keys
 from cli.shared.output_folders import output_folder
-from judging.errors import CustosError, error_text
 from judging.types import Split
 
 RecipeOrTask = Annotated[
@@ -156,9 +155,6 @@ def train(
     except KeyboardInterrupt:
         typer.echo(f"\n{stop_message(run.output, run.command) if run else 'stopped'}", err=True)
         raise typer.Exit(130) from None
-    except (CustosError, OSError) as error:
-        typer.echo(f"error: {' '.join(error_text(error).split())}", err=True)
-        raise typer.Exit(1) from None
     finally:
         if dry_run and out:
             shutil.rmtree(out, ignore_errors=True)

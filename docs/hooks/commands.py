@@ -17,7 +17,7 @@ INTRODUCTION = """\
 This page is made from the text that `--help` prints, so it cannot be out of date. An option may be
 left out unless its default is *required*. A command that did its work ends with exit status 0, and
 with 1 if rows failed or a check was not passed. If something that you gave it cannot be used, it
-says so on one line of standard error and ends with status 2; `custos train` ends with 1 then, too.
+says so on one line of standard error and ends with status 2.
 """
 
 RANGE = re.compile(r"\bx[<>]=|<=x\b")

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.intervals import cluster_standard_error, number_clusters, wilson_interval
+from evaluation.correction.intervals import clustered_rate
+from evaluation.intervals import number_clusters
 
 
 class Share(BaseModel):
@@ -27,31 +28,21 @@ class Share(BaseModel):
 
 
 def measure_share(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
-    """Return the share of hits with Wilson's interval over an effective number of rows.
-
-    Rows of a cluster resemble each other. The effective number of rows is the one at which
-    independent rows would give the clustered standard error: ``p (1 - p) / se²``. It is at most the
-    number of rows, and it is the number of clusters where the share is 0 or 1.
+    """Return the share of hits with its interval, as rows of a cluster resemble each other.
 
     Args:
         hits: Whether each row is a hit.
         clusters: Cluster of each row.
     """
-    n, num_hits, num_clusters = len(hits), sum(hits), len(set(clusters))
+    n, num_hits = len(hits), sum(hits)
     if not n:
         return Share(hits=0, n=0, value=None, low=None, high=None, rule_of_three=None)
-    share, effective = num_hits / n, float(num_clusters)
-    error = cluster_standard_error(np.array(hits, dtype=np.float64), number_clusters(clusters))
-    if error > 0 and 0 < share < 1:
-        # Without the small-sample factor, so that rows of their own clusters count as they are.
-        variance = error**2 * (num_clusters - 1) / num_clusters
-        effective = min(float(n), share * (1 - share) / variance)
-    low, high = wilson_interval(share * effective, effective)
+    low, high = clustered_rate(np.array(hits, dtype=np.float64), number_clusters(clusters))
     return Share(
         hits=num_hits,
         n=n,
-        value=share,
+        value=num_hits / n,
         low=low,
         high=high,
-        rule_of_three=None if num_hits else min(1.0, 3 / num_clusters),
+        rule_of_three=None if num_hits else min(1.0, 3 / len(set(clusters))),
     )

@@ -15,9 +15,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
-from evaluation.intervals import Z_95, Floats, Ints, wilson_bounds
+from evaluation.intervals import (
+    Z_95,
+    Floats,
+    Interval,
+    Ints,
+    wilson_bounds,
+    wilson_interval,
+)
 from evaluation.metrics import ratio
 
 
@@ -107,6 +113,23 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
     effect = np.where(mixed, ratio(variance * (n - 1), rate * (1 - rate)), same_in_groups / n)
     effective = n / np.maximum(effect, 1) * _student_ratio(n, groups)
     return Rates(rate, *wilson_bounds(rate, effective)), effective
+
+
+def clustered_rate(hits: Floats, clusters: Ints) -> Interval:
+    """Return the interval of a rate whose items depend on each other within clusters.
+
+    It is that of :func:`labels_alone`; a single cluster counts as one item.
+
+    Args:
+        hits: 0 or 1, at least one. Shape ``[n]``.
+        clusters: Cluster of each item. Shape ``[n]``.
+    """
+    order = np.argsort(clusters, kind="stable")
+    starts = np.unique(clusters[order], return_index=True)[1]
+    if len(starts) == 1:
+        return wilson_interval(float(hits.mean()), 1)
+    rates, _ = labels_alone(hits[order], np.ones(len(hits)), starts)
+    return Interval(float(rates.low), float(rates.high))
 
 
 def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:
@@ -291,7 +314,9 @@ def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
 
 def _student_ratio(n: Floats, groups: Floats) -> Floats:
     """Return the squared ratio of Student's quantiles for items and for groups."""
-    quantiles = special.stdtrit(n - 1, 0.975) / special.stdtrit(groups - 1, 0.975)
+    from scipy.special import stdtrit  # slow to import, and every command would
+
+    quantiles = stdtrit(n - 1, 0.975) / stdtrit(groups - 1, 0.975)
     return np.asarray(quantiles**2)
 
 

@@ -16,7 +16,7 @@ from cli.main import app
 VERBS = ("prep", "bench", "eval", "compare", "grade", "serve", "judges", "recipe", "backbone")
 OUTPUTS = ("json_out", "markdown_out", "html_out")
 """Files that are written only if they are named."""
-HEAVY = ("torch", "transformers", "peft", "datasets", "matplotlib", "sklearn", "fastapi")
+HEAVY = ("torch", "transformers", "peft", "datasets", "matplotlib", "sklearn", "scipy", "fastapi")
 
 
 def verbs(command: Any, path: str = "custos") -> Iterator[tuple[str, Any]]:

@@ -116,5 +116,5 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
 def test_splits_of_labels_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         bradley_terry.main(["data.test=data/pairs/test.jsonl"])
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert "field 'data.test': a reward is given to one response" in capsys.readouterr().err

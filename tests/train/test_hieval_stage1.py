@@ -107,7 +107,7 @@ def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) ->
     """The one line the script prints before it ends with exit code 1."""
     with pytest.raises(SystemExit) as caught:
         hieval_stage1.main(["--config", str(recipe), *overrides])
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     error = capsys.readouterr().err.strip()
     [line] = [line for line in error.splitlines() if "Loading weights" not in line]
     assert line.startswith("error: ")

@@ -112,7 +112,7 @@ def test_a_missing_stage_one_adapter(
     (tmp_path / "stage1" / "adapter_model.safetensors").unlink()
     with pytest.raises(SystemExit) as caught:
         hieval_stage2.main(["--config", str(recipe)])
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert "stage1: no adapter_model.safetensors" in capsys.readouterr().err
 
 

@@ -17,7 +17,7 @@ SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1, hieval_stage2)
 def _fails(script: object, argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit) as ended:
         script.main(argv)  # type: ignore[attr-defined]
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     return line

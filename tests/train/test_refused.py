@@ -52,7 +52,7 @@ def _error(
         overrides += ["replay.train=[]", "replay.val=null"]
     with pytest.raises(SystemExit) as ended:
         SCRIPTS[script].main([*overrides, *keys])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     line = capsys.readouterr().err
     assert line.startswith("error: ")
     assert line.count("\n") == 1

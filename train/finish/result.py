@@ -11,8 +11,8 @@ import numpy as np
 
 from data_prep.splits.overlap import Overlap
 from evaluation.comparisons.paired import paired_accuracies
-from evaluation.correction.intervals import labels_alone
-from evaluation.intervals import Z_95, number_clusters, wilson_interval
+from evaluation.correction.intervals import clustered_rate
+from evaluation.intervals import Z_95, number_clusters
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
@@ -90,16 +90,9 @@ def validation_accuracy(
     """
     decided = [(r, e) for r, e in zip(right, examples, strict=True) if r is not None]
     clusters = number_clusters([e.group or e.question for _, e in decided])
-    order = np.argsort(clusters, kind="stable")
-    values = np.array([r for r, _ in decided], dtype=np.float64)[order]
-    rate, groups = float(values.mean()), len(set(clusters.tolist()))
-    if groups > 1:
-        starts = np.unique(clusters[order], return_index=True)[1]
-        rates, _ = labels_alone(values, np.ones_like(values), starts)
-        low, high = float(rates.low), float(rates.high)
-    else:
-        low, high = wilson_interval(rate, 1)
-    return ValidationAccuracy(rate, low, high, len(values))
+    values = np.array([r for r, _ in decided], dtype=np.float64)
+    low, high = clustered_rate(values, clusters)
+    return ValidationAccuracy(float(values.mean()), low, high, len(values))
 
 
 def selection_lines(result: RunResult) -> list[str]:

@@ -104,7 +104,7 @@ def launch_command(script: Path, argv: Sequence[str] | None) -> str:
 
 @contextmanager
 def command_line(instead: str = "") -> Iterator[None]:
-    """End on a known error with one line and exit status 1; keep library notices off the screen.
+    """End on a known error with one line and exit status 2; keep library notices off the screen.
 
     Args:
         instead: Commands to run where the recipe's backbone or data cannot be had.
@@ -124,7 +124,7 @@ def command_line(instead: str = "") -> Iterator[None]:
             # Most mistakes meet every process: the first one reports it, and the others are stopped
             # before they do.
             time.sleep(SECONDS_TO_BE_STOPPED)
-        _end(f"error: {' '.join(f'{text}{advice}'.split())}", 1)
+        _end(f"error: {' '.join(f'{text}{advice}'.split())}", 2)
     if torch.distributed.is_initialized():
         # Gloo's threads may abort an interpreter that ends; the launcher then stops the process
         # that still writes the report.

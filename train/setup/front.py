@@ -170,7 +170,7 @@ class TrainingRun:
     def start(
         self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
     ) -> None:
-        """Train; the process ends with an error line and status 1 if that fails.
+        """Train; the process ends with an error line and status 2 if that fails.
 
         Args:
             processes: Number of processes; default one for each GPU, or one.

@@ -34,7 +34,7 @@ REPLACED = {
 class Section(BaseModel):
     """A closed, immutable part of a recipe."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def check_has_effect(recipe: Section, keys: Iterable[str]) -> None:
@@ -54,11 +54,28 @@ def check_has_effect(recipe: Section, keys: Iterable[str]) -> None:
             raise ValueError(f"{key} is not for this script; leave it out")
 
 
+def check_named_once(paths: Sequence[Path]) -> None:
+    """Refuse a file that is named twice, by whatever paths.
+
+    Raises:
+        ValueError: If two paths lead to one file.
+    """
+    first: dict[Path, Path] = {}
+    for path in paths:
+        same = first.setdefault(path.resolve(), path)
+        if same is not path:
+            other = "" if str(same) == str(path) else f", as {same} and {path}"
+            raise ValueError(
+                f"{path} is given twice{other}, so that its rows would count double; name it once "
+                "('custos prep mix' takes a number of rows of each data set)"
+            )
+
+
 class DataSection(Section):
     """Labelled splits, as ``custos prep`` writes them, or tables of any kind (see ``mapping``)."""
 
     train: tuple[Path, ...] = Field(min_length=1)
-    """One file or more, trained on together."""
+    """One file or more, each once, trained on together."""
     val: Path | None = None
     """Scored during training; selects the best adapter. None: a part of ``train``, with whole
     questions, is left out of training for it."""
@@ -83,6 +100,12 @@ class DataSection(Section):
     @classmethod
     def _single_file(cls, train: Any) -> Any:
         return (train,) if isinstance(train, str | Path) else train
+
+    @field_validator("train")
+    @classmethod
+    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
+        check_named_once(train)
+        return train
 
     @field_validator("mapping", mode="before")
     @classmethod

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from judging.errors import FieldError
 from judging.types import LabelledExample
 from train.setup.data import RunSplits, join_examples, read_split
-from train.setup.recipe import Section
+from train.setup.recipe import Section, check_named_once
 
 
 class ReplaySection(Section):
@@ -29,6 +29,12 @@ class ReplaySection(Section):
     """What ``rho`` is a share of; the paper leaves it open."""
     val_limit: int | None = Field(default=None, gt=0)
     """Watch only the first ``val_limit`` rows of ``val``."""
+
+    @field_validator("train")
+    @classmethod
+    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
+        check_named_once(train)
+        return train
 
 
 def with_replay(

@@ -1,7 +1,8 @@
-"""Which folders a command makes for its output."""
+"""Values that no command takes, and which folders a command makes for its output."""
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -10,7 +11,11 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.shared.output_folders import Verb
+from judging.errors import CustosError
 from tests.cli.test_main import EVERY_VERB
+
+MAY_BE_EMPTY = {("custos doctor", "--key")}
+"""No key at all."""
 
 
 def prep(out: Path) -> str:
@@ -18,6 +23,56 @@ def prep(out: Path) -> str:
     result = CliRunner().invoke(app, command)
     assert result.exit_code in (0, 2)
     return result.stderr if result.exit_code else ""
+
+
+@pytest.mark.parametrize("verb", EVERY_VERB)
+def test_no_value_is_empty(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse an empty path, which would be the current folder."""
+    monkeypatch.chdir(tmp_path)
+    arguments: list[str] = []
+    for parameter in EVERY_VERB[verb].params:
+        if parameter.param_type_name == "argument":
+            call, name = [*arguments, ""], ""
+            arguments.append("x")
+        else:
+            call, name = [parameter.opts[0], ""], parameter.opts[0]
+        if getattr(parameter, "is_flag", False) or (verb, name) in MAY_BE_EMPTY:
+            continue
+        done = CliRunner().invoke(app, [*verb.split()[1:], *call])
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"error: {name}")
+        assert done.stderr.endswith(" '': is empty; give a value\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_value_is_named_by_its_option() -> None:
+    for call, name in (
+        (["grade", "--judge", "a", "--judge="], "--judge"),
+        (["train", "", "--out", "a"], "RECIPE|TASK"),
+        (["train", "a", "optim.epochs=1", ""], "KEY=VALUE"),
+        (["compare", "a", ""], "B"),
+    ):
+        assert CliRunner().invoke(app, call).stderr == f"error: {name} '': is empty; give a value\n"
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_every_number_is_finite(
+    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    checked = 0
+    for verb, command in EVERY_VERB.items():
+        monkeypatch.setattr(command, "callback", lambda **_: pytest.fail("the number was taken"))
+        for option in command.params:
+            name = option.opts[0]
+            context = command.make_context(verb, [name, number], resilient_parsing=True)
+            if isinstance(context.params.get(option.name), float) and not math.isfinite(
+                context.params[option.name]
+            ):
+                with pytest.raises(CustosError, match=f"^{name} '{number}': expected a finite num"):
+                    command.invoke(context)
+                checked += 1
+    assert checked > 10
 
 
 def test_folders_are_made_inside_the_current_one(

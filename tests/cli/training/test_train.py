@@ -37,7 +37,7 @@ def _train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def _fails(folder: Path, *arguments: str) -> str:
     """The one line on the screen of a command that fails."""
     done = _train(folder, *arguments)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1, done.stderr
     return done.stderr
@@ -138,7 +138,7 @@ def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
 def test_an_error_in_two_processes_is_one_line(folder: Path) -> None:
     arguments = ("--train", "rows.jsonl", "--processes", "2", f"backbone={folder}/none")
     done = _train(folder, "tiny.yaml", *arguments)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout.count("\n") == 1, "how the rows divide"
     assert done.stderr.startswith(f"error: backbone '{folder}/none' cannot be loaded")
     assert done.stderr.count("\n") == 1, done.stderr
@@ -179,7 +179,7 @@ def test_a_failed_dry_run_in_two_processes_is_one_error_line(
 ) -> None:
     scratch = _scratch(folder, monkeypatch)
     done = _train(folder, *DRY_RUN, "--processes", "2", "optim.lr=1e30", "--dry-run", "2")
-    assert done.returncode == 1
+    assert done.returncode == 2
     [error] = [line for line in done.stderr.splitlines() if not line.startswith("dry run: ")]
     assert error.startswith("error: dry run: step failed: step 2: not finite: loss nan")
     assert not list(scratch.glob("custos-*"))
@@ -315,5 +315,5 @@ def _fails_later(folder: Path, *arguments: str) -> None:
     """Run a command whose table is read and divided, and that fails when it reads the rows."""
     out = f"{arguments[0].replace('/', '-')}-run"
     done = _train(folder, *arguments, "--out", out, "data.exclude_answerer=nobody")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "'nobody' is none of" in done.stderr

@@ -111,9 +111,10 @@ def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(body=cut_off) if "Rome" in seen.text else say("Well.")
     grader = judge(fake)
     found = list(grader.grade([score("Paris"), score("Rome"), score("x", variant="nope")]))
-    assert [v.status for v in found] == ["unparsed", "truncated", "invalid"]
+    assert [v.status for v in found] == ["unparsed", "unparsed", "invalid"]
     assert all(v.label is None for v in found)
     assert found[0].message == "no label in the answer: Well."
+    assert found[1].message == "no label in the answer, which was cut at its limit: I think"
     assert grader.usage.prompt_tokens == 200
 
 

@@ -284,7 +284,7 @@ def test_what_is_refused(
     path = write_recipe(tmp_path, small, **SECTIONS[script])
     with pytest.raises(SystemExit) as ended:
         SCRIPTS[script].main(["--config", str(path), *keys])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert words in capsys.readouterr().err
 
 

@@ -57,7 +57,7 @@ def test_a_part_that_fails_is_named_on_one_line(
     recipe = write_recipe(tmp_path, small)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main(["--config", str(recipe), "--dry-run", "2", "optim.lr=1e30"])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     printed = capsys.readouterr()
     last = printed.err.splitlines()[-1]
     assert last.startswith("error: dry run: step failed: step 2: not finite: loss nan")
@@ -100,7 +100,7 @@ def test_several_machines_are_refused_at_once(
     monkeypatch.setattr("train.setup.command_line.SECONDS_TO_BE_STOPPED", 0)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("error: a dry run takes one machine")
     assert not list(scratch.iterdir())
 

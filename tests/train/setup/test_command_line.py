@@ -60,7 +60,7 @@ def test_a_known_error_is_one_line(
     with pytest.raises(SystemExit) as caught, command_line("custos prep"):
         warnings.warn("a library's notice", stacklevel=1)
         raise error
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert capsys.readouterr().err == line
 
 

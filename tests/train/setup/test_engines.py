@@ -62,7 +62,7 @@ def test_engines_are_refused_before_the_data_is_read(
     monkeypatch.setattr(start, "load_encoder", pytest.fail)  # what those of critiques load with
     with pytest.raises(SystemExit) as ended:
         script.main([])  # the recipe's data is not there either
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     line = capsys.readouterr().err
     assert line.startswith("error: ")
     assert message in line

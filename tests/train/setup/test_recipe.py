@@ -10,6 +10,7 @@ import yaml
 
 from judging.errors import CustosError
 from train.hieval_stage1 import Stage1Recipe
+from train.hieval_stage2 import Stage2Recipe
 from train.setup.recipe import Section, parse_recipe
 from train.setup.recipe_files import RECIPES
 
@@ -92,6 +93,8 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
         ),
         ("data.mapping={label: {}}", "no such key 'label' of a mapping; the nearest is 'labels'"),
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
+        ("optim.lr=inf", r"field 'optim\.lr': .*finite number \(got 'inf'\)"),
+        ("optim.max_grad_norm=.inf", r"field 'optim\.max_grad_norm': .*finite number"),
         ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
         ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),
         ("loss.gamma=-1", r"field 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
@@ -108,6 +111,21 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
 def test_mistakes_are_named(path: Path, override: str, message: str) -> None:
     with pytest.raises(CustosError, match=message):
         parse_recipe(Stage1Recipe, path, [override])
+
+
+@pytest.mark.parametrize("key", ["data.train", "replay.train"])
+@pytest.mark.parametrize("again", ["a.jsonl", "./a.jsonl", "b/../a.jsonl", "link.jsonl"])
+def test_a_file_that_is_given_twice(
+    path: Path, key: str, again: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    Path("a.jsonl").touch()
+    Path("link.jsonl").symlink_to("a.jsonl")
+    with pytest.raises(CustosError) as caught:
+        parse_recipe(Stage2Recipe, path, [f"{key}=[a.jsonl, c.jsonl, {again}]"])
+    message = str(caught.value)
+    assert f"field '{key}': {Path(again)} is given twice" in message
+    assert (f", as a.jsonl and {again}, " in message) is (str(Path(again)) != "a.jsonl")
 
 
 def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
