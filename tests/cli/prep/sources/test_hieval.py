@@ -41,7 +41,7 @@ def test_hieval_options(tmp_path: Path) -> None:
         (("--field", "qestion=q"), "field 'qestion'"),
         (("--label", "1=Right"), "'Right' is not one of Correct, Partial, Wrong"),
         (("--test", "-1"), "field 'test'"),
-        (("--test", "inf"), "field 'test'"),
+        (("--test", "inf"), "--test 'inf': expected a finite number"),
         (("--test", "0.95"), "leave none of"),
     ],
 )
