@@ -281,7 +281,7 @@ class JudgeClient:
     def resolve(self, request: RequestT) -> RequestT:
         """Return a request with the reference mode that the service's judges take it in.
 
-        It is unchanged if they know its rubric or, as their cards tell, in neither mode.
+        It is unchanged if they know its rubric, and if by their cards they know it in neither mode.
 
         Raises:
             FieldError: If there is no such task or variant.

@@ -15,13 +15,13 @@ from judging.types import LabelledExample, Verdict
 from judging.verdicts.build import before_calibration
 
 
-class TakesRequests(Protocol):
-    """A judge of ours or a service: it knows how it takes a request."""
+class RequestResolver(Protocol):
+    """Judge, on this machine or behind a service, that completes a request before it grades it."""
 
     name: str
 
     def resolve(self, request: RequestT, /) -> RequestT:
-        """Return a request as the judge takes it."""
+        """Return a request with the modes in which the judge will grade it."""
         ...
 
 
@@ -43,7 +43,7 @@ def report_verdicts(
     Args:
         examples: Human-labelled examples, as :func:`resolve_examples` returns them.
         verdicts: One verdict per example.
-        is_calibrated: Whether the judge has a calibration; without it no figures before one.
+        is_calibrated: Whether the judge has a calibration; if so, figures before it are added.
         seen: What is known of the judge and this data (:func:`evaluation.seen_data.seen_data`).
         seconds: Time that they took; ``None`` where it is not known.
         command: The command as typed.
@@ -80,7 +80,7 @@ def report_verdicts(
 
 
 def resolve_examples(
-    judge: TakesRequests, examples: Sequence[LabelledExample]
+    judge: RequestResolver, examples: Sequence[LabelledExample]
 ) -> list[LabelledExample]:
     """Return examples as a judge takes them; those that it refuses are unchanged.
 
@@ -99,7 +99,7 @@ def at_risk(examples: Sequence[LabelledExample], risk: float | None) -> list[Lab
     return [example.model_copy(update={"risk": risk}) for example in examples]
 
 
-def _resolved(judge: TakesRequests, example: LabelledExample) -> LabelledExample:
+def _resolved(judge: RequestResolver, example: LabelledExample) -> LabelledExample:
     """Return an example as the judge takes it; unchanged if the judge refuses it."""
     try:
         return judge.resolve(example)

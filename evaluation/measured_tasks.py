@@ -67,7 +67,7 @@ def _accuracies(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Map
 def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the rules and the majority have on all rows, and if the judge beats them there.
 
-    The judge's own figures are on the rows with a label from it: on all rows it has fewer right.
+    The judge's own figures leave out the rows that it gave no label. Here such rows count as wrong.
 
     Args:
         measured: A task's part of :func:`~evaluation.comparisons.by_task.measure_by_task`.

@@ -102,9 +102,10 @@ def _under_known_rubric(
 
 
 def in_known_mode(request: RequestT, task: JudgeTask, rubrics: Collection[str]) -> RequestT | None:
-    """Return a request in a reference mode that leads to one of some rubrics, its own if that does.
+    """Return a request in a reference mode under which its rubric is one of ``rubrics``.
 
-    A request with one reference may change its mode. Return ``None`` if no mode leads there.
+    It keeps its mode if that is such a mode. Only a request with one reference may change it.
+    Return ``None`` if there is no such mode.
     """
     if task.rubric(request) in rubrics:
         return request

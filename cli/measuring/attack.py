@@ -99,7 +99,7 @@ def attack(
         plan = AttackPlan.of(examples, options)
     except CustosError as error:
         raise CustosError(f"{data}: {error}") from None
-    judge = engine_options.load_one(run)
+    judge = engine_options.load_judge_or_service(run)
     _check_judge(judge, plan.requests)
     with locked(out / "attacks"):
         rows, alone = partial_file(out / ROWS), partial_file(out / "alone.jsonl")

@@ -111,7 +111,7 @@ def evaluate(
         unique_ids=True,
     )
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
-    judge = engine_options.load_one(run)
+    judge = engine_options.load_judge_or_service(run)
     if not isinstance(judge, Judge):
         untrained = "; its untrained model is not measured" if zero_shot else ""
         typer.echo(

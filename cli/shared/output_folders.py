@@ -1,4 +1,4 @@
-"""Values that no command takes; folders that it may make for its output, and files to replace."""
+"""Checks of a command's values, of the folders that it makes and of the files that it replaces."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _OUTPUTS = "custos.outputs"
 
 
 class Verb(TyperCommand):
-    """A command that refuses values which none can use, and to write over a file it is given."""
+    """A command that refuses values that no command can use, and never overwrites its inputs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check that no value is empty, and read the values.
 
         Raises:
             CustosError: If one is, as ``--out "$OUT"`` without such a variable: as a path it would
-                be the current folder. A value whose default is empty may be.
+                be the current folder. An option with an empty default may be empty.
         """
         typed, _, _ = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.params:
@@ -73,7 +73,7 @@ class Verb(TyperCommand):
 
 
 def _spelling(parameter: Any) -> str:
-    """Return how an option or argument is called in its help."""
+    """Return the name of an option or argument, as its help gives it."""
     if parameter.param_type_name == "option":
         return str(parameter.opts[0])
     return str(parameter.metavar or parameter.name.upper())

@@ -28,7 +28,7 @@ class Share(BaseModel):
 
 
 def measure_share(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
-    """Return the share of hits with its interval, as rows of a cluster resemble each other.
+    """Return the share of hits; its interval allows for likeness of the rows of a cluster.
 
     Args:
         hits: Whether each row is a hit.

@@ -314,7 +314,7 @@ def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
 
 def _student_ratio(n: Floats, groups: Floats) -> Floats:
     """Return the squared ratio of Student's quantiles for items and for groups."""
-    from scipy.special import stdtrit  # slow to import, and every command would
+    from scipy.special import stdtrit  # takes long, and most commands need none
 
     quantiles = stdtrit(n - 1, 0.975) / stdtrit(groups - 1, 0.975)
     return np.asarray(quantiles**2)

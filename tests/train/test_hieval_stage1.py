@@ -104,7 +104,7 @@ def test_rows_of_the_hub(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:
-    """The one line the script prints before it ends with exit code 2."""
+    """Return the one line that the script prints before it ends with exit code 2."""
     with pytest.raises(SystemExit) as caught:
         hieval_stage1.main(["--config", str(recipe), *overrides])
     assert caught.value.code == 2

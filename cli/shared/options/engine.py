@@ -41,7 +41,7 @@ class EngineOptions:
         key = api_key(self.key_env)
         return load_judge(self.engine, source, self.base_url, key, self.concurrency, self.deadline)
 
-    def load_one(self, source: str) -> Judge | JudgeClient:
+    def load_judge_or_service(self, source: str) -> Judge | JudgeClient:
         """Load a judge, or connect to a service if the source is an address.
 
         Raises:
@@ -57,7 +57,7 @@ class EngineOptions:
         """Load a judge, connect to services, or load all shipped judges if nothing is named.
 
         Raises:
-            CustosError: As :meth:`load_one`, or if no service answers.
+            CustosError: As :meth:`load_judge_or_service`, or if no service answers.
         """
         if len(sources) > 1:
             return self._connect_pool(sources)
@@ -66,7 +66,7 @@ class EngineOptions:
 
             names = {name: name for name in default_judges()}
             return BestJudge(load_named_judges(names, {}, self.load_judge))
-        return self.load_one(sources[0])
+        return self.load_judge_or_service(sources[0])
 
     def _check_no_server(self, service: str) -> None:
         """Raise ``CustosError`` if a server is named for the model of a service."""
