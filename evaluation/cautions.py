@@ -25,7 +25,13 @@ def cautions(report: Mapping[str, Any]) -> list[str]:
     """
     return [
         text
-        for text in (_seen(report), _too_few(report), _left_out(report), _not_better(report))
+        for text in (
+            _seen(report),
+            _untrained_mode(report),
+            _too_few(report),
+            _left_out(report),
+            _not_better(report),
+        )
         if text is not None
     ]
 
@@ -42,6 +48,16 @@ def _seen(report: Mapping[str, Any]) -> str | None:
             f"{report['n']:,} rows: measure it on questions that it has not seen."
         )
     return None
+
+
+def _untrained_mode(report: Mapping[str, Any]) -> str | None:
+    number = report["untrained_mode"]
+    if not number:
+        return None
+    return (
+        f"{number:,} of {report['n']:,} rows ask for a `mode` that the judge was not trained for: "
+        "leave `mode` out of the rows, and it decides as it was trained to."
+    )
 
 
 def _too_few(report: Mapping[str, Any]) -> str | None:

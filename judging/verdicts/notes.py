@@ -9,10 +9,12 @@ from judging.files.pictures import megapixels
 from judging.models.backbones import Backbone
 from judging.scoring.engine import Engine
 from judging.tasks.base import JudgeTask
-from judging.types import JudgeRequest
+from judging.types import JudgeRequest, Verdict
 
 WAYS = {"score": "at once", "critique": "after a critique"}
 """How a judge decides in each mode."""
+
+_UNTRAINED = "this judge was trained to decide"
 
 AFTER_GIVEN = "decided after the critique that was given"
 KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows nothing"
@@ -48,4 +50,9 @@ def mode_note(
         return None
     way, other = WAYS[trained[0]], WAYS[request.mode]
     caution = "" if is_calibrated else "; its confidence is not calibrated"
-    return f"this judge was trained to decide {way}, not {other}{caution}"
+    return f"{_UNTRAINED} {way}, not {other}{caution}"
+
+
+def is_untrained_way(verdict: Verdict) -> bool:
+    """Return whether a verdict was decided in a mode that its judge was not trained for."""
+    return _UNTRAINED in (verdict.message or "")

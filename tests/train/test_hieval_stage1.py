@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
 from data_prep.tables import source
+from evaluation.evaluate import grade_examples
 from judging import Judge
+from judging.types import LabelledExample, Verdict
 from tests.train.made_up import example, examples, write_recipe, write_split
 from train import hieval_stage1
+from train.finish import kept_grades, report
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -56,9 +60,9 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
     assert {Path(path).stem for path in hashes} == {"train", "val", "cal", "test"}
     assert all(len(digest) == 64 for digest in hashes.values())
 
-    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
-    assert report["n"] == 9
-    assert 0 <= report["metrics"]["accuracy"]["value"] <= 1
+    result = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert result["n"] == 9
+    assert 0 <= result["metrics"]["accuracy"]["value"] <= 1
     card = (run / "README.md").read_text(encoding="utf-8")
     assert "Measured on 9 items" in card, "its questions are those of the training"
     assert "- overlap: of 9 test rows, 9 are rows of train too" in card
@@ -101,6 +105,35 @@ def test_rows_of_the_hub(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "| train | lab/rivers | 24 |" in (run / "README.md").read_text(encoding="utf-8")
     resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
     assert [Path(path).name for path in resolved["provenance"]["sha256"]] == ["val.jsonl"]
+
+
+def test_a_run_that_is_stopped_while_it_grades_goes_on(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine test rows in windows of four; the second window is never finished the first time."""
+    recipe = write_recipe(tmp_path, small)
+    monkeypatch.setattr(kept_grades, "WINDOW", 4)
+    sizes: list[int] = []
+    stopped_at: int | None = 2
+
+    def count(judge: Judge, rows: Sequence[LabelledExample], **options: bool) -> list[Verdict]:
+        sizes.append(len(rows))
+        if len(sizes) == stopped_at:
+            raise ConnectionError("the machine is gone")
+        return grade_examples(judge, rows, **options)
+
+    monkeypatch.setattr(report, "grade_examples", count)
+    with pytest.raises(SystemExit):
+        hieval_stage1.main(["--config", str(recipe)])
+    assert sizes == [4, 4]
+    sizes.clear()
+    stopped_at = None
+    hieval_stage1.main(["--config", str(recipe)])
+    assert sizes == [4, 1]
+    run = tmp_path / "run"
+    result = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert (result["n"], result["seconds"]) == (9, None)
+    assert not (run / "graded").exists()
 
 
 def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
 from evaluation.intervals import number_clusters
-from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
-from judging.progress import progress_over
-from judging.scoring.windows import WINDOW
 from judging.tasks import get_task
 from judging.types import LabelledExample, score_of
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
@@ -27,12 +25,13 @@ from judging.verdicts.calibration_fit import (
 )
 from judging.verdicts.risk import HeldOutVerdicts
 from train.dry_run.parts import PARTS
+from train.finish.kept_grades import KeptGrades
 from train.finish.processes import Processes
 
 
 @PARTS.measured("calibration")
 def calibrate(
-    judge: Judge, examples: Sequence[LabelledExample], processes: Processes, folder: Path
+    judge: Judge, examples: Sequence[LabelledExample], kept: KeptGrades
 ) -> CalibrationSet | None:
     """Score a calibration split on all processes and fit a calibration on it.
 
@@ -40,17 +39,19 @@ def calibrate(
         judge: Judge without a calibration, loaded as it will be served, so that rounding and
             merging are calibrated too.
         examples: Calibration split.
-        processes: Processes that score the rows together; the first one writes the file.
-        folder: Folder for ``calibration.json``.
+        kept: Scores the rows on all processes; the first one writes ``calibration.json`` to the
+            run folder.
 
     Returns:
         What was fitted, the same on every process, or ``None`` if nothing was.
     """
+    processes = kept.processes
     rows = rows_to_score(judge, examples, processes)
     if not rows:
         _warn(processes, "the judge stays uncalibrated: no calibration row can be fitted on")
         return None
-    return fit_calibrations(judge, rows, gather_logprobs(judge, rows, processes), processes, folder)
+    logprobs = kept.grade("calibrating", judge, rows, partial(score_rows, judge), list[float])
+    return fit_calibrations(judge, rows, logprobs, processes, kept.run_folder)
 
 
 def rows_to_score(
@@ -72,26 +73,6 @@ def rows_to_score(
         except CustosError as error:
             _warn(processes, f"{key} stays uncalibrated: {error}")
     return [rows[index] for index in sorted(kept)]
-
-
-def gather_logprobs(
-    judge: Judge, rows: Sequence[LabelledExample], processes: Processes
-) -> list[list[float]]:
-    """Score rows on all processes; the first one shows how far it is with its share.
-
-    Returns:
-        As :func:`score_rows`, on every process.
-    """
-    mine = processes.share(rows)
-    scored = _scored_in_windows(judge, [rows[index] for index in mine])
-    if processes.is_first and mine:
-        scored = progress_over(scored, "calibrating", len(mine))
-    return processes.gather(mine, list(scored))
-
-
-def _scored_in_windows(judge: Judge, rows: Sequence[LabelledExample]) -> Iterator[list[float]]:
-    for window in in_batches(rows, WINDOW):
-        yield from score_rows(judge, window)
 
 
 def score_rows(judge: Judge, rows: Sequence[LabelledExample]) -> list[list[float]]:

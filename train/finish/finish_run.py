@@ -10,6 +10,7 @@ from judging.judge import CALIBRATION_FILE
 from train.dry_run.parts import PARTS
 from train.finish.calibrate import calibrate
 from train.finish.finished_trainer import FinishedTrainer
+from train.finish.kept_grades import KeptGrades
 from train.finish.model_card import write_model_card
 from train.finish.processes import Processes
 from train.finish.report import announce, report_test
@@ -29,7 +30,8 @@ def finish_run(
 ) -> None:
     """Write the judge of a finished run, calibrate it, measure it, and write its card.
 
-    All processes grade rows for the calibration and for the test; the first one writes.
+    All processes grade rows for the calibration and for the test, and keep what they graded until
+    everything is written; the first one writes.
 
     Args:
         trainer: Trainer after its last step; it cannot be used again.
@@ -42,20 +44,22 @@ def finish_run(
     recipe, rows, progress = trainer.recipe, trainer.rows, trainer.progress
     folder, device = recipe.run.output, trainer.accelerator.device
     processes = Processes.of(trainer.accelerator)
+    kept = KeptGrades(folder, processes)
     if processes.is_first:
         write_judge(recipe, rows.train.encoder.backbone, rows, progress, hashes)
         (folder / CALIBRATION_FILE).unlink(missing_ok=True)
-    start = grade_start(trainer, splits.test, processes) if splits.test is not None else {}
+    start = grade_start(trainer, splits.test, kept) if splits.test is not None else {}
     trainer.free_memory()  # the finished judge, loaded next, may not fit beside it
     report = None
     if splits.cal is not None or splits.test is not None:
         with PARTS.measured("judge load"):
             judge = processes.load_judge(folder, device)
         if splits.cal is not None:
-            judge.calibration = calibrate(judge, splits.cal, processes, folder)
+            judge.calibration = calibrate(judge, splits.cal, kept)
         if splits.test is not None:
-            report = report_test(judge, recipe, splits.test, start, command, processes)
+            report = report_test(judge, recipe, splits.test, start, command, kept)
     if processes.is_first:
         result = RunResult(recipe, splits, hashes, overlaps, progress, report)
         write_model_card(result, script.name, rows.watched)
         announce(result)
+    kept.delete()

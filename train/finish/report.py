@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -17,7 +18,7 @@ from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from train.dry_run.parts import PARTS
-from train.finish.processes import Processes
+from train.finish.kept_grades import KeptGrades
 from train.finish.result import (
     RunResult,
     against_start,
@@ -39,7 +40,7 @@ def report_test(
     examples: Sequence[LabelledExample],
     start: Mapping[int, Verdict],
     command: str,
-    processes: Processes,
+    kept: KeptGrades,
 ) -> dict[str, Any] | None:
     """Grade the test split with the finished judge on all processes; the first writes the report.
 
@@ -49,19 +50,18 @@ def report_test(
         examples: Test split.
         start: Verdicts of the start (:func:`~train.finish.start.grade_start`).
         command: Command that was typed.
-        processes: Processes that grade the rows together.
+        kept: Grades the rows on all processes.
 
     Returns:
         The report, with ``against_start`` if there are verdicts of the start; ``None`` without a
         row that the judge can take, and on every process but the first.
     """
     examples = resolve_examples(judge, examples)
-    started = time.perf_counter()
-    mine = processes.share(examples)
-    graded = grade_examples(judge, [examples[index] for index in mine], progress=processes.is_first)
-    verdicts = processes.gather(mine, graded)
-    seconds = time.perf_counter() - started
-    if not processes.is_first:
+    grade = partial(grade_examples, judge, progress=False)
+    was_stopped, started = kept.is_begun("grading"), time.perf_counter()
+    verdicts = kept.grade("grading", judge, examples, grade, Verdict)
+    seconds = None if was_stopped else time.perf_counter() - started
+    if not kept.processes.is_first:
         return None
     name = "start" if recipe.adapter.init else "zero_shot"
     beside = {name: list(start.values())} if len(start) == len(examples) else {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from peft import set_peft_model_state_dict
@@ -16,6 +17,7 @@ from safetensors.torch import load_file
 
 from evaluation.evaluate import grade_examples
 from judging.card import JudgeCard
+from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import load_backbone
@@ -26,7 +28,7 @@ from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet
 from train.dry_run.parts import PARTS
 from train.finish.finished_trainer import FinishedTrainer
-from train.finish.processes import Processes
+from train.finish.kept_grades import KeptGrades
 from train.loop.sharding import is_sharded
 from train.setup.starting_adapter import with_adapter
 
@@ -38,7 +40,7 @@ MOST_CRITIQUES = 200
 
 @PARTS.measured("grading")
 def grade_start(
-    trainer: FinishedTrainer, examples: Sequence[LabelledExample], processes: Processes
+    trainer: FinishedTrainer, examples: Sequence[LabelledExample], kept: KeptGrades
 ) -> dict[int, Verdict]:
     """Grade test rows with the judge that the run started from, on all processes.
 
@@ -48,7 +50,7 @@ def grade_start(
     Args:
         trainer: Trainer after its last step, whose chosen adapter is on disk.
         examples: Test split.
-        processes: Processes that grade the rows together.
+        kept: Grades the rows on all processes.
 
     Returns:
         Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None
@@ -62,15 +64,14 @@ def grade_start(
     indices = affordable_rows(examples, recipe.run.seed)
     with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():
         engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
-        judge = Judge("start", backbone, engine, card)
+        adapter_sha256 = file_sha256(folder / ADAPTER_FILE) if folder else ""
+        judge = Judge("start", backbone, engine, card, adapter_sha256)
         if folder and (folder / CALIBRATION_FILE).is_file():
             judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
         chosen = [examples[index] for index in indices]
-        mine = processes.share(chosen)
-        graded = grade_examples(
-            judge, [chosen[index] for index in mine], progress=processes.is_first
-        )
-    return dict(zip(indices, processes.gather(mine, graded), strict=True))
+        grade = partial(grade_examples, judge, progress=False)
+        graded = kept.grade("grading the start", judge, chosen, grade, Verdict)
+    return dict(zip(indices, graded, strict=True))
 
 
 def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]:

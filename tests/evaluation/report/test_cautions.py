@@ -8,7 +8,10 @@ import pytest
 from evaluation.attacks.shares import Share, measure_share
 from evaluation.cautions import attack_caution
 from evaluation.report.report import build_report
-from judging.types import LabelledExample, Verdict
+from judging.card import SHIPPED, read_card
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.notes import mode_note
 from tests.evaluation.made_up import example, scored, unscored
 from tests.evaluation.report.made_up import report
 
@@ -19,6 +22,23 @@ def test_rows_without_a_label_are_in_the_figures_that_say_so() -> None:
     assert text.startswith("20 of 180 rows got no label: they count in the coverage and in the")
     counted = {name for name, metric in made["metrics"].items() if metric["n"] == 180}
     assert counted == {"coverage", "accuracy_unscored_as_wrong"}
+
+
+def test_verdicts_in_a_mode_that_was_not_trained_are_cautioned() -> None:
+    """Say it even if the judge was asked over a socket: its message is all that is known then."""
+    pair = {"question": "?", "response_a": "1", "response_b": "2"}
+    request = JudgeRequest.model_validate({"task": "truthful-pair", "mode": "score", **pair})
+    card = read_card(SHIPPED / "embedded-pair")
+    note = mode_note(card, get_task(request.task), request, is_calibrated=False)
+    examples = [example("Correct", id=str(number)) for number in range(30)]
+    verdicts = [
+        scored("Correct", id=str(number), message=note if number < 20 else None)
+        for number in range(30)
+    ]
+    made = build_report(examples, verdicts, seconds=1, command="")
+    assert made["untrained_mode"] == 20
+    [text] = [text for text in made["cautions"] if "not trained for" in text]
+    assert text.startswith("20 of 30 rows ask for a `mode`")
 
 
 def answers_with_few_wrong(

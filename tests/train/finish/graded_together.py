@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 from accelerate import Accelerator
 
 from evaluation.evaluate import grade_examples
 from judging.errors import CustosError
+from judging.types import Verdict
 from tests.train.made_up import example
-from train.finish.calibrate import calibrate, gather_logprobs
+from train.finish.calibrate import calibrate, score_rows
+from train.finish.kept_grades import KeptGrades
 from train.finish.processes import Processes
 from train.setup import command_line
 
@@ -30,11 +33,13 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
     )
     if processes.rank == failing:
         raise CustosError("a row cannot be scored")
-    mine = processes.share(rows)
-    graded = grade_examples(judge, [rows[index] for index in mine], progress=False)
-    verdicts = processes.gather(mine, graded)
-    logprobs = gather_logprobs(judge, [judge.resolve(row) for row in rows], processes)
-    fitted = calibrate(judge, rows, processes, out)
+    kept = KeptGrades(out, processes)
+    grade = partial(grade_examples, judge, progress=False)
+    verdicts = kept.grade("grading", judge, rows, grade, Verdict)
+    resolved = [judge.resolve(row) for row in rows]
+    logprobs = kept.grade("scoring", judge, resolved, partial(score_rows, judge), list[float])
+    fitted = calibrate(judge, rows, kept)
+    kept.delete()
     if processes.is_first:
         (out / "verdicts.json").write_text(
             json.dumps(

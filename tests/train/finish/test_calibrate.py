@@ -21,6 +21,7 @@ from serve.queue.service import Service
 from tests.tiny import save_picture
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate
+from train.finish.kept_grades import KeptGrades
 from train.finish.processes import Processes
 
 
@@ -56,7 +57,7 @@ def test_scores_are_calibrated_where_a_type_is_missing(
         example(i, task="hieval-ea", label=labels[i % 2][0], error_type=labels[i % 2][1])
         for i in range(8)
     ]
-    calibration = calibrate(Judge.load(str(tmp_path)), rows, Processes(), tmp_path)
+    calibration = calibrate(Judge.load(str(tmp_path)), rows, KeptGrades(tmp_path, Processes()))
     assert calibration is not None
     assert (set(calibration.rubrics), set(calibration.error_types)) == (
         {"hieval-ea/plain/any"},

@@ -13,6 +13,7 @@ from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import example, examples, recipe, trainer
 from train.finish import start
+from train.finish.kept_grades import KeptGrades
 from train.finish.processes import Processes
 from train.finish.start import affordable_rows, grade_start
 
@@ -45,7 +46,7 @@ def test_it_is_the_judge_that_the_run_started_from(
     learner = trainer(settings, small, examples(24))
     learner.fit()
     rows = [example(i, id=str(i)) for i in range(7)]
-    verdicts = grade_start(learner, rows, Processes())
+    verdicts = grade_start(learner, rows, KeptGrades(tmp_path, Processes()))
     judge = Judge.load(str(init or small), device="cpu", dtype="float32")
     expected = list(judge.grade([row.request() for row in rows]))
     assert list(verdicts) == list(range(7))
@@ -60,9 +61,8 @@ def test_a_rubric_that_the_start_does_not_know_is_graded(small: str, tmp_path: P
     learner = trainer(settings, small, examples(16))
     learner.fit()
     rows = [example(i, reference_mode="all", references=("a", "b")) for i in range(3)]
-    assert [verdict.status for verdict in grade_start(learner, rows, Processes()).values()] == [
-        "scored"
-    ] * 3
+    verdicts = grade_start(learner, rows, KeptGrades(tmp_path, Processes()))
+    assert [verdict.status for verdict in verdicts.values()] == ["scored"] * 3
 
 
 def test_a_damaged_calibration_of_the_start_is_named(small: str, tmp_path: Path) -> None:
@@ -72,13 +72,13 @@ def test_a_damaged_calibration_of_the_start_is_named(small: str, tmp_path: Path)
     learner = trainer(settings, small, examples(16))
     learner.fit()
     with pytest.raises(CustosError, match=r"init/calibration\.json: field '"):
-        grade_start(learner, examples(3), Processes())
+        grade_start(learner, examples(3), KeptGrades(tmp_path, Processes()))
 
 
 def test_nothing_is_graded_where_nothing_is_to_be_compared(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path), small, examples(16))
     learner.progress.chosen = {"step": 0, "val_nll": 1.0}
-    assert grade_start(learner, examples(3), Processes()) == {}
+    assert grade_start(learner, examples(3), KeptGrades(tmp_path, Processes())) == {}
 
 
 def test_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
