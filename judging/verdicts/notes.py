@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from judging.card import JudgeCard
 from judging.files.pictures import megapixels
-from judging.models.backbones import Backbone
-from judging.scoring.engine import Engine
 from judging.tasks.base import JudgeTask
 from judging.types import JudgeRequest, Verdict
+
+if TYPE_CHECKING:  # torch is not needed to read a verdict
+    from judging.card import JudgeCard
+    from judging.models.backbones import Backbone
+    from judging.scoring.engine import Engine
 
 WAYS = {"score": "at once", "critique": "after a critique"}
 """How a judge decides in each mode."""
@@ -55,4 +58,12 @@ def mode_note(
 
 def is_untrained_way(verdict: Verdict) -> bool:
     """Return whether a verdict was decided in a mode that its judge was not trained for."""
-    return _UNTRAINED in (verdict.message or "")
+    return verdict.label is not None and _UNTRAINED in (verdict.message or "")
+
+
+def untrained_caution(number: int, total: int) -> str:
+    """Return the caution on rows that :func:`is_untrained_way` is true of."""
+    return (
+        f"{number:,} of {total:,} rows ask for a `mode` that the judge was not trained for: "
+        "leave `mode` out of the rows, and it decides as it was trained to."
+    )
