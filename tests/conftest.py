@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -24,6 +25,10 @@ FAMILIES: tuple[Family, ...] = ("qwen2_5_vl", "qwen3_vl")
 # How long an example takes says more about the machine's other work than about the code.
 settings.register_profile("custos", deadline=None)
 settings.load_profile("custos")
+
+# Scripts start background jobs with Ctrl-C ignored, and programs that tests interrupt inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Folders = Callable[["Family"], str]
 HubFolders = Callable[[str], str]
