@@ -10,7 +10,7 @@ from judging.models.cpu_cores import num_cores
 if TYPE_CHECKING:
     import torch
 
-_BFLOAT16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16")  # x86, x86, ARM
+_FAST_BFLOAT16 = ("amx_bf16", "bf16")  # x86, ARM
 
 
 def computed_in(model: Any) -> str:
@@ -34,10 +34,16 @@ def computes_bfloat16(device: torch.device) -> bool:
 
     A CPU without instructions for it is much slower in bfloat16 (``python -m experiments
     dtype_speed``). It holds and multiplies rounded weights in float32, so nothing else is rounded.
+    So does an Intel CPU with AVX-512's instructions and without AMX: it multiplies bfloat16 at half
+    the speed of float32, as measured. The CPU's kind decides, and no timing, so that verdicts do
+    not depend on how busy the machine was.
     """
     import torch
 
     if device.type != "cpu":
         return True
     capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name) for name in _BFLOAT16_INSTRUCTIONS)
+    if any(capabilities.get(name) for name in _FAST_BFLOAT16):
+        return True
+    is_intel = "Intel" in capabilities.get("cpu_name", "")
+    return bool(capabilities.get("avx512_bf16")) and not is_intel

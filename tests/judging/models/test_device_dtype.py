@@ -22,7 +22,9 @@ AVX2: dict[str, object] = {
     "avx512_bf16": False,
     "amx_bf16": False,
 }
-WITH_BFLOAT16: dict[str, object] = {**AVX2, "avx512_bf16": True}
+WITH_BFLOAT16: dict[str, object] = {**AVX2, "avx512_bf16": True, "cpu_name": "AMD EPYC"}
+INTEL: dict[str, object] = {**WITH_BFLOAT16, "cpu_name": "Intel Xeon"}
+INTEL_AMX: dict[str, object] = {**INTEL, "amx_bf16": True}
 NEON: dict[str, object] = {"neon": True, "bf16": True}
 
 
@@ -33,7 +35,14 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, object]) -> 
 
 @pytest.mark.parametrize(
     ("capabilities", "expected"),
-    [(AVX2, False), (WITH_BFLOAT16, True), (NEON, True), ({"neon": True}, False)],
+    [
+        (AVX2, False),
+        (WITH_BFLOAT16, True),
+        (INTEL, False),
+        (INTEL_AMX, True),
+        (NEON, True),
+        ({"neon": True}, False),
+    ],
 )
 def test_cpus(
     capabilities: dict[str, object], expected: bool, monkeypatch: pytest.MonkeyPatch
