@@ -83,7 +83,7 @@ class Plan:
 
 
 FULL = Plan(minutes=8, training=7, rows=2800, unseen="it has seen none like them")
-# A CPU without bfloat16 instructions computes in float32, several times slower. What it can train
+# A CPU without fast bfloat16 instructions computes in float32, which is slower. What it can train
 # from nothing in a quarter of an hour is no judge, so there training goes on from a shipped one.
 SHORT = Plan(
     minutes=9,
@@ -92,7 +92,7 @@ SHORT = Plan(
     unseen="the judge it started from was trained on other questions of this set",
     overrides=("adapter.init=embedded-qs", "optim.lr=5e-4"),
     note=(
-        "This CPU has no bfloat16 instructions and computes several times slower. Training goes",
+        "This CPU has no fast bfloat16 instructions and computes in float32. So training goes",
         "on from the shipped judge embedded-qs instead of starting from nothing, on fewer rows.",
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.attacks.shares import Share
 from evaluation.comparisons.overlap_regression import NAME
 from evaluation.report.markdown import with_interval
-from judging.verdicts.notes import untrained_caution
+from judging.verdicts.notes import untrained_mode_caution
 
 WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
@@ -53,7 +53,7 @@ def _seen(report: Mapping[str, Any]) -> str | None:
 
 def _untrained_mode(report: Mapping[str, Any]) -> str | None:
     number = report["untrained_mode"]
-    return untrained_caution(number, report["n"]) if number else None
+    return untrained_mode_caution(number, report["n"]) if number else None
 
 
 def _too_few(report: Mapping[str, Any]) -> str | None:

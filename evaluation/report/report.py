@@ -35,7 +35,7 @@ from evaluation.unscored import unscored_reasons
 from judging.files.atomic import write_text
 from judging.files.records import write_json
 from judging.types import LabelledExample, Verdict
-from judging.verdicts.notes import is_untrained_way
+from judging.verdicts.notes import is_in_untrained_mode
 
 PACKAGES = ("custos", "numpy", "scipy", "torch", "transformers", "peft")
 
@@ -118,7 +118,7 @@ def build_report(
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
         "unscored": unscored_reasons(verdicts),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
-        "untrained_mode": sum(map(is_untrained_way, verdicts)),
+        "untrained_mode": sum(map(is_in_untrained_mode, verdicts)),
         "needs_review": sum(verdict.needs_review for verdict in verdicts),
         "judge_names": sorted({v.judge_name for v in verdicts if v.judge_name}),
         "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),

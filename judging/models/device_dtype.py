@@ -33,17 +33,15 @@ def computes_bfloat16(device: torch.device) -> bool:
     """Return whether a device multiplies bfloat16 matrices faster than float32 ones.
 
     A CPU without instructions for it is much slower in bfloat16 (``python -m experiments
-    dtype_speed``). It holds and multiplies rounded weights in float32, so nothing else is rounded.
-    So does an Intel CPU with AVX-512's instructions and without AMX: it multiplies bfloat16 at half
-    the speed of float32, as measured. The CPU's kind decides, and no timing, so that verdicts do
-    not depend on how busy the machine was.
+    dtype_speed``), and so is one of Intel that has those of AVX-512 and no AMX (docs/serving.md).
+    Such a CPU holds and multiplies rounded weights in float32, so nothing else is rounded. The kind
+    of CPU decides, not a timing: verdicts must not depend on how busy the machine is.
     """
     import torch
 
     if device.type != "cpu":
         return True
     capabilities = torch.cpu.get_capabilities()
-    if any(capabilities.get(name) for name in _FAST_BFLOAT16):
-        return True
     is_intel = "Intel" in capabilities.get("cpu_name", "")
-    return bool(capabilities.get("avx512_bf16")) and not is_intel
+    names = _FAST_BFLOAT16 if is_intel else (*_FAST_BFLOAT16, "avx512_bf16")
+    return any(capabilities.get(name) for name in names)

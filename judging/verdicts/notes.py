@@ -17,9 +17,8 @@ if TYPE_CHECKING:  # torch is not needed to read a verdict
 WAYS = {"score": "at once", "critique": "after a critique"}
 """How a judge decides in each mode."""
 
-_UNTRAINED = "this judge was trained to decide"
-
 AFTER_GIVEN = "decided after the critique that was given"
+_TRAINED_TO_DECIDE = "this judge was trained to decide"
 KNOWS_NOTHING = "the weights of this judge are random, for a trial: it knows nothing"
 
 
@@ -53,16 +52,21 @@ def mode_note(
         return None
     way, other = WAYS[trained[0]], WAYS[request.mode]
     caution = "" if is_calibrated else "; its confidence is not calibrated"
-    return f"{_UNTRAINED} {way}, not {other}{caution}"
+    return f"{_TRAINED_TO_DECIDE} {way}, not {other}{caution}"
 
 
-def is_untrained_way(verdict: Verdict) -> bool:
+def is_in_untrained_mode(verdict: Verdict) -> bool:
     """Return whether a verdict was decided in a mode that its judge was not trained for."""
-    return verdict.label is not None and _UNTRAINED in (verdict.message or "")
+    return verdict.label is not None and _TRAINED_TO_DECIDE in (verdict.message or "")
 
 
-def untrained_caution(number: int, total: int) -> str:
-    """Return the caution on rows that :func:`is_untrained_way` is true of."""
+def untrained_mode_caution(number: int, total: int) -> str:
+    """Return a caution that some verdicts were decided in a mode without training.
+
+    Args:
+        number: Verdicts that :func:`is_in_untrained_mode` is true of.
+        total: All verdicts.
+    """
     return (
         f"{number:,} of {total:,} rows ask for a `mode` that the judge was not trained for: "
         "leave `mode` out of the rows, and it decides as it was trained to."

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from judging.types import LabelledExample, Verdict
+from judging.card import SHIPPED, read_card
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.notes import mode_note
 
 ANSWERERS = ("ant", "bee", "cat")
 TYPED_LABELS = (
@@ -45,6 +48,13 @@ def scored(label: str, probability: float | None = None, other: str = "Wrong", i
     posterior = {} if probability is None else {label: probability, other: 1 - probability}
     given = {"id": id, "status": "scored", "label": label, "probabilities": posterior}
     return Verdict.model_validate(given | fields)
+
+
+def untrained_mode_note() -> str | None:
+    """Return the message of the shipped judge of pairs where it decides without its critique."""
+    request = JudgeRequest(task="truthful-pair", question="?", responses=("1", "2"), mode="score")
+    card = read_card(SHIPPED / "embedded-pair")
+    return mode_note(card, get_task(request.task), request, is_calibrated=False)
 
 
 def unscored(id: str = "1") -> Verdict:

@@ -25,7 +25,7 @@ from judging.verdicts.calibration_fit import (
 )
 from judging.verdicts.risk import HeldOutVerdicts
 from train.dry_run.parts import PARTS
-from train.finish.kept_grades import KeptGrades
+from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.processes import Processes
 
 
@@ -50,7 +50,9 @@ def calibrate(
     if not rows:
         _warn(processes, "the judge stays uncalibrated: no calibration row can be fitted on")
         return None
-    logprobs = kept.grade("calibrating", judge, rows, partial(score_rows, judge), list[float])
+    logprobs = kept.grade(
+        "calibrating", judge, rows, partial(score_rows, judge), KeptWindow[list[float]]
+    )
     return fit_calibrations(judge, rows, logprobs, processes, kept.run_folder)
 
 

@@ -41,14 +41,10 @@ class KeptWindow(KeptLine, Generic[ResultT]):
 
 @dataclass(frozen=True)
 class KeptGrades:
-    """Grades rows on all processes of a run, and keeps what each of them has graded.
-
-    Args:
-        run_folder: Folder of the run; machines need not share it.
-        processes: Processes of the run.
-    """
+    """Grading by all processes of a run, each of which keeps its results in a file of its own."""
 
     run_folder: Path
+    """Folder of the run; machines need not share it."""
     processes: Processes
 
     def grade(
@@ -57,7 +53,7 @@ class KeptGrades:
         judge: Judge,
         rows: Sequence[LabelledExample],
         grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
-        result_type: type[ResultT],
+        line_type: type[KeptWindow[ResultT]],
     ) -> list[ResultT]:
         """Grade rows on all processes; the first one shows how far it is with its share.
 
@@ -66,14 +62,14 @@ class KeptGrades:
             judge: Judge that grades them.
             rows: Rows to grade.
             grade: Returns one result per row of a window.
-            result_type: Type of a result.
+            line_type: Type of the file's lines, with that of a result.
 
         Returns:
             One result per row, on every process.
         """
         processes = self.processes
         mine = processes.share(rows)
-        file = KeptFile(self._path(part), KeptWindow[result_type])  # type: ignore[valid-type]
+        file = KeptFile(self._path(part), line_type)
         results = _graded(file, judge, [rows[index] for index in mine], grade)
         if processes.is_first and mine:
             results = progress_over(results, part, len(mine))
@@ -84,7 +80,7 @@ class KeptGrades:
         return self._path(part).exists()
 
     def delete(self) -> None:
-        """Delete what is kept, when all processes are here."""
+        """Delete the kept files, once all processes have called this."""
         self.processes.gather([self.processes.rank], [None])
         shutil.rmtree(self.run_folder / FOLDER, ignore_errors=True)
 
@@ -99,9 +95,9 @@ def _graded(
     rows: Sequence[LabelledExample],
     grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
 ) -> Iterator[ResultT]:
-    """Yield the results of rows, kept ones or new ones.
+    """Yield the results of rows: those in the file, and new ones, which are added to it.
 
-    Windows are kept whole: the last digits of a result depend on the other rows of its window.
+    A window is kept whole: the last digits of a result depend on the other rows of its window.
     """
     windows = list(in_batches(rows, WINDOW))
     origins = [(number, _key(judge, window)) for number, window in enumerate(windows)]

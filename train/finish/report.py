@@ -18,7 +18,7 @@ from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from train.dry_run.parts import PARTS
-from train.finish.kept_grades import KeptGrades
+from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.result import (
     RunResult,
     against_start,
@@ -59,7 +59,7 @@ def report_test(
     examples = resolve_examples(judge, examples)
     grade = partial(grade_examples, judge, progress=False)
     was_stopped, started = kept.is_begun("grading"), time.perf_counter()
-    verdicts = kept.grade("grading", judge, examples, grade, Verdict)
+    verdicts = kept.grade("grading", judge, examples, grade, KeptWindow[Verdict])
     seconds = None if was_stopped else time.perf_counter() - started
     if not kept.processes.is_first:
         return None

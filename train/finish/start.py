@@ -28,7 +28,7 @@ from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet
 from train.dry_run.parts import PARTS
 from train.finish.finished_trainer import FinishedTrainer
-from train.finish.kept_grades import KeptGrades
+from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.loop.sharding import is_sharded
 from train.setup.starting_adapter import with_adapter
 
@@ -70,7 +70,7 @@ def grade_start(
             judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
         chosen = [examples[index] for index in indices]
         grade = partial(grade_examples, judge, progress=False)
-        graded = kept.grade("grading the start", judge, chosen, grade, Verdict)
+        graded = kept.grade("grading the start", judge, chosen, grade, KeptWindow[Verdict])
     return dict(zip(indices, graded, strict=True))
 
 

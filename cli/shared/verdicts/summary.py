@@ -13,7 +13,7 @@ import typer
 from clients.kept_verdicts import KeptVerdict
 from judging.log_lines import one_line
 from judging.types import FAILURES
-from judging.verdicts.notes import is_untrained_way, untrained_caution
+from judging.verdicts.notes import is_in_untrained_mode, untrained_mode_caution
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Summary:
         self.statuses: Counter[str] = Counter()
         self.tallies: dict[tuple[str, str], JudgeTally] = {}
         self.first_failure: KeptVerdict | None = None
-        self.num_untrained = 0
+        self.num_in_untrained_mode = 0
         """Number of verdicts in a mode that the judge was not trained for."""
         self.may_state_risk = False
         """Whether no request stated a risk, and a verdict has a confidence to compare with one."""
@@ -51,7 +51,7 @@ class Summary:
             if verdict.status in FAILURES:
                 self.first_failure = self.first_failure or line
                 continue
-            self.num_untrained += is_untrained_way(verdict)
+            self.num_in_untrained_mode += is_in_untrained_mode(verdict)
             self.may_state_risk |= verdict.confidence is not None
             states_risk |= line.risk is not None
             tally = self.tallies.setdefault((verdict.judge_name, verdict.rubric), JudgeTally())
@@ -108,8 +108,10 @@ def end_with(
     typer.echo(f"{total} rows graded ({counts or 'none'}): {written}")
     for line in summary.judge_lines():
         typer.echo(line)
-    if summary.num_untrained:
-        typer.echo(f"caution: {untrained_caution(summary.num_untrained, total)}", err=True)
+    if summary.num_in_untrained_mode:
+        typer.echo(
+            f"caution: {untrained_mode_caution(summary.num_in_untrained_mode, total)}", err=True
+        )
     if summary.may_state_risk:
         files = [str(outputs[0]), "--in", str(source), *mapping, "--csv", "review.csv"]
         review = shlex.join(["custos", "review", *files])

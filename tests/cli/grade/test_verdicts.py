@@ -14,10 +14,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from cli.shared.verdicts.files import write_verdicts
 from judging import Judge, JudgeRequest, Verdict
-from judging.card import SHIPPED, read_card
 from judging.files.kept_work import locked
-from judging.tasks import get_task
-from judging.verdicts.notes import mode_note
+from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
 
@@ -154,12 +152,7 @@ def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) ->
 def test_rows_in_a_mode_that_was_not_trained_are_cautioned(
     run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The words are those of the shipped judge of pairs, asked to decide without its critique."""
-    pair = {"question": "?", "response_a": "1", "response_b": "2", "mode": "score"}
-    request = JudgeRequest.model_validate({"task": "truthful-pair", **pair})
-    card = read_card(SHIPPED / "embedded-pair")
-    note = mode_note(card, get_task(request.task), request, is_calibrated=False)
-    answer = judge.verdict_on
+    note, answer = untrained_mode_note(), judge.verdict_on
 
     def verdict(request: JudgeRequest, confidence: float) -> Verdict:
         message = note if request.response == "Rome" else None

@@ -8,11 +8,8 @@ import pytest
 from evaluation.attacks.shares import Share, measure_share
 from evaluation.cautions import attack_caution
 from evaluation.report.report import build_report
-from judging.card import SHIPPED, read_card
-from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, Verdict
-from judging.verdicts.notes import mode_note
-from tests.evaluation.made_up import example, scored, unscored
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import example, scored, unscored, untrained_mode_note
 from tests.evaluation.report.made_up import report
 
 
@@ -25,11 +22,8 @@ def test_rows_without_a_label_are_in_the_figures_that_say_so() -> None:
 
 
 def test_verdicts_in_a_mode_that_was_not_trained_are_cautioned() -> None:
-    """Say it even if the judge was asked over a socket: its message is all that is known then."""
-    pair = {"question": "?", "response_a": "1", "response_b": "2"}
-    request = JudgeRequest.model_validate({"task": "truthful-pair", "mode": "score", **pair})
-    card = read_card(SHIPPED / "embedded-pair")
-    note = mode_note(card, get_task(request.task), request, is_calibrated=False)
+    """Read it from the message: of the judge of a service nothing else is known."""
+    note = untrained_mode_note()
     examples = [example("Correct", id=str(number)) for number in range(30)]
     verdicts = [
         scored("Correct", id=str(number), message=note if number < 20 else None)

@@ -18,7 +18,7 @@ from judging.errors import CustosError
 from judging.types import Verdict
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate, score_rows
-from train.finish.kept_grades import KeptGrades
+from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.processes import Processes
 from train.setup import command_line
 
@@ -35,9 +35,11 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
         raise CustosError("a row cannot be scored")
     kept = KeptGrades(out, processes)
     grade = partial(grade_examples, judge, progress=False)
-    verdicts = kept.grade("grading", judge, rows, grade, Verdict)
+    verdicts = kept.grade("grading", judge, rows, grade, KeptWindow[Verdict])
     resolved = [judge.resolve(row) for row in rows]
-    logprobs = kept.grade("scoring", judge, resolved, partial(score_rows, judge), list[float])
+    logprobs = kept.grade(
+        "scoring", judge, resolved, partial(score_rows, judge), KeptWindow[list[float]]
+    )
     fitted = calibrate(judge, rows, kept)
     kept.delete()
     if processes.is_first:

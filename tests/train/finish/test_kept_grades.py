@@ -11,7 +11,7 @@ from judging import Judge
 from judging.types import LabelledExample
 from tests.train.made_up import example
 from train.finish import kept_grades
-from train.finish.kept_grades import FOLDER, KeptGrades
+from train.finish.kept_grades import FOLDER, KeptGrades, KeptWindow
 from train.finish.processes import Processes
 
 Grade = Callable[[Sequence[LabelledExample]], list[list[float]]]
@@ -40,7 +40,9 @@ ROWS = [example(i, id=str(i), question=f"question {i}") for i in range(8)]
 def graded(
     folder: Path, judge: Judge, rows: Sequence[LabelledExample], grade: Grade
 ) -> list[list[float]]:
-    return KeptGrades(folder, Processes()).grade("scoring", judge, rows, grade, list[float])
+    return KeptGrades(folder, Processes()).grade(
+        "scoring", judge, rows, grade, KeptWindow[list[float]]
+    )
 
 
 def test_whole_windows_are_kept_and_only_the_rest_is_graded(small: str, tmp_path: Path) -> None:
