@@ -17,7 +17,7 @@ from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
 from judging.verdicts.build import disagreement, ruled_verdict
 from judging.verdicts.judgement_text import confidence_of, critique_of
-from judging.verdicts.notes import left_out_note
+from judging.verdicts.notes import left_out_note, thoughts_note
 
 GREEDY = Decoding(temperature=0.0)
 """ChartHal grades at temperature 0. SimpleVQA states no temperature of its grader, and TruthfulVQA
@@ -141,6 +141,7 @@ class ChatJudge:
         notes = [
             None if agreed else disagreement(labels),
             left_out_note(request, task.pictures(request)),
+            thoughts_note(request),
         ]
         return Verdict(
             id=request.id,

@@ -117,4 +117,6 @@ def request_key(judge: Grader, request: JudgeRequest) -> str:
         "images": [picture_sha256(source) for source in request.images],
         "judge": [judge.name, fingerprint],
     }
+    if request.answers != request.responses:  # earlier versions graded thoughts too
+        content["answers"] = request.answers
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

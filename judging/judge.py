@@ -40,6 +40,7 @@ from judging.verdicts.notes import (
     left_out_note,
     mode_note,
     pictures_note,
+    thoughts_note,
 )
 from judging.verdicts.probabilities import log_probabilities
 from judging.verdicts.risk import with_review
@@ -341,6 +342,7 @@ class Judge:
             mode_note(self.card, task, request, is_calibrated=is_calibrated),
             pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
             left_out_note(request, shown),
+            thoughts_note(request),
             AFTER_GIVEN if request.given_critique is not None else None,
             KNOWS_NOTHING if self.backbone.has_random_weights else None,
         ]

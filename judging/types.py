@@ -19,9 +19,11 @@ from pydantic import (
 )
 
 from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed, nearest_name
+from judging.reasoning import without_thoughts
 
 ReferenceMode = Literal["all", "any"]
 Mode = Literal["score", "critique"]
+Reasoning = Literal["drop", "keep"]
 Status = Literal[
     "scored", "truncated", "not_judgeable", "abstain", "unparsed", "invalid", "judge_error"
 ]
@@ -70,6 +72,9 @@ class JudgeRequest(_Record):
     """``all``: the references together form the answer set. ``any``: each is right on its own."""
     responses: tuple[str, ...] = Field(min_length=1, max_length=2)
     """One response, or two for pairs; ``response``, ``response_a``, ``response_b`` also work."""
+    reasoning: Reasoning = Field(default="drop", exclude_if=lambda value: value == "drop")
+    """``drop``: what stands in thinking tags (``<think>`` and its like) of a response is not
+    graded, and a response that never leaves them is empty. ``keep``: the whole text is graded."""
     images: tuple[ImageSource, ...] = ()
     """File paths in files, data URLs over HTTP."""
     criteria: tuple[str, ...] = ()
@@ -115,9 +120,19 @@ class JudgeRequest(_Record):
         return data
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """Return the responses as they are graded: without thoughts, unless ``reasoning`` is keep.
+
+        Judges, rules and baselines read these; files and pages show :attr:`responses`.
+        """
+        if self.reasoning == "keep":
+            return self.responses
+        return tuple(map(without_thoughts, self.responses))
+
+    @property
     def response(self) -> str:
-        """Return the single response, or the first of a pair."""
-        return self.responses[0]
+        """Return the first of :attr:`answers`: that of the single response."""
+        return self.answers[0]
 
 
 def each_request(requests: Iterable[JudgeRequest]) -> Iterator[JudgeRequest]:

@@ -9,6 +9,7 @@ from benchmarks.framework.base import BENCHMARKS, Benchmark
 from judging.errors import CustosError
 from judging.fingerprint import digest
 from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.notes import thoughts_note
 
 NAME = "rules"
 """What users call the rules where a judge is named."""
@@ -46,7 +47,9 @@ def rule_verdict(benchmark: Benchmark, request: JudgeRequest) -> Verdict:
         return Verdict(
             id=request.id, status="abstain", label=None, judge=NAME, message="no rule decides this"
         )
-    return Verdict(id=request.id, status="scored", label=label, judge=NAME)
+    return Verdict(
+        id=request.id, status="scored", label=label, judge=NAME, message=thoughts_note(request)
+    )
 
 
 def verdicts_of_rules(examples: Sequence[LabelledExample]) -> list[Verdict] | None:

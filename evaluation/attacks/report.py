@@ -183,7 +183,7 @@ def _example(row: AttackRow, verdict: Verdict) -> AttackExample:
         wording=row.wording,
         question=row.request.question,
         references=row.request.references,
-        response=row.request.response,
+        response=row.request.responses[0],
         label=verdict.label,
         confidence=verdict.confidence,
     )

@@ -93,7 +93,7 @@ class SuffixSearch:
             cluster=example.group or example.question,
             question=request.question,
             references=request.references,
-            response=request.response,
+            response=request.responses[0],
             label=verdict.label,
             tries=tries,
             suffix=suffix,

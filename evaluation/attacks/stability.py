@@ -103,7 +103,7 @@ def measure_stability(
             flip = Flip(
                 id=row.request.id,
                 question=row.request.question,
-                response=row.request.response,
+                response=row.request.responses[0],
                 before=original.label,
                 after=verdict.label,
             )

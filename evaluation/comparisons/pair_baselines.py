@@ -18,7 +18,7 @@ PairRule = Callable[[JudgeRequest], str]
 
 def longer_response(request: JudgeRequest) -> str:
     """Prefer the response with more characters."""
-    return _preferred(*(float(len(text.strip())) for text in request.responses))
+    return _preferred(*(float(len(text.strip())) for text in request.answers))
 
 
 def nearer_reference(request: JudgeRequest) -> str:
@@ -26,7 +26,7 @@ def nearer_reference(request: JudgeRequest) -> str:
     return _preferred(
         *(
             max((shared_token_f1(text, reference) for reference in request.references), default=0.0)
-            for text in request.responses
+            for text in request.answers
         )
     )
 

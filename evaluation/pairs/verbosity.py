@@ -39,7 +39,7 @@ def verbosity_effect(
         CustosError: If a label is not a pair's, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
-    lengths = np.array([[len(text.strip()) for text in example.responses] for example in examples])
+    lengths = np.array([[len(text.strip()) for text in example.answers] for example in examples])
     uneven = outcomes.scored & (lengths[:, 0] != lengths[:, 1])
     a_is_longer = lengths[:, 0] > lengths[:, 1]
     longer, shorter = np.where(a_is_longer, A, B), np.where(a_is_longer, B, A)

@@ -123,7 +123,7 @@ def _our_cells(row: Disagreement) -> Mapping[str, object]:
         "question": example.question,
         "choices": BETWEEN_REFERENCES.join(example.choices),
         "references": BETWEEN_REFERENCES.join(example.references),
-        "response": "" if is_pair else example.response,
+        "response": "" if is_pair else example.responses[0],
         "response_a": example.responses[0] if is_pair else "",
         "response_b": example.responses[1] if is_pair else "",
         "images": BETWEEN_REFERENCES.join(_short_url(source) for source in example.images),

@@ -228,7 +228,7 @@ class BareLabelTask(JudgeTask):
 
     def rule(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request with an empty response; return ``None`` for others."""
-        if all(response.strip() for response in request.responses):
+        if all(answer.strip() for answer in request.answers):
             return None
         if self.empty_label is None:
             return Ruling("not_judgeable", None, "a response is empty")

@@ -66,7 +66,7 @@ class _Truthful(BareLabelTask):
             fields.append(Field("Reference answer", " / ".join(request.references)))
         fields += [Field("Further criterion", text) for text in request.criteria]
         names = ("Response",) if len(request.responses) == 1 else ("Response A", "Response B")
-        named = zip(names, request.responses, strict=True)
+        named = zip(names, request.answers, strict=True)
         return (*fields, *(Field(name, text, is_response=True) for name, text in named))
 
 

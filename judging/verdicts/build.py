@@ -7,6 +7,7 @@ from typing import Literal, Unpack
 
 from judging.tasks import JudgeTask, Ruling, get_task
 from judging.types import JudgeRequest, Pass, Signature, Verdict, score_of, type_of
+from judging.verdicts.notes import thoughts_note
 from judging.verdicts.probabilities import best_label
 
 NEAR_TIE = 0.02
@@ -96,7 +97,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
         status=ruling.status,
         label=score_of(ruling.label) if ruling.label else None,
         error_type=type_of(ruling.label or "") or None,
-        message=ruling.message,
+        message="; ".join(filter(None, [ruling.message, thoughts_note(request)])),
         **signature,
     )
 

@@ -41,6 +41,13 @@ def left_out_note(request: JudgeRequest, shown: Sequence[str]) -> str | None:
     return f"{pictures} left out: task '{request.task}' reads text alone"
 
 
+def thoughts_note(request: JudgeRequest) -> str | None:
+    """Say that a response was graded without its thoughts, if it has some."""
+    if request.answers == request.responses:
+        return None
+    return "what stands in thinking tags was left out"
+
+
 def mode_note(
     card: JudgeCard | None, task: JudgeTask, request: JudgeRequest, *, is_calibrated: bool
 ) -> str | None:

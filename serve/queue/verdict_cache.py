@@ -50,6 +50,8 @@ def cache_key(judge: Judge, request: JudgeRequest, salt: bytes = b"") -> bytes |
         return None
     content = request.model_dump(exclude={"id", "metadata", "images"})
     content["images"] = [picture_sha256(source) for source in request.images]
+    if request.answers != request.responses:  # earlier versions graded thoughts too
+        content["answers"] = request.answers
     content["judge"] = judge.fingerprint(request)
     content["rubric"] = get_task(request.task).full_rubric(request)
     if sampling := critique_sampling(request):
