@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.files import Row, check_ids, error_location, read_file
 from judging.errors import CustosError, FieldError
-from judging.types import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Reasoning, Verdict
 
 if TYPE_CHECKING:
     from clients.chat import Prices
@@ -46,6 +46,15 @@ class ResponsesToGrade:
         """Yield each request with the index of its row, from 0."""
         for index, requests in enumerate(self.requests):
             yield from ((index, request) for request in requests)
+
+    def with_reasoning(self, reasoning: Reasoning) -> ResponsesToGrade:
+        """Return the same responses, to be graded with what they hold in thinking tags or not."""
+        changes = {"reasoning": reasoning}
+        requests = [
+            tuple(request.model_copy(update=changes) for request in of_row)
+            for of_row in self.requests
+        ]
+        return replace(self, requests=requests)
 
     def with_rubrics(self, path: Path) -> ResponsesToGrade:
         """Return the same responses, to be graded under a user's rubrics.

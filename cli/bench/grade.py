@@ -15,6 +15,7 @@ from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.judges import load_benchmark_grader
 from cli.shared.options.benchmark import Name
 from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import Reasoning
 from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
 from cli.shared.output_folders import output_file
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
@@ -71,6 +72,7 @@ def grade(
     model: ChatModel = None,
     items: OfficialItems = None,
     rubric_file: RubricFile = None,
+    reasoning: Reasoning = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
     *,
@@ -104,6 +106,8 @@ def grade(
     work = read_responses(benchmark, responses, items, out.with_name(f"{out.stem}-images"))
     if rubric_file is not None:
         work = work.with_rubrics(rubric_file)
+    if reasoning is not None:
+        work = work.with_reasoning(reasoning)
     partial = partial_file(out)
     with locked(partial.path):
         run_file(out).unlink(missing_ok=True)

@@ -34,7 +34,6 @@ def audit_text(example: JudgeRequest) -> AuditResult:
 
 # Statement that holds the final answer.
 
-_THINKING = re.compile(r"<think>.*?</think>", re.S)
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _UNFINISHED = re.compile(
     r"\b(?:the|a|an|is|are|was|and|or|with|if|for|that|whether|to|of|by|in|on|we|then|but|not|as)\s*$"
@@ -54,7 +53,7 @@ _PREAMBLE = re.compile(r"^(?:sure|certainly|of course|you are asking|good questi
 
 def _final_statement(example: JudgeRequest) -> str:
     """Return the last thing claimed, without what surrounds it; empty if nothing is claimed."""
-    text = _THINKING.sub("", example.response).strip()
+    text = example.response.strip()
     boxed = _BOXED.findall(text)
     if boxed:
         return str(boxed[-1])

@@ -73,7 +73,9 @@ class ColumnPlan:
         self._free = [
             name
             for name in self.fields
-            if name not in filled and not (self._responses and name in RESPONSES)
+            if name not in filled
+            and not (self._responses and name in RESPONSES)
+            and name != "reasoning"  # columns called nearly so hold a model's thoughts
         ]
         missing = [name for name in self._wanted(filled) if name not in filled]
         if missing:
@@ -116,7 +118,8 @@ class ColumnPlan:
         if "judge" in others:  # as in the body of POST /judge
             raise FieldError("judge", "rows of files name no judge; name it with --judge")
         missing = [name for name in self._wanted(row) if name not in row]
-        near = nearest_field(others[0], [name for name in fields if name not in row])
+        free = [name for name in fields if name not in row and name != "reasoning"]
+        near = nearest_field(others[0], free)
         options = self._map_options(missing, others) if missing else ""
         if not options or "COLUMN" in options:
             options = map_option(near or f"{METADATA}{others[0]}", others[0])

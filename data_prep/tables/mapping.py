@@ -15,7 +15,7 @@ from judging.errors import CustosError, nearest_name
 from judging.files.near_files import nearest_file
 from judging.files.yaml_text import load_yaml
 from judging.tasks import task_names
-from judging.types import ReferenceMode, parse_record
+from judging.types import Reasoning, ReferenceMode, parse_record
 
 MAPPING_SUFFIXES = (".yaml", ".yml")
 
@@ -43,6 +43,8 @@ class TableMapping(BaseModel):
     """The variant of every row."""
     mode: Literal["score", "critique"] | None = None
     """The mode of every row."""
+    reasoning: Reasoning | None = None
+    """Whether what stands in thinking tags is graded, in every row."""
 
     @model_validator(mode="before")
     @classmethod
@@ -89,7 +91,7 @@ class TableMapping(BaseModel):
     @property
     def given(self) -> dict[str, str]:
         """Return the fields that have one value in all rows."""
-        fields = ("task", "variant", "reference_mode", "mode")
+        fields = ("task", "variant", "reference_mode", "mode", "reasoning")
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
 

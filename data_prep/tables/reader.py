@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, get_args
 
 from data_prep.tables.cells import (
     DEFAULT_SEPARATOR,
@@ -28,7 +28,7 @@ from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
 from judging.files.records import WHOLE_ARRAY
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, parse_record
+from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record
 
 RequestT = TypeVar("RequestT", bound=JudgeRequest)
 
@@ -172,13 +172,16 @@ class _RowReader(Generic[RequestT]):
         else:
             self.plan.check_shape(row)
             fields, metadata = dict(row), {}
+        if not self._is_our_reasoning(fields.get("reasoning")):
+            metadata["reasoning"] = without_bytes(fields.pop("reasoning"))
         for name, value in fields.items():
             try:
                 fields[name] = self._value(name, value)
             except CustosError as error:
                 raise FieldError(name, str(error)) from None
         if metadata:
-            fields["metadata"] = {**fields.get("metadata", {}), **metadata}
+            own = fields.get("metadata", {})
+            fields["metadata"] = {**own, **metadata} if isinstance(own, Mapping) else own
         given = self.mapping.given
         for name, value in given.items():
             if fields.get(name) is None:
@@ -190,6 +193,11 @@ class _RowReader(Generic[RequestT]):
             parse_record(LabelledExample, fields, "")  # its label is checked, and then left out
             fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
         return under_given_task(parse_record(self.model, fields, ""), given)
+
+    def _is_our_reasoning(self, value: Any) -> bool:
+        """Return whether a cell is our field ``reasoning``, and no column of a model's thoughts."""
+        is_word = value is None or value in get_args(Reasoning)
+        return is_word or "reasoning" in self.mapping.columns
 
     def _value(self, name: str, value: Any) -> Any:
         """Return the content of a cell as its field takes it."""

@@ -96,6 +96,9 @@ class ChatRequest(_Object):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     response_format: ResponseFormat | None = None
+    reasoning: Any = None
+    """``keep``: what stands in thinking tags of a response is graded too. Other values, such as
+    the efforts that some servers take, are ignored."""
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
 

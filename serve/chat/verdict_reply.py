@@ -88,6 +88,7 @@ def read_prompt(
         responses=(
             (fields["response_a"], fields["response_b"]) if is_pair else (fields["response"],)
         ),
+        reasoning="keep" if chat.reasoning == "keep" else "drop",
         images=chat.turns[0].images,
         mode="critique" if _shows_critique(contract, wants_json=chat.wants_json) else None,
         seed=chat.seed or 0,

@@ -65,6 +65,14 @@ Task = Annotated[
 Variant = Annotated[
     str | None, typer.Option("--variant", help="Variant of the task. Default: the row's, or plain.")
 ]
+Reasoning = Annotated[
+    Literal["drop", "keep"] | None,
+    typer.Option(
+        "--reasoning",
+        help="drop: what a response holds in thinking tags (<think> and its like) is not graded; "
+        "keep: it is. Default: the row's, or drop.",
+    ),
+]
 AllowDropped = Annotated[
     bool,
     typer.Option(
@@ -84,6 +92,7 @@ class TableOptions:
     reference_mode: ReferenceMode = None
     task: Task = None
     variant: Variant = None
+    reasoning: Reasoning = None
 
     def words(self) -> list[str]:
         """Return the options as they are typed, for a command that reads the same table."""
@@ -93,6 +102,7 @@ class TableOptions:
             "--reference-mode": self.reference_mode,
             "--task": self.task,
             "--variant": self.variant,
+            "--reasoning": self.reasoning,
         }
         pairs = [("--map", text) for text in self.columns or ()]
         pairs += [("--labels", text) for text in self.labels or ()]
@@ -114,6 +124,7 @@ class TableOptions:
             "reference_mode": self.reference_mode,
             "task": self.task,
             "variant": self.variant,
+            "reasoning": self.reasoning,
         }
         values: dict[str, Any] = {"columns": columns, "labels": labels}
         values |= {name: value for name, value in single.items() if value is not None}

@@ -21,6 +21,7 @@ from data_prep.errors import UnusableText
 from judging.errors import CustosError, FieldError
 from judging.files.records import decode_json
 from judging.messages import Message
+from judging.reasoning import without_thoughts
 from judging.registry import Registry
 from judging.types import parse_record
 
@@ -118,7 +119,7 @@ def read_reply(reply: Reply, reply_type: type[ReplyT]) -> ReplyT:
     """
     if reply.finish_reason == "length":
         raise UnusableText(CUT_OFF, "the reply ends at the token limit")
-    text = reply.text.rpartition("</think>")[2]
+    text = without_thoughts(reply.text)
     match = _OBJECT.search(text)
     if match is None:
         raise UnusableText(NOT_JSON, "there is no JSON object", mendable=True)
