@@ -15,10 +15,12 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
 from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed, nearest_name
+from judging.files.base64_pictures import one_form
 from judging.reasoning import without_thoughts
 
 ReferenceMode = Literal["all", "any"]
@@ -97,6 +99,11 @@ class JudgeRequest(_Record):
     set where the confidence does not suffice for it. ``None``: no level is kept."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """What to slice reports by (``answerer``, ``domain``, ``level``); never shown to the judge."""
+
+    @field_validator("images")
+    @classmethod
+    def _in_one_form(cls, images: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(one_form, images))
 
     @model_validator(mode="before")
     @classmethod

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
+from judging.files.base64_pictures import content_of, is_bare
 from judging.files.csv_rows import row_location
 from judging.files.records import decode_json, read_rows, write_json, write_records
 from judging.types import field_names
@@ -28,9 +27,6 @@ WITHOUT_IMAGE = "without_image"
 """Field of a row, true if the model was asked without the item's picture."""
 
 M = TypeVar("M", bound=BaseModel)
-
-_PICTURE_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")
-"""First characters of JPEG, PNG, GIF and WebP files in base 64."""
 
 
 @contextmanager
@@ -69,12 +65,12 @@ def read_file(path: Path) -> Iterator[Row]:
 
 def _with_image_bytes(row: Row, location: str) -> Row:
     image = row.get("image")
-    if not isinstance(image, str) or not image.startswith(_PICTURE_STARTS):
+    if not isinstance(image, str) or not is_bare(image):
         return row
     try:
-        return {**row, "image": {"bytes": base64.b64decode(image, validate=True)}}
-    except binascii.Error:
-        raise FieldError("image", "not valid base 64", location) from None
+        return {**row, "image": {"bytes": content_of(image)}}
+    except ValueError as error:
+        raise FieldError("image", str(error), location) from None
 
 
 def _keyed_rows(path: Path) -> dict[str, Any] | None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from data_prep.sources.images import image_names, opened_image
 from judging.errors import CustosError
-from judging.files.pictures import BASE64_STARTS, mime_type
+from judging.files.base64_pictures import content_of, is_bare, is_data_url
+from judging.files.pictures import mime_type
 from judging.files.records import decode_json
 from judging.types import LabelledExample
 
@@ -28,8 +29,6 @@ TEXT_FIELDS = (
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYTHON_TEXT})\s*\]")
 """A list of texts as Python writes it, or as numpy does, without commas."""
-_BASE64_PICTURE = re.compile(rf"(?:{'|'.join(BASE64_STARTS)})[A-Za-z0-9+/]{{40,}}={{0,2}}")
-"""A picture in base64, as the TSV files of benchmarks hold it."""
 
 
 def is_empty(value: Any) -> bool:
@@ -63,7 +62,7 @@ def as_list(value: Any, separator: str | None, *, keeps_empty: bool = False) -> 
         return [as_text(element) for element in value if not is_empty(element)]
     if not isinstance(value, str):
         return value
-    if separator is None or value.startswith("data:"):
+    if separator is None or is_data_url(value):
         return [value]
     for decode in (_json_array, _python_list):
         if (texts := decode(value)) is not None:
@@ -100,8 +99,11 @@ def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str,
     Raises:
         CustosError: If it is none of these, or bytes are no picture.
     """
-    if isinstance(value, str) and _BASE64_PICTURE.fullmatch(value):
-        value = _decoded_base64(value)
+    if isinstance(value, str) and is_bare(value):  # as the TSV files of benchmarks hold it
+        try:
+            value = content_of(value)
+        except ValueError as error:
+            raise CustosError(str(error)) from None
     content = value.get("bytes") if isinstance(value, Mapping) else value
     if image_folder is None and isinstance(content, bytes):
         return (_data_url(content),)
@@ -139,13 +141,6 @@ def _python_list(text: str) -> list[str] | None:
         return [ast.literal_eval(part) for part in re.findall(_PYTHON_TEXT, text)]
     except (SyntaxError, ValueError):  # an escape that is none, such as \x without digits
         return None
-
-
-def _decoded_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except ValueError:
-        raise CustosError("a picture in base64 is cut off") from None
 
 
 def _data_url(content: bytes) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from judging.errors import FieldError
+from judging.files.base64_pictures import BASE64_STARTS, LONGEST_NAME
 from judging.files.lfs_pointers import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:
@@ -32,10 +33,6 @@ _JPEG_START = b"\xff\xd8"
 _READ_AT_ONCE = 1 << 20
 _TAIL = 4096
 _JPEG_END = b"\xff\xd9"
-BASE64_STARTS = ("/9j/2", "/9j/4", "iVBORw0KGgo", "UklGR")
-"""How a JPEG, a PNG and a WebP begin in base64."""
-_LONGEST_NAME = 1000
-"""Most characters of what is taken for the name of a file."""
 
 
 class PixelLimits(NamedTuple):
@@ -238,7 +235,7 @@ class _Unusable(OSError):
 
 def _is_base64(source: str) -> bool:
     """Return whether a text is the content of a picture, where the name of a file should be."""
-    return len(source) > _LONGEST_NAME or any(start in source for start in BASE64_STARTS)
+    return len(source) > LONGEST_NAME or any(start in source for start in BASE64_STARTS)
 
 
 def _name(source: str) -> str:

@@ -14,6 +14,7 @@ from pydantic_core import to_json
 
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
+from judging.files.base64_pictures import is_data_url
 from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
 from judging.files.lfs_pointers import refuse_lfs_pointer
 from judging.files.near_files import nearest_file
@@ -240,7 +241,7 @@ def absolute_name(name: str, folder: Path) -> str:
 
     URLs (``data:``, ``https:``) stay as they are, and so does what no file can be called.
     """
-    is_url = name.startswith("data:") or "://" in name
+    is_url = is_data_url(name) or "://" in name
     return name if is_url or "\0" in name else os.path.realpath(folder / name)
 
 

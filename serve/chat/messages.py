@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judging.errors import FieldError
+from judging.files.base64_pictures import one_form
 from judging.messages import Message
 from serve.errors import ApiError
 from serve.limits import Limits
@@ -32,7 +33,7 @@ class TextPart(_Object):
 class ImageUrl(_Object):
     """Address or data URL of a picture. ``detail`` is ignored."""
 
-    url: str
+    url: Annotated[str, AfterValidator(one_form)]
 
 
 class ImagePart(_Object):

@@ -11,9 +11,9 @@ from serve.errors import ApiError
 from serve.limits import Limits
 from serve.pictures.decode import FORMAT_NAMES, FORMATS
 
-DATA_URL = re.compile(r"data:image/[A-Za-z0-9.+-]+;base64,")
-"""How a picture begins. Its kind is seen in its content: many programs name it by the ending of a
-file, as ``image/jpg``."""
+DATA_URL = re.compile(r"data:(?:image/[\w.+-]+|\w+/octet-stream);base64,", re.ASCII)
+"""How a picture in the one form of requests begins. Its kind is seen in its content: many programs
+name it by the ending of a file, as ``image/jpg``."""
 UNREADABLE = f"not a readable {FORMAT_NAMES} picture; save others, such as TIFF or AVIF, as PNG"
 JPEG_SCAN = b"\xff\xda"
 MOST_READS = 20_000
