@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,17 +71,23 @@ def parse_single(
 
 
 def decode_body(body: bytes) -> Any:
-    """Decode JSON.
+    """Decode JSON in UTF-8, or in another form of Unicode that its first bytes show.
 
     Raises:
         ApiError: 422 if it is not valid, or an object has a key twice.
     """
     try:
-        decoded = from_json(body, allow_inf_nan=False)
+        text = body.decode(json.detect_encoding(body))
+    except UnicodeDecodeError as error:
+        where = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        message = f"the body is not UTF-8 text ({where}); encode it so"
+        raise ApiError(422, message, "body") from None
+    try:
+        decoded = from_json(text, allow_inf_nan=False)
     except ValueError:
         raise ApiError(422, "the body is not valid JSON", "body") from None
     try:
-        refuse_repeated_keys(body.decode(), to_json(decoded))
+        refuse_repeated_keys(text, to_json(decoded))
     except CustosError as error:
         raise ApiError(422, str(error), "body") from None
     return decoded

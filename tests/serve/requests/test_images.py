@@ -1,17 +1,27 @@
 """Pictures come as data URLs, and are measured before they are decoded."""
 
 import base64
+import csv
 import io
+import json
 import struct
 import time
 import zlib
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from judging.files.pictures import SCALED_PNG
-from tests.serve.made_up import picture, progressive, refused, row
+from data_prep.tables.reader import read_table
+from judging import JudgeRequest
+from judging.files.pictures import SCALED_PNG, read_image
+from judging.fingerprint import picture_sha256
+from serve.chat.contract import CHAT_CONTRACTS
+from serve.queue.service import Service
+from tests.serve.chat.made_up import body
+from tests.serve.made_up import FakeJudge, picture, progressive, refused, row
+from tests.serve.sockets import serving
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "gif", "bmp"])
@@ -51,7 +61,7 @@ def test_nothing_but_data_urls(client: TestClient, image: str) -> None:
     "image",
     [
         "data:image/png;base64,AAAA",
-        "data:image/png;base64,!",
+        "data:;base64,AAAA",
         "data:image/svg+xml;base64,PHN2Zy8+",
         picture(kind="tiff"),
         picture(kind="avif"),
@@ -64,6 +74,15 @@ def test_broken_pictures_say_nothing_of_their_content(client: TestClient, image:
         "not a readable JPEG, PNG, WebP, GIF or BMP picture; save others, such as TIFF or AVIF, "
         "as PNG",
     )
+
+
+@pytest.mark.parametrize("payload", ["!", "AAAAA", "AA==AA==", "AAAA====", "AÁAA"])
+def test_bad_base64_is_the_fault_that_is_named(client: TestClient, payload: str) -> None:
+    for url in (f"data:image/png;base64,{payload}", f"DATA:;base64,{payload}"):
+        field, message = refused(client, {"requests": [row(), row(images=[url])]})
+        assert field == "requests.1.images"
+        assert "base64" in message
+        assert payload not in message
 
 
 @pytest.mark.parametrize("size", [(4001, 4000), (20_000, 10_000)])
@@ -124,3 +143,76 @@ def test_scans_are_counted_also_in_a_jpeg_that_names_further_pictures(client: Te
         "images",
         "the picture has more than 100 scans",
     )
+
+
+FORMS = {
+    "lines of MIME": lambda content: (
+        "data:image/png;base64," + base64.encodebytes(content).decode().replace("\n", "\r\n")
+    ),
+    "a line end": lambda content: f"data:image/png;base64,{base64.b64encode(content).decode()}\n",
+    "the alphabet of addresses": lambda content: (
+        "data:image/png;base64," + base64.urlsafe_b64encode(content).decode()
+    ),
+    "no padding": lambda content: (
+        "data:image/png;base64," + base64.b64encode(content).decode().rstrip("=")
+    ),
+    "a parameter": lambda content: (
+        f"data:image/png;charset=utf-8;base64,{base64.b64encode(content).decode()}"
+    ),
+    "upper case": lambda content: f"DATA:IMAGE/PNG;BASE64,{base64.b64encode(content).decode()}",
+    "no kind": lambda content: f"data:;base64,{base64.b64encode(content).decode()}",
+    "bytes of any kind": lambda content: (
+        f"data:application/octet-stream;base64,{base64.b64encode(content).decode()}"
+    ),
+    "no header": lambda content: base64.encodebytes(content).decode(),
+}
+"""Base64 as programs write it."""
+
+
+def noise(kind: str) -> bytes:
+    """A picture whose base64 has every character, and padding."""
+    for size in range(40, 60):
+        file = io.BytesIO()
+        Image.effect_noise((size, 30), 90).save(file, kind)
+        text = base64.b64encode(file.getvalue())
+        if b"+" in text and b"/" in text and text.endswith(b"="):
+            return file.getvalue()
+    raise AssertionError("no such picture")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_base64_is_the_same_picture(
+    form: str, kind: str, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The same verdict, fingerprint of the picture and pixels: in calls, chats and tables."""
+    content = noise(kind)
+    source = FORMS[form](content)
+    qa = CHAT_CONTRACTS.get("qa")
+    prompt = body(qa, qa.layouts[0])
+    text = prompt["messages"][0]["content"]
+    parts = [
+        {"type": "text", "text": text},
+        {"type": "image_url", "image_url": {"url": source}},
+    ]
+    with serving(Service({"a": judge})) as client:
+        answer = client.post("/judge", json=row(images=[source]))
+        assert (answer.status_code, answer.json()["status"]) == (200, "scored"), answer.text
+        chat = {**prompt, "messages": [{"role": "user", "content": parts}]}
+        answer = client.post("/v1/chat/completions", json=chat)
+        assert answer.status_code == 200, answer.text
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(row(images=[source])))
+    table = tmp_path / "rows.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("question", "references", "response", "images"))
+        writer.writerow(("?", "x", "y", source))
+    plain = tmp_path / "plain"
+    plain.write_bytes(content)
+    requests = [JudgeRequest.model_validate(row(images=[source]))]
+    requests += [request for path in (rows, table) for _, request in read_table(path, JudgeRequest)]
+    for request in requests:
+        [image] = request.images
+        assert picture_sha256(image) == picture_sha256(str(plain))
+        assert read_image(image).tobytes() == read_image(str(plain)).tobytes()
