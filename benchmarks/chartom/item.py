@@ -20,6 +20,7 @@ from benchmarks.chartom.misleadingness import HumanAnswer, hmi
 from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.chartom.rankings import ranking_of, runs_upward
 from judging.errors import FieldError
+from judging.reasoning import without_thoughts
 from judging.types import JudgeRequest
 
 _NUMERIC_KEY = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)", re.IGNORECASE)
@@ -116,7 +117,7 @@ class ChartomItem(BaseModel):
 
     def read_fact(self) -> bool | None:
         """Return whether the FACT answer is right by rule; ``None`` if it must be judged."""
-        response = self.fact_response or ""
+        response = without_thoughts(self.fact_response or "")
         if "fact_response" in self.cut_off:
             return None
         if not response.strip():

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from judging.reasoning import without_thoughts
+
 TOLERANCE = 0.1
 """A number is right within this share of the key (CHARTOM section 2.3)."""
 _ROUNDING = 1e-9
@@ -270,13 +272,15 @@ def within_tolerance(value: float, key: float) -> bool:
 def parse_fraction(text: str) -> tuple[float | None, str]:
     """Read a MIND answer: the predicted share in [0, 1], which comes first, and the reasons.
 
+    Thoughts before it do not count (:func:`judging.reasoning.without_thoughts`).
+
     Returns:
         The first number if it is a share (``0.3``, ``30 %``, ``3/10``, ``half``), and the text
         after it. Otherwise ``None`` and the whole text. No share is one end of a range, part of a
         count (``1 in 5``), the number of a list, a number that a decimal comma cuts, and a whole
         number in words (``one``), which mostly means something else.
     """
-    text = plain_text(text)
+    text = plain_text(without_thoughts(text))
     quantities = find_quantities(text)
     candidates = [
         quantity

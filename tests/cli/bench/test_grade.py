@@ -226,3 +226,17 @@ def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_pa
         "judge fake on charthal: accuracy 0.825 [0.793, 0.858] on 542 rows (normal-open)"
         in done.stdout
     )
+
+
+@pytest.mark.parametrize(("options", "scores"), [((), [0, 1]), (("--reasoning", "keep"), [1, 1])])
+def test_what_stands_in_thinking_tags_is_graded_if_that_is_wanted(
+    judge: Grader, tmp_path: Path, options: tuple[str, ...], scores: list[int]
+) -> None:
+    responses = charthal_responses("<think>right?</think>no", "<think>no?</think>right")
+    source = write(tmp_path / "in.json", responses)
+    out = tmp_path / "out.json"
+    run("grade", "charthal", "--responses", source, "--judge", "j", *options, "--out", out)
+    graded = read(out)
+    assert [row["score"] for row in graded.values()] == scores
+    for key, row in responses.items():
+        assert {name: graded[key][name] for name in row} == row

@@ -203,3 +203,18 @@ def test_a_row_and_an_option_agree_or_the_row_is_refused(run: Run, tmp_path: Pat
         "field 'judge': rows of files name no judge; name it with --judge",
         "field 'task': the row has 'hieval-ea', --task is 'hieval-qs'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "label"), [((), "Wrong"), (("--reasoning", "keep"), "Correct")]
+)
+def test_thoughts_are_graded_if_that_is_wanted(
+    run: Run, tmp_path: Path, options: tuple[str, ...], label: str
+) -> None:
+    rows = [row("<think>Paris?</think>Rome"), row("<think>Rome?</think>Paris")]
+    assert run(rows, *options, "--csv", str(tmp_path / "out.csv")).exit_code == 0
+    verdicts = read(tmp_path / "out.jsonl")
+    assert [verdict["label"] for verdict in verdicts] == [label, "Correct"]
+    with (tmp_path / "out.csv").open(encoding="utf-8-sig", newline="") as file:
+        written = [cells["response"] for cells in csv.DictReader(file)]
+    assert written == [each["response"] for each in rows], "the raw text stays"
