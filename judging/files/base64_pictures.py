@@ -12,12 +12,13 @@ _STARTS = {
 """How a picture begins in base64, and its kind."""
 BASE64_STARTS = tuple(_STARTS)
 _HEADER = re.compile(
-    r"data:(image/[\w.+-]{1,100}|(?:application|binary)/octet-stream)?"
+    r"\s{0,9}data:(image/[\w.+-]{1,100}|(?:application|binary)/octet-stream)?"
     r"(?:;(?!scaled=)[\w-]{1,100}=[^;,]{0,100}){0,4};base64,",  # such as charset=utf-8
     re.IGNORECASE | re.ASCII,
 )
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
+_ESCAPES = {"%2B": "+", "%2F": "/", "%3D": "=", "%0D": "", "%0A": "", "%20": ""}
 _WHITE_SPACE = b" \t\r\n\v\f"
 _BARE = re.compile(r"\s*[A-Za-z0-9+/_-][A-Za-z0-9+/_\s-]{40,}={0,2}\s*")
 LONGEST_NAME = 1000
@@ -26,15 +27,15 @@ LONGEST_NAME = 1000
 
 def is_data_url(source: str) -> bool:
     """Return whether a text is a data URL, of whatever content."""
-    return source[:5].lower() == "data:"
+    return source[:14].lstrip()[:5].lower() == "data:"
 
 
 def one_form(source: str) -> str:
     """Return a picture in base64 as ``data:image/png;base64,...`` with standard base64.
 
-    Upper case, parameters, line breaks, the alphabet for addresses and missing padding are let
-    pass, and so is base64 without a header. The kind is that of the content where the header names
-    none. File names, addresses and other data URLs are returned as they are.
+    Upper case, parameters, line breaks, the alphabet for addresses, escaped characters and missing
+    padding are let pass, and so is base64 without a header. The kind is that of the content where
+    the header names none. File names, addresses and other data URLs are returned as they are.
 
     Raises:
         ValueError: If the base64 is bad; the message shows nothing of it.
@@ -69,6 +70,9 @@ def content_of(text: str) -> bytes:
 
 def _standard(payload: str) -> str:
     """Return base64 in the standard alphabet, with padding and without white space."""
+    if "%" in payload:
+        for code, character in _ESCAPES.items():
+            payload = payload.replace(code, character).replace(code.lower(), character)
     text = payload.encode("ascii", errors="replace").translate(_TO_STANDARD, _WHITE_SPACE)
     body = text.rstrip(b"=")
     if body.translate(None, _ALPHABET) or len(text) - len(body) > 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import json
 import socket
@@ -122,6 +123,8 @@ UNREADABLE = (
 ELSEWHERE = "pictures are not fetched from this address"
 UNFETCHED = "the picture could not be fetched"
 NO_JSON = "the body is not valid JSON"
+NO_UTF8 = "the body is not UTF-8 text"
+NO_BASE64 = "bad base64: the picture holds characters that are not part of it"
 CASES = [
     Case(
         "a PNG whose header says 60,000 x 60,000 pixels",
@@ -129,7 +132,7 @@ CASES = [
         *(422, "the picture has more than 16,000,000 pixels"),
     ),
     Case("text as a PNG", with_picture(data_url(b"text")), 422, UNREADABLE),
-    Case("a data URL that is not base64", with_picture("data:image/png;base64,?"), 422, UNREADABLE),
+    Case("a data URL that is not base64", with_picture("data:image/png;base64,?"), 422, NO_BASE64),
     Case("an SVG", with_picture(data_url(b"<svg/>", "svg+xml")), 422, UNREADABLE),
     Case("a TIFF", with_picture(picture(kind="tiff")), 422, UNREADABLE),
     Case(
@@ -240,7 +243,12 @@ CASES = [
     Case("half a JSON object", judge(b'{"question": '), 422, NO_JSON),
     Case("100,000 opening brackets", judge(b"[" * 100_000), 422, NO_JSON),
     Case("`NaN` in the JSON", judge(b'{"metadata": {"x": NaN}}'), 422, NO_JSON),
-    Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_JSON),
+    Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_UTF8),
+    Case(
+        "a compressed body",
+        judge(gzip.compress(b"{}"), **{"Content-Encoding": "gzip"}),
+        *(415, "bodies are not unpacked"),
+    ),
     Case(
         "a key twice in one object",
         judge(b'{"response": "Paris", "response": "Rome"}'),
