@@ -180,3 +180,12 @@ def test_a_seed_is_one_that_a_generator_takes(seed: int) -> None:
     row = {"question": "?", "response": "a", "seed": seed}
     with pytest.raises(CustosError, match="^rows.jsonl row 3: field 'seed': "):
         parse_record(JudgeRequest, row, "rows.jsonl row 3")
+
+
+def test_bad_base64_is_refused_without_its_content() -> None:
+    row = {"question": "?", "response": "x", "images": ["data:image/png;base64,***secret***"]}
+    with pytest.raises(FieldError) as caught:
+        parse_record(JudgeRequest, row, "a.jsonl row 1")
+    assert (caught.value.field, caught.value.location) == ("images", "a.jsonl row 1")
+    assert "base64" in str(caught.value)
+    assert "secret" not in str(caught.value)

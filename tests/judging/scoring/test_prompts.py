@@ -249,7 +249,6 @@ def test_images_as_file_and_as_data_url(tiny: Backbone, pictures: list[str]) -> 
     [
         ("nowhere/plot.png", "'nowhere/plot.png' is not a readable picture"),
         ("data:image/png;base64,c2VjcmV0IHRleHQ=", "data URL is not a readable picture"),
-        ("data:image/png;base64,***secret***", "data URL is not a readable picture"),
         ("data:text/plain,secret", "a data URL must be base64"),
     ],
 )
