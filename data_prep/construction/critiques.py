@@ -37,7 +37,8 @@ image and is told this:
 ----
 Write one judgement as the judge should have written it. You know more than the judge: which \
 response people preferred and, where there are any, {known}. Find out from these what the \
-question really tests, look at the image again, and give the critique that leads to the label people gave.
+question really tests, look at the image again, and give the critique that leads to the label \
+people gave.
 
 For the critique:
 - Compare both responses with the reference answer. If exactly one is right, say what the other \
