@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +133,7 @@ class KeptMeasurement:
             NothingScored: If no row got a label, from the judge or from a chat model.
         """
         from evaluation.evaluate import at_risk, report_verdicts
+        from evaluation.pairs.paradigms import PairsByScores
         from evaluation.seen_data import seen_data
         from evaluation.unscored import NothingScored, check_scored
 
@@ -145,7 +146,7 @@ class KeptMeasurement:
         beside = dict(references)
         if zero_shot and isinstance(judge, Judge) and judge.card is not None:
             untrained = judge.load_untrained()
-            alike = replace(by_scores, judge=untrained) if by_scores else untrained
+            alike = PairsByScores(untrained, by_scores.paradigm) if by_scores else untrained
             beside["zero_shot"] = self._grade(of_backbone, alike, examples, self.batch)
         for file, model in zip(of_chat_models, self.chat_models, strict=True):
             answers = self._grade(file, model, examples, min(self.batch, CHAT_BATCH))

@@ -60,17 +60,13 @@ def scoring_paradigm(card: JudgeCard | None) -> Paradigm | None:
     return found[0] if len(found) == 1 and found[0].order else None
 
 
-@dataclass(frozen=True)
 class PairsByScores:
     """Grader of pairs that asks a judge about each response alone; the higher score wins."""
 
-    judge: Judge
-    paradigm: Paradigm
-
-    @property
-    def name(self) -> str:
-        """Return the name of the judge."""
-        return self.judge.name
+    def __init__(self, judge: Judge, paradigm: Paradigm) -> None:
+        self.judge = judge
+        self.name = judge.name
+        self.paradigm = paradigm
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of everything but the request that could change its verdict."""

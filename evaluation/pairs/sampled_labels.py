@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from judging.fingerprint import digest
@@ -25,16 +24,12 @@ def sampled_requests(requests: Sequence[JudgeRequest], runs: int) -> list[JudgeR
     ]
 
 
-@dataclass(frozen=True)
 class SampledJudge:
     """Grader that draws a judge's critiques and labels, by the seeds of the requests."""
 
-    judge: Judge
-
-    @property
-    def name(self) -> str:
-        """Return the name of the judge."""
-        return self.judge.name
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.name = judge.name
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of everything but the request that could change its verdict."""

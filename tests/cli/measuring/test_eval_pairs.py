@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.measuring.eval import MAX_CRITIQUE_TOKENS
 from data_prep.sources.generic import load_generic
 from evaluation.pairs.paradigms import PARADIGMS
 from evaluation.pairs.sampled_labels import draw_label
 from judging import Judge
 from judging.card import JudgeCard
 from judging.scoring.engine import Sampling
+from judging.types import MAX_CRITIQUE_TOKENS
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
 QUESTIONS = ("Which river is it?", "How many boats?", "Is it raining?")
@@ -159,7 +159,7 @@ def test_the_papers_settings(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = []
+    limits: list[tuple[int, str]] = []
     monkeypatch.setattr("cli.measuring.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
     grade = Judge.grade
 

@@ -55,7 +55,8 @@ def test_people_below_a_threshold_are_named(sheets: list[object], tmp_path: Path
     shown = run("collect", "hieval-qs", *sheets, *options, "--out", out).stdout.splitlines()
     measured = people(out)
     for name in ANSWERS:
-        own, others = [], []
+        own: list[str] = []
+        others: list[str] = []
         for other in set(ANSWERS) - {name}:
             own += ANSWERS[name][:-GOLD]
             others += ANSWERS[other][:-GOLD]
