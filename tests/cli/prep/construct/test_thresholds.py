@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,22 @@ def test_people_below_a_threshold_are_named(sheets: list[object], tmp_path: Path
         "retrain cem",
     ]
     assert "2 of 3 people are below a threshold" in shown
+
+
+def test_agreement_is_told_by_label(sheets: list[object], tmp_path: Path) -> None:
+    """Pool the pairs of three people, and set each label against all others (HiEval's Table 7)."""
+    out = tmp_path / "out"
+    run("collect", "hieval-qs", *sheets, "--out", out)
+    measured = json.loads((out / "agreement.json").read_text())["entries"]["score"]
+    pairs = [
+        (a, b)
+        for first, second in combinations(ANSWERS.values(), 2)
+        for a, b in zip(first[:-GOLD], second[:-GOLD], strict=True)
+    ]
+    assert measured["kappa"]["value"] == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
+    for letter, label in WORDS.items():
+        sides = zip(*((a == letter, b == letter) for a, b in pairs), strict=True)
+        assert measured["per_label"][label]["value"] == pytest.approx(cohen_kappa_score(*sides))
 
 
 def test_without_thresholds_nobody_is(sheets: list[object], tmp_path: Path) -> None:
