@@ -36,6 +36,7 @@ def report_verdicts(
     references: Mapping[str, Sequence[Verdict]],
     dataset_sha256: str | None = None,
     risk: float | None = None,
+    drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Report how far a judge's verdicts agree with people.
@@ -50,6 +51,7 @@ def report_verdicts(
         references: Other judges' verdicts on the same examples, by name, to set beside its own.
         dataset_sha256: Hash of the file that the examples came from.
         risk: Share of wrong verdicts among those that need no review, as the requests stated it.
+        drawn: Labels that judges gave when they were drawn anew: name, example, run.
         seed: Seed of the intervals.
 
     Returns:
@@ -75,6 +77,7 @@ def report_verdicts(
         dataset_sha256=dataset_sha256,
         seen=seen,
         risk=risk,
+        drawn=drawn,
         seed=seed,
     )
 

@@ -10,7 +10,7 @@ import typer
 
 from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed
-from cli.shared.labelled_examples import KeptMeasurement, read_examples
+from cli.shared.labelled_examples import KeptMeasurement, by_scores_of, read_examples
 from cli.shared.options.engine import EngineOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
@@ -18,16 +18,21 @@ from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
-from judging import Judge, LabelledExample, Verdict
+from evaluation.pairs.sampled_labels import RUNS
+from judging import CustosError, Judge, LabelledExample, Verdict
+from judging.errors import FieldError
 from judging.files.kept_work import locked
 from judging.log_lines import one_line
 from judging.scoring.windows import WINDOW
+from judging.types import MAX_CRITIQUE_TOKENS
 
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
     *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"),
 )
 """Files that the command writes."""
+CHAT_TEMPERATURE = 0.05
+"""Temperature at which TruthfulJudge's paper asks judges behind an API (appendix F.3)."""
 
 
 @with_groups
@@ -65,6 +70,23 @@ def evaluate(
         typer.Option(min=1, help="Take this many examples, drawn by --seed. Default: all."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the intervals and of --limit.")] = 0,
+    self_consistency: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Draw critique and label of every row anew in this many runs, at temperature .7 "
+            "and top-p .95, and report the mean entropy of the labels. The paper takes 5. "
+            "Default: none.",
+        ),
+    ] = None,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Judge pairs as TruthfulJudge's paper does: one order, critiques of up to 2,048 "
+            "tokens, chat models at temperature .05, and --self-consistency 5.",
+        ),
+    ] = False,
     engine_options: EngineOptions,
     rival_options: RivalOptions,
 ) -> None:
@@ -85,6 +107,10 @@ def evaluate(
     --chat-model gpt-4o --chat-url https://api.openai.com/v1 --chat-key-env OPENAI_API_KEY
     --out report
 
+    The rows of TruthfulJudge's Tables 1 and 2: custos eval runs/pair/critique_label
+    --data pairs.jsonl --as-published --chat-model gpt-4o --chat-url https://api.openai.com/v1
+    --chat-key-env OPENAI_API_KEY --out report
+
     A running service: custos eval http://127.0.0.1:8000 --data labels.jsonl --out report
 
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
@@ -97,7 +123,9 @@ def evaluate(
     from judging.fingerprint import file_sha256
 
     check_keeps_sources(out, FILES, [data])
-    measurement = KeptMeasurement(out, "report", batch, retry_failed, rival_options.read())
+    rivals = rival_options.read(CHAT_TEMPERATURE if as_published else 0.0)
+    runs = self_consistency or (RUNS if as_published else 0)
+    measurement = KeptMeasurement(out, "report", batch, retry_failed, rivals, runs)
     if not measurement.is_stopped():  # a stopped run of ours goes on
         check_own_files(out, FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()
@@ -110,13 +138,26 @@ def evaluate(
         check_pictures=not allow_failed,
         unique_ids=True,
     )
+    if as_published:
+        examples = [_as_published(example) for example in examples]
     warn_of_open_modes(data, sum(map(leaves_mode_open, examples)))
     judge = engine_options.load_judge_or_service(run)
     if not isinstance(judge, Judge):
+        if runs:
+            raise CustosError(
+                f"{judge.name}: a service draws no labels for self-consistency; name the run, or "
+                "a model server with --engine openai"
+            )
         untrained = "; its untrained model is not measured" if zero_shot else ""
         typer.echo(
             f"{judge.name}: the report cannot say whether the judge was trained on these rows, as "
             f"a service does not tell{untrained}",
+            err=True,
+        )
+    if by_scores := by_scores_of(judge, examples):
+        typer.echo(
+            f"{judge.name} judges single responses ({by_scores.paradigm.task}): of a pair the "
+            "higher score wins, and there is no self-consistency",
             err=True,
         )
     is_here = engine_options.engine == "tree"  # A server's weights may not be.
@@ -143,6 +184,18 @@ def evaluate(
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
         raise typer.Exit(1)
+
+
+def _as_published(example: LabelledExample) -> LabelledExample:
+    """Return a pair that is judged once, after a critique as long as the paper allows.
+
+    Raises:
+        FieldError: If it is no pair.
+    """
+    if len(example.responses) != 2:
+        raise FieldError("responses", "--as-published is for pairs", f"row '{example.id}'")
+    changes = {"order": "given", "critique_tokens": MAX_CRITIQUE_TOKENS}
+    return example.model_copy(update=changes)
 
 
 def _write_and_summarise(

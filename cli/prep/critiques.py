@@ -45,6 +45,14 @@ def critiques(
     temperature: Temperature = None,
     max_tokens: MaxTokens = 2048,
     price_options: PriceOptions,
+    show_reasons: Annotated[
+        bool,
+        typer.Option(
+            "--show-reasons",
+            help="Show the model people's scores and reasons too. In the paper it sees their label "
+            "and the faults that they marked.",
+        ),
+    ] = False,
 ) -> None:
     """Have a strong model write the critiques that lead to what people preferred.
 
@@ -71,7 +79,9 @@ def critiques(
         price_options.read(),
     )
     with job_bar(asking.prices) as show:
-        manifest = write_critiques(pairs, asking.writer(model, out, show))
+        manifest = write_critiques(
+            pairs, asking.writer(model, out, show), show_reasons=show_reasons
+        )
     for line in _report(manifest):
         typer.echo(line)
     show_spent(manifest)

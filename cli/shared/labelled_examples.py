@@ -21,11 +21,12 @@ from judging import CustosError, Judge
 from judging.errors import FieldError
 from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
-from judging.types import LabelledExample, Verdict
+from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from clients.chat_judge import ChatJudge
     from clients.judge_client import JudgeClient
+    from evaluation.pairs.paradigms import PairsByScores
 
 CHAT_BATCH = 64
 """Rows of a chat model between two saves: its answers may cost money."""
@@ -99,6 +100,8 @@ class KeptMeasurement:
     retry_failed: bool
     chat_models: Sequence[ChatJudge] = ()
     """Chat models to measure beside the judge."""
+    sampled_runs: int = 0
+    """Runs that draw the labels of every row anew, for self-consistency; 0 for none."""
 
     def report(
         self,
@@ -130,18 +133,21 @@ class KeptMeasurement:
             NothingScored: If no row got a label, from the judge or from a chat model.
         """
         from evaluation.evaluate import at_risk, report_verdicts
+        from evaluation.pairs.paradigms import PairsByScores
         from evaluation.seen_data import seen_data
         from evaluation.unscored import NothingScored, check_scored
 
-        of_judge, of_backbone, *of_chat_models = self._files
+        of_judge, of_backbone, *of_chat_models = map(self._file, self._parts)
         was_stopped, started = of_judge.path.exists(), time.perf_counter()
-        verdicts = self._grade(of_judge, judge, at_risk(examples, risk), self.batch)
+        by_scores = by_scores_of(judge, examples)
+        verdicts = self._grade(of_judge, by_scores or judge, at_risk(examples, risk), self.batch)
         seconds = None if was_stopped else time.perf_counter() - started
         check_scored(verdicts)
         beside = dict(references)
         if zero_shot and isinstance(judge, Judge) and judge.card is not None:
             untrained = judge.load_untrained()
-            beside["zero_shot"] = self._grade(of_backbone, untrained, examples, self.batch)
+            alike = PairsByScores(untrained, by_scores.paradigm) if by_scores else untrained
+            beside["zero_shot"] = self._grade(of_backbone, alike, examples, self.batch)
         for file, model in zip(of_chat_models, self.chat_models, strict=True):
             answers = self._grade(file, model, examples, min(self.batch, CHAT_BATCH))
             try:
@@ -154,33 +160,76 @@ class KeptMeasurement:
         report = report_verdicts(
             examples,
             verdicts,
-            is_calibrated=_is_calibrated(judge, verdicts),
+            is_calibrated=not by_scores and _is_calibrated(judge, verdicts),
             seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
             command=command,
             references=beside,
             dataset_sha256=dataset_sha256,
             risk=risk,
+            drawn=self._drawn_labels(judge, examples) if self.sampled_runs else {},
             seed=seed,
         )
         return report, verdicts
 
+    def _drawn_labels(
+        self, judge: Judge | JudgeClient, examples: Sequence[LabelledExample]
+    ) -> dict[str, list[list[str | None]]]:
+        """Draw labels of the judge and of every chat model: by name, then example, then run."""
+        from clients.chat_judge import ChatJudge
+        from clients.messages import Decoding
+        from evaluation.outcomes import full_label
+        from evaluation.pairs.sampled_labels import (
+            TEMPERATURE,
+            TOP_P,
+            SampledJudge,
+            sampled_requests,
+        )
+
+        graders: dict[str, tuple[str, Grader]] = {}
+        if isinstance(judge, Judge) and not by_scores_of(judge, examples):
+            graders["verdicts"] = judge.name, SampledJudge(judge)
+        decoding = Decoding(temperature=TEMPERATURE, top_p=TOP_P)
+        for part, model in zip(self._chat_parts, self.chat_models, strict=True):
+            graders[part] = f"chat {model.name}", ChatJudge(model.server, decoding)
+        runs = self.sampled_runs
+        requests = sampled_requests([example.request() for example in examples], runs)
+        numbered = list(enumerate(requests, 1))
+        drawn = {}
+        for part, (name, grader) in graders.items():
+            batch = self.batch if part == "verdicts" else min(self.batch, CHAT_BATCH)
+            verdicts = self._fill(self._file(f"drawn-{part}"), grader, numbered, batch)
+            labels = [full_label(each) if each.label else None for each in verdicts]
+            drawn[name] = [labels[i : i + runs] for i in range(0, len(labels), runs)]
+        return drawn
+
     def is_stopped(self) -> bool:
         """Return whether an earlier run left verdicts."""
-        return any(file.path.exists() for file in self._files)
+        return any(self._file(part).path.exists() for part in self._all_parts)
 
     def finish(self) -> None:
         """Delete the kept files but those that hold failed rows, and print which those are."""
-        for file in self._files:
+        for file in map(self._file, self._all_parts):
             show_failed(file)
             file.remove_unless_failed()
 
     @property
-    def _files(self) -> list[KeptFile[KeptVerdict]]:
-        """Return the files of the judge, of its untrained backbone and of every chat model."""
-        chats = (f"chat-{number}" for number, _ in enumerate(self.chat_models, 1))
-        parts = ("verdicts", "zero_shot", *chats)
-        return [partial_file(self.folder / f"{self.name}-{part}.jsonl") for part in parts]
+    def _parts(self) -> list[str]:
+        """Return names for the judge, for its untrained backbone and for every chat model."""
+        return ["verdicts", "zero_shot", *self._chat_parts]
+
+    @property
+    def _all_parts(self) -> list[str]:
+        """Return names for all files: also for the labels that are drawn."""
+        drawn = ("verdicts", *self._chat_parts)
+        return [*self._parts, *(f"drawn-{part}" for part in drawn)]
+
+    @property
+    def _chat_parts(self) -> list[str]:
+        return [f"chat-{number}" for number, _ in enumerate(self.chat_models, 1)]
+
+    def _file(self, part: str) -> KeptFile[KeptVerdict]:
+        return partial_file(self.folder / f"{self.name}-{part}.jsonl")
 
     def _grade(
         self,
@@ -193,8 +242,30 @@ class KeptMeasurement:
         from evaluation.evaluate import grading_order
 
         numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
+        return self._fill(file, judge, numbered, batch)
+
+    def _fill(
+        self,
+        file: KeptFile[KeptVerdict],
+        judge: Grader,
+        numbered: list[tuple[int, JudgeRequest]],
+        batch: int,
+    ) -> list[Verdict]:
+        """Return verdicts in the order of the numbers."""
         fill_showing(file, judge, lambda: numbered, len(numbered), batch, self.retry_failed)
         return [line.verdict for line in sorted(file.lines(), key=lambda line: line.row)]
+
+
+def by_scores_of(
+    judge: Judge | JudgeClient, examples: Sequence[LabelledExample]
+) -> PairsByScores | None:
+    """Return a judge of single responses as one of pairs, if the examples are pairs."""
+    from evaluation.pairs.paradigms import PairsByScores, scoring_paradigm
+
+    if not isinstance(judge, Judge) or any(len(each.responses) != 2 for each in examples):
+        return None
+    paradigm = scoring_paradigm(judge.card)
+    return PairsByScores(judge, paradigm) if paradigm else None
 
 
 def _is_calibrated(judge: Judge | JudgeClient, verdicts: Sequence[Verdict]) -> bool:

@@ -36,9 +36,9 @@ image and is told this:
 {instruction}
 ----
 Write one judgement as the judge should have written it. You know more than the judge: which \
-response people preferred and, where there are any, the reference answer, the faults they marked \
-and their reasons. Find out from these what the question really tests, look at the image again, \
-and give the critique that leads to the label people gave.
+response people preferred and, where there are any, {known}. Find out from these what the \
+question really tests, look at the image again, and give the critique that leads to the label \
+people gave.
 
 For the critique:
 - Compare both responses with the reference answer. If exactly one is right, say what the other \
@@ -50,7 +50,7 @@ gets wrong and how. If both are right or both are wrong, let the rest decide.
 - Correctness: who agrees better with the reference answer?
 - Name strengths and weaknesses of both responses, and quote what decides.
 - Build on the faults that people marked in each response. They mark: {tags}.
-- Weigh the responses as people's scores do, from 0 to 10. The scores mean: {scores}.
+{scores}\
 - Bear in mind how an image and a question can deceive: hidden information (blurred, distorted or \
 covered features); forged features (altered or look-alike objects); a restricted perspective \
 (cropping, odd angles, bent shapes); a biased context (a background or mood that suggests); forged \
@@ -65,8 +65,14 @@ surely you can read the image, and what stays open in image and question. 0 to .
 the responses are close or the case is ambiguous. .4 to .6: moderately sure. .7 to .8: confident. \
 .9 to 1: very sure. Use fine steps of .01, and give low and medium values wherever they are due."""
 
+_SCORES = """\
+- Weigh the responses as people's scores do, from 0 to 10. The scores mean: {scores}.
+"""
 
-def write_critiques(examples: Sequence[LabelledExample], writer: ModelWriter) -> dict[str, Any]:
+
+def write_critiques(
+    examples: Sequence[LabelledExample], writer: ModelWriter, *, show_reasons: bool = False
+) -> dict[str, Any]:
     """Ask for a critique of every pair and write those that lead to people's label.
 
     The folder gets ``rows.jsonl`` (training rows, in the order of the examples) and
@@ -75,6 +81,7 @@ def write_critiques(examples: Sequence[LabelledExample], writer: ModelWriter) ->
     Args:
         examples: Pairs of task ``truthful-pair`` with their labels, under different ids.
         writer: Model to ask, and folder to write to.
+        show_reasons: As in :func:`critique_item`.
 
     Returns:
         The manifest.
@@ -84,7 +91,10 @@ def write_critiques(examples: Sequence[LabelledExample], writer: ModelWriter) ->
     """
     check_replaceable(writer.out, [ROWS, CONVERSATIONS])
     outcome = writer.ask(
-        [Request(critique_item(example), partial(_read_critique, example)) for example in examples]
+        [
+            Request(critique_item(example, show_reasons), partial(_read_critique, example))
+            for example in examples
+        ]
     )
     rows = outcome.records
     counts = Counter(row.label for row in rows)
@@ -95,18 +105,32 @@ def write_critiques(examples: Sequence[LabelledExample], writer: ModelWriter) ->
     )
 
 
-def critique_item(example: LabelledExample) -> ChatItem:
-    """Compose the request for one pair: all that the judge sees, then what people said."""
+def critique_item(example: LabelledExample, show_reasons: bool = False) -> ChatItem:
+    """Compose the request for one pair: all that the judge sees, then what people said.
+
+    Args:
+        example: The pair.
+        show_reasons: Show people's scores and reasons too. In the paper the model sees their label
+            and the faults that they marked.
+    """
     task = get_task(PAIR_TASK)
     tags = "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())
     scores = "; ".join(f"{score}, {meaning}" for score, meaning in SCORES.items())
     instruction = task.instruction(task.rubric(example))
-    brief = _BRIEF.format(instruction=instruction, tags=tags, scores=scores)
+    known = "the reference answer and the faults they marked"
+    if show_reasons:
+        known = "the reference answer, the faults they marked, their scores and their reasons"
+    brief = _BRIEF.format(
+        instruction=instruction,
+        tags=tags,
+        known=known,
+        scores=_SCORES.format(scores=scores) if show_reasons else "",
+    )
     parts = [f"{field.heading}: {field.text.strip()}" for field in task.item(example)]
     meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
     parts.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")
-    parts += _about_responses(example)
-    if rationale := example.metadata.get("rationale"):
+    parts += _about_responses(example, show_reasons)
+    if show_reasons and (rationale := example.metadata.get("rationale")):
         parts.append(f"Reasons people gave: {rationale}")
     messages = (
         Message(role="system", text=brief),
@@ -115,9 +139,9 @@ def critique_item(example: LabelledExample) -> ChatItem:
     return ChatItem(id=example.id, messages=messages)
 
 
-def _about_responses(example: LabelledExample) -> Iterator[str]:
+def _about_responses(example: LabelledExample, show_scores: bool) -> Iterator[str]:
     """Yield what people said of each response, and the tags that name none of the two."""
-    scores = example.metadata.get("scores") or {}
+    scores = (example.metadata.get("scores") or {}) if show_scores else {}
     rest = list(example.tags)
     for letter in (A, B):
         prefix = f"{letter}: "

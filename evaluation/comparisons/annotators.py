@@ -1,4 +1,4 @@
-"""Agreement of two people who labelled the same items, over all labels and for each of them.
+"""Agreement of people who labelled the same items, over all labels and for each of them.
 
 HiEval's Table 7 has a kappa for each label, which sets that label against all others, and one over
 all labels.
@@ -6,23 +6,29 @@ all labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import Floats
+from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import cohen_kappa, ratio
 
 
-def label_agreement(pairs: Sequence[tuple[str, str]], labels: Sequence[str]) -> dict[str, Any]:
+def label_agreement(
+    pairs: Sequence[tuple[str, str]],
+    labels: Sequence[str],
+    items: Sequence[Hashable] | None = None,
+) -> dict[str, Any]:
     """Measure how far two people agree on single labels.
 
     Args:
         pairs: Labels of the two on each item.
         labels: All labels that there are.
+        items: Item of each pair, where more than two people labelled one; its pairs are resampled
+            together. Default: every pair is of another.
 
     Returns:
         ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label``
@@ -35,9 +41,9 @@ def label_agreement(pairs: Sequence[tuple[str, str]], labels: Sequence[str]) -> 
     """
     size = len(labels)
     cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
-    items = np.zeros((len(pairs), size * size))
-    items[np.arange(len(pairs)), cells] = 1
-    draws = Draws(items)
+    counts = np.zeros((len(pairs), size * size))
+    counts[np.arange(len(pairs)), cells] = 1
+    draws = Draws.of(counts, number_clusters(range(len(pairs)) if items is None else items))
 
     def estimate(value: Callable[[Floats], Floats], is_rate: bool = False) -> dict[str, Any]:
         return draws.estimate(

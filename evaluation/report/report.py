@@ -25,7 +25,7 @@ from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, mcnemar_p
 from evaluation.measure import CORRECT, WRONG, Tally, TallyDraws, measure, measure_error_types
 from evaluation.outcomes import Outcomes, full_label, gather
-from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs
+from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
 from evaluation.ranking.agreement import rank_answerers
@@ -51,6 +51,7 @@ def build_report(
     dataset_sha256: str | None = None,
     seen: Mapping[str, Any] | None = None,
     risk: float | None = None,
+    drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
@@ -69,6 +70,7 @@ def build_report(
         dataset_sha256: Hash of the data file.
         seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
+        drawn: Labels that judges gave when they were drawn anew: name, example, run.
         seed: Seed of the resamples.
 
     Returns:
@@ -97,6 +99,10 @@ def build_report(
         "per_class": per_class(total),
         "error_types": measure_error_types(judge, seed),
         "pairs": _pairs(examples, verdicts, labels, seed),
+        "self_consistency": {
+            name: self_consistency(runs, [each.group or each.question for each in examples])
+            for name, runs in (drawn or {}).items()
+        },
         "confusion": _confusion(judge, total),
         "slices": slice_metrics(examples, judge, seed),
         "tasks": measure_by_task(examples, verdicts, rivals, seed),

@@ -44,6 +44,13 @@ def summary_lines(
     if report["metrics"]["ece"]["value"] is not None:
         ece = report["metrics"]["ece"]
         lines += ["", f"calibration error {with_interval(ece)} on {ece['n']:,} rows"]
+    for name, entropy in report["self_consistency"].items():
+        lines += textwrap.wrap(
+            f"self-consistency of {_printable(name)}: entropy {with_interval(entropy)} nats over "
+            f"{entropy['runs']} drawn labels of {entropy['n']:,} rows",
+            WIDTH,
+            subsequent_indent="  ",
+        )
     if report["second_annotator"]:
         lines += ["", *_annotator_lines(report["second_annotator"])]
     lines += ["", *_disagreement_lines(disagreements)]

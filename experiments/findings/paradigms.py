@@ -11,14 +11,10 @@ pairs and the verdicts; a cell is judged again only if its pairs, judge or setti
 from __future__ import annotations
 
 import argparse
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from rich.console import Console
 
@@ -26,59 +22,19 @@ from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation, save_evaluation
 from evaluation.pairs.agreement import measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
+from evaluation.pairs.paradigms import PARADIGMS, PairsByScores, Paradigm, paradigm_requests
+from evaluation.pairs.sampled_labels import RUNS, SampledJudge, sampled_requests
 from experiments.findings.paradigm_tables import render_paradigms
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError, Judge, Verdict
 from judging.files.atomic import write_text
 from judging.files.kept_work import KeptFile, KeptLine, KeptResult, Origin, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, picture_sha256
-from judging.types import LabelledExample
-
-if TYPE_CHECKING:
-    from judging.scoring.engine import Sampling
+from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample
 
 CELL, PARTIAL, SAMPLED = "cell.json", "partial.jsonl", "sampled.json"
 PAIRS_AT_ONCE = 100
 """Pairs judged between two writes; a run that is stopped loses at most these."""
-SAMPLED_RUNS, SAMPLED_TEMPERATURE, SAMPLED_TOP_P = 5, 0.7, 0.95
-"""Self-consistency as the paper measures it."""
-
-
-@dataclass(frozen=True)
-class Paradigm:
-    """A way to judge a pair."""
-
-    task: str
-    mode: Literal["score", "critique"]
-    order: Callable[[Verdict, Verdict], dict[str, float]] | None = None
-    """Function from the verdicts on both responses to a posterior over A, B and None; ``None`` if
-    the judge sees both responses at once."""
-
-
-def order_by_reward(first: Verdict, second: Verdict) -> dict[str, float]:
-    """Turn rewards into a posterior (Bradley & Terry): the log-odds of A are their difference."""
-    assert first.score is not None and second.score is not None
-    won = 1 / (1 + math.exp(max(-700.0, min(700.0, second.score - first.score))))
-    return {"A": won, "B": 1 - won, "None": 0.0}
-
-
-def order_by_score(first: Verdict, second: Verdict) -> dict[str, float]:
-    """Compute which score is higher if both are drawn independently from their posteriors."""
-    won = lost = 0.0
-    for a, p in first.probabilities.items():
-        for b, q in second.probabilities.items():
-            won += p * q * (int(a) > int(b))
-            lost += p * q * (int(a) < int(b))
-    return {"A": won, "B": lost, "None": max(0.0, 1 - won - lost)}
-
-
-PARADIGMS = {
-    "bradley-terry": Paradigm("truthful-reward", "score", order_by_reward),
-    "critique-score": Paradigm("truthful-critique-score", "critique", order_by_score),
-    "pure-label": Paradigm("truthful-pure-label", "score"),
-    "critique-label": Paradigm("truthful-pair", "critique"),
-}
-"""In the order of the paper's Table 2."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -93,10 +49,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--judge", action="append", default=[], metavar="PARADIGM=RUN", help="a trained judge"
     )
     parser.add_argument(
-        "--pairs", type=int, default=1000, help="how many pairs to judge, from the first"
+        "--pairs", type=int, help="how many pairs to judge, from the first; default all"
     )
-    parser.add_argument("--sampled-pairs", type=int, default=200, help="for self-consistency")
-    parser.add_argument("--critique-tokens", type=int, default=64, help="budget of a critique")
+    parser.add_argument(
+        "--sampled-pairs", type=int, help="so many of them for self-consistency; default all"
+    )
+    parser.add_argument(
+        "--critique-tokens",
+        type=int,
+        default=MAX_CRITIQUE_TOKENS,
+        help="budget of a critique; default the paper's",
+    )
     arguments = parser.parse_args(argv)
     judges = trained_judges(arguments.judge)
     examples = [row for _, row in read_records(arguments.data, LabelledExample)]
@@ -135,7 +98,7 @@ def compare_paradigms(
     out: Path,
     *,
     critique_tokens: int,
-    sampled_pairs: int,
+    sampled_pairs: int | None,
 ) -> dict[str, Any]:
     """Judge the pairs under every paradigm with every judge and measure the verdicts.
 
@@ -144,7 +107,8 @@ def compare_paradigms(
         judges: Stage (``original``, ``trained``) to paradigm to what ``Judge.load`` takes.
         out: Folder of the cells, ``PARADIGM/STAGE``.
         critique_tokens: Budget of a critique; one that hits it is closed and its label read.
-        sampled_pairs: So many pairs, the first, are judged five times over for self-consistency.
+        sampled_pairs: So many pairs, the first, are judged five times over for self-consistency;
+            ``None`` for all.
 
     Returns:
         ``n``, ``critique_tokens`` and ``cells``: paradigm to stage to the measures of
@@ -169,78 +133,14 @@ def compare_paradigms(
 
 
 def judge_pairs(
-    judge: Judge,
-    examples: Sequence[LabelledExample],
-    paradigm: Paradigm,
-    sampling: Sampling,
+    judge: Judge, examples: Sequence[LabelledExample], paradigm: Paradigm
 ) -> list[Verdict]:
     """Judge every pair; in paradigms of single responses the scores decide."""
-    if paradigm.order is None:
-        requests = [_request(example, paradigm) for example in examples]
-        return list(judge.grade(requests, progress=True, sampling=sampling))
-    singles = [single for example in examples for single in _requests(example, paradigm)]
-    graded = iter(list(judge.grade(singles, progress=True, sampling=sampling)))
-    pairs = zip(examples, zip(graded, graded, strict=True), strict=True)
-    return [ordered(example.id, *both, paradigm.order) for example, both in pairs]
-
-
-def ordered(
-    pair_id: str,
-    first: Verdict,
-    second: Verdict,
-    order: Callable[[Verdict, Verdict], dict[str, float]],
-) -> Verdict:
-    """Merge the verdicts on both responses: the higher score wins, equal scores tie."""
-    for verdict in (first, second):
-        if verdict.score is None:
-            return Verdict(
-                id=pair_id,
-                status=verdict.status,
-                message=verdict.message,
-                judge_name=verdict.judge_name,
-                rubric=verdict.rubric,
-                judge=verdict.judge,
-            )
-    assert first.score is not None and second.score is not None
-    label = "A" if first.score > second.score else "B" if second.score > first.score else "None"
-    posterior = order(first, second)
-    return Verdict(
-        id=pair_id,
-        status="scored",
-        label=label,
-        probabilities=posterior,
-        confidence=posterior[label],
-        judge_name=first.judge_name,
-        rubric=first.rubric,
-        judge=first.judge,
-    )
-
-
-def draw_label(
-    posterior: Mapping[str, float], temperature: float, top_p: float, rng: Random
-) -> str:
-    """Sample a label with temperature and nucleus, as tokens are sampled."""
-    sharpened = {label: p ** (1 / temperature) for label, p in posterior.items()}
-    total = sum(sharpened.values())
-    nucleus: dict[str, float] = {}
-    for label in sorted(sharpened, key=sharpened.__getitem__, reverse=True):
-        if sum(nucleus.values()) >= top_p * total:
-            break
-        nucleus[label] = sharpened[label]
-    return rng.choices(list(nucleus), list(nucleus.values()))[0]
-
-
-def _request(example: LabelledExample, paradigm: Paradigm, **more: Any) -> JudgeRequest:
-    changed = {"task": paradigm.task, "mode": paradigm.mode, **more}
-    return example.request().model_copy(update=changed)
-
-
-def _requests(example: LabelledExample, paradigm: Paradigm) -> list[JudgeRequest]:
-    """Return what the judge is asked of a pair: the pair, or each response by itself."""
-    request = _request(example, paradigm)
-    if paradigm.order is None:
-        return [request]
-    return [request.model_copy(update={"responses": (response,)}) for response in example.responses]
+    requests = [example.request() for example in examples]
+    if paradigm.order is not None:
+        return list(PairsByScores(judge, paradigm).grade(requests))
+    asked = [each for request in requests for each in paradigm_requests(request, paradigm)]
+    return list(judge.grade(asked, progress=True))
 
 
 class JudgedPairs(KeptLine):
@@ -267,7 +167,11 @@ def cell_key(
             "pictures": [picture_sha256(image) for row in examples for image in row.images],
             "mode": paradigm.mode,
             "judge": sorted(
-                {judge.fingerprint(each) for row in examples for each in _requests(row, paradigm)}
+                {
+                    judge.fingerprint(each)
+                    for row in examples
+                    for each in paradigm_requests(row.request(), paradigm)
+                }
             ),
             **settings,
         }
@@ -328,13 +232,14 @@ def _fill(
     critique_tokens: int,
 ) -> tuple[float, list[Verdict]]:
     """Judge the pairs that no earlier run judged; return seconds and verdicts of all pairs."""
-    from judging.scoring.engine import Sampling
+    limit = {"critique_tokens": critique_tokens}
 
     def judge_blocks(starts: Sequence[int]) -> Iterator[JudgedPairs]:
         for start in starts:
             started = time.perf_counter()
             block = examples[start : start + PAIRS_AT_ONCE]
-            verdicts = judge_pairs(judge, block, paradigm, Sampling(critique_tokens))
+            limited = [example.model_copy(update=limit) for example in block]
+            verdicts = judge_pairs(judge, limited, paradigm)
             seconds = time.perf_counter() - started
             yield JudgedPairs(key=key, start=start, seconds=seconds, verdicts=verdicts)
 
@@ -368,32 +273,22 @@ def _consistency(
     critique_tokens: int,
 ) -> dict[str, Any]:
     """Measure the entropy of labels over repeated runs that sample critique and label anew."""
-    from judging.scoring.engine import Sampling
-
-    key = cell_key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=SAMPLED_RUNS)
+    key = cell_key(judge, examples, paradigm, critique_tokens=critique_tokens, runs=RUNS)
     sampled = KeptResult(cell / SAMPLED, key)
     done = sampled.read()
     if done is None:
-        sampling = Sampling(critique_tokens, SAMPLED_TEMPERATURE, SAMPLED_TOP_P)
-        seeds = [
-            [run * len(examples) + pair for run in range(SAMPLED_RUNS)]
-            for pair in range(len(examples))
+        limit = {"critique_tokens": critique_tokens}
+        asked = [
+            request.model_copy(update=limit)
+            for example in examples
+            for request in paradigm_requests(example.request(), paradigm)
         ]
-        requests = [
-            _request(example, paradigm, order="given", seed=seed)
-            for example, pair_seeds in zip(examples, seeds, strict=True)
-            for seed in pair_seeds
-        ]
-        graded = judge.grade(requests, progress=True, calibrated=False, sampling=sampling)
-        labels = [
-            draw_label(
-                verdict.probabilities, SAMPLED_TEMPERATURE, SAMPLED_TOP_P, Random(f"label/{seed}")
-            )
-            if verdict.probabilities
-            else None
-            for verdict, seed in zip(graded, chain.from_iterable(seeds), strict=True)
-        ]
-        runs = [labels[i : i + SAMPLED_RUNS] for i in range(0, len(labels), SAMPLED_RUNS)]
-        done = sampled.write({"seeds": seeds, "labels": runs})
+        requests = sampled_requests(asked, RUNS)
+        drawn = [verdict.label for verdict in SampledJudge(judge).grade(requests)]
+        seeds, labels = (
+            [values[i : i + RUNS] for i in range(0, len(values), RUNS)]
+            for values in ([request.seed for request in requests], drawn)
+        )
+        done = sampled.write({"seeds": seeds, "labels": labels})
     groups = [example.group or example.question for example in examples]
     return self_consistency(done["labels"], groups)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.comparisons.by_task import RULES_NAME
 from evaluation.measured_tasks import measured_lines, unmeasured_tasks
-from judging.card import SHIPPED
+from judging.card import SHIPPED, read_card
 
 
 def test_a_shipped_judge_on_its_task_and_on_another() -> None:
@@ -82,3 +83,13 @@ def test_rows_without_a_label_were_not_measured(tmp_path: Path) -> None:
         "judge mine: not measured on this task (charthal)",
     ]
     assert unmeasured_tasks(tmp_path, tasks) == ["charthal"]
+
+
+def test_the_shipped_judge_of_benchmarks_beats_the_rules() -> None:
+    folder = SHIPPED / "embedded-benchmarks"
+    tasks = json.loads((folder / "report.json").read_text())["tasks"]
+    assert set(tasks) == set(read_card(folder).tasks) == {"chartom-fact", "simplevqa"}
+    for measured in tasks.values():
+        gain = measured["rivals"][RULES_NAME]["gain"]
+        assert gain["low"] > 0
+        assert gain["n"] == measured["n"] > 190

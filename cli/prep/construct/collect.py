@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,11 @@ from cli.prep.construct.sheet import FormName
 from cli.shared.command_line import command_line
 from cli.shared.output_folders import check_keeps_sources, output_folder
 from cli.shared.tables import wide_console
+from data_prep.construction.forms.base import NO, YES
 
 if TYPE_CHECKING:
     from data_prep.construction.forms.base import Form, Value
-    from data_prep.construction.sheets.collect import Collected
+    from data_prep.construction.sheets.collect import Collected, Comparison
 
 DISAGREEMENTS, AGREEMENT = "disagreements.jsonl", "agreement.json"
 
@@ -49,17 +51,36 @@ def collect(
         int | None,
         typer.Option(
             min=1,
-            help="Count a row as settled if so many people filled it in and agree. Default: the "
-            "form's own number.",
+            help="Count a row as settled if so many people filled it in and agree; of three or "
+            "more, if more than half agree. Default: the form's own number.",
+        ),
+    ] = None,
+    min_kappa: Annotated[
+        float | None,
+        typer.Option(
+            min=-1,
+            max=1,
+            help="Name the people whose Cohen's kappa with the others is lower, in any entry with "
+            "one choice and no scale. The paper gives no number. Default: none.",
+        ),
+    ] = None,
+    min_gold: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Name the people whose share of right gold items is lower. The paper gives no "
+            "number. Default: none.",
         ),
     ] = None,
 ) -> None:
     """Bring people's sheets together: settled rows, disagreements, and how far people agree.
 
-    A row is settled if everybody who filled it in agrees, by the form's own rules. The others are
-    in OUT/disagreements.jsonl, from which custos prep construct sheet makes a sheet for a third
-    person. OUT/agreement.json has Cohen's kappa, over all labels and for each, and everybody's
-    share of right gold items.
+    A row is settled if everybody who filled it in agrees, by the form's own rules; of three or more
+    people, if more than half do. The others are in OUT/disagreements.jsonl, from which custos prep
+    construct sheet makes a sheet for a third person. OUT/agreement.json has Cohen's kappa, over all
+    labels and for each, everybody's kappa and share of right gold items, and who must be retrained
+    by --min-kappa and --min-gold.
 
     Example: custos prep construct collect hieval-ea --in data/answers/rows.jsonl --sheet anna.csv
     --sheet ben.csv --third carla.csv --out data/labels
@@ -89,7 +110,7 @@ def collect(
         read_gold_rows(gold, form) if gold else (),
         per_row,
     )
-    agreement = _agreement(form, collected)
+    agreement = _agreement(form, collected, min_kappa, min_gold)
     files = [*sheets, *([third] if third else [])]
     source = {**describe_file(rows), "sheets": [describe_file(path) for path in files]}
     with write_with_manifest(out, source=source, command=command_line()) as manifest:
@@ -102,31 +123,94 @@ def collect(
     for annotator, (right, num) in collected.gold.items():
         if num:
             typer.echo(f"{annotator}: {right} of {num} gold items right")
-    counts = ", ".join(f"{count} {end}" for end, count in collected.counts.items())
+    for annotator, of_person in agreement["annotators"].items():
+        if of_person["below"]:
+            typer.echo(f"retrain {annotator}: {', '.join(of_person['below'])}")
+    if not (min_kappa is None and min_gold is None):
+        below = sum(bool(each["below"]) for each in agreement["annotators"].values())
+        typer.echo(f"{below} of {len(agreement['annotators'])} people are below a threshold")
+    counts = ", ".join(
+        f"{count} {end.replace('_', ' ')}"
+        for end, count in collected.counts.items()
+        if count or end != "left_out"
+    )
     typer.echo(f"{counts}: {out}")
 
 
-def _agreement(form: Form, collected: Collected) -> dict[str, Any]:
-    """Return agreement by entry (by option, where several may be chosen), and gold accuracy."""
+def _agreement(
+    form: Form, collected: Collected, min_kappa: float | None, min_gold: float | None
+) -> dict[str, Any]:
+    """Return agreement by entry (by option, where several may be chosen) and by person."""
     from evaluation.comparisons.annotators import label_agreement
 
     measured: dict[str, Any] = {}
+    kappas: dict[str, dict[str, Any]] = {name: {} for name in collected.gold}
     for entry in form.entries:
         pairs = collected.pairs.get(entry.name, [])
         if entry.kind == "choice":
-            asked = [(a, b) for a, b in pairs if isinstance(a, str) and isinstance(b, str)]
+            options = list(entry.options)
+            asked = [(each, *_choices(each)) for each in pairs if None not in each.values]
             if asked:
-                measured[entry.name] = label_agreement(asked, list(entry.options))
+                labels = [(first, second) for _, first, second in asked]
+                rows = [each.row for each, *_ in asked]
+                measured[entry.name] = label_agreement(labels, options, rows)
+            for name in () if entry.margin else kappas:
+                own = [
+                    (first, second) if each.people[0] == name else (second, first)
+                    for each, first, second in asked
+                    if name in each.people
+                ]
+                rows = [each.row for each, *_ in asked if name in each.people]
+                if own:
+                    kappas[name][entry.name] = label_agreement(own, options, rows)["kappa"]
         elif entry.kind == "choices" and pairs:
+            rows = [each.row for each in pairs]
             for option in entry.options:
-                marked = [(_marks(a, option), _marks(b, option)) for a, b in pairs]
-                measured[f"{entry.name}: {option}"] = label_agreement(marked, ["yes", "no"])
+                marked = [
+                    (_marks(first, option), _marks(second, option))
+                    for first, second in (each.values for each in pairs)
+                ]
+                measured[f"{entry.name}: {option}"] = label_agreement(marked, [YES, NO], rows)
     gold = {name: {"right": right, "n": n} for name, (right, n) in collected.gold.items() if n}
-    return {"entries": measured, "gold": gold}
+    people = {
+        name: {
+            "kappa": by_entry,
+            "below": [
+                *_kappas_below(by_entry, min_kappa),
+                *_gold_below(gold.get(name), min_gold),
+            ],
+        }
+        for name, by_entry in kappas.items()
+    }
+    thresholds = {"kappa": min_kappa, "gold": min_gold}
+    return {"entries": measured, "gold": gold, "annotators": people, "thresholds": thresholds}
+
+
+def _choices(pair: Comparison) -> tuple[str, str]:
+    first, second = pair.values
+    return str(first), str(second)
+
+
+def _kappas_below(by_entry: Mapping[str, Any], least: float | None) -> list[str]:
+    """Return the entries in which a person's kappa is below a threshold, with both numbers."""
+    if least is None:
+        return []
+    return [
+        f"kappa of {entry} {kappa['value']:.2f} < {least:g}"
+        for entry, kappa in by_entry.items()
+        if kappa["value"] is not None and kappa["value"] < least
+    ]
+
+
+def _gold_below(gold: Mapping[str, int] | None, least: float | None) -> list[str]:
+    """Return the gold items of a person whose share of right ones is below a threshold."""
+    if least is None or gold is None or gold["right"] / gold["n"] >= least:
+        return []
+    return [f"gold {gold['right']} of {gold['n']} < {least:g}"]
 
 
 def _marks(value: Value | None, option: str) -> str:
-    return "yes" if option in (value or ()) else "no"
+    return YES if option in (value or ()) else NO
 
 
 def _cells(kappa: dict[str, Any]) -> tuple[str, str]:

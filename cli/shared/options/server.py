@@ -133,8 +133,11 @@ class RivalOptions:
     chat_url: RivalUrl = None
     chat_key_env: RivalKeyEnv = None
 
-    def read(self) -> list[ChatJudge]:
+    def read(self, temperature: float = 0.0) -> list[ChatJudge]:
         """Return the chat models as judges.
+
+        Args:
+            temperature: Temperature that they are asked at.
 
         Raises:
             CustosError: If models are named without a server, or the other way round, if one is
@@ -142,6 +145,7 @@ class RivalOptions:
         """
         from clients.chat_judge import ChatJudge
         from clients.connection import ModelServer
+        from clients.messages import Decoding
 
         models = self.chat_model or []
         if bool(models) != bool(self.chat_url):
@@ -151,7 +155,8 @@ class RivalOptions:
         if not self.chat_url:
             return []
         key = api_key(self.chat_key_env, "--chat-key-env")
-        return [ChatJudge(ModelServer(self.chat_url, model, key)) for model in models]
+        decoding = Decoding(temperature=temperature)
+        return [ChatJudge(ModelServer(self.chat_url, model, key), decoding) for model in models]
 
 
 @dataclass(frozen=True)

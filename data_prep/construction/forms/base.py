@@ -45,11 +45,17 @@ class Entry:
     """Two people with different values disagree."""
     margin: float = 0
     """Numbers that differ by less are no disagreement."""
+    unanimous: bool = False
+    """Nobody may differ. In other entries more than half of three or more people decide."""
     prefilled: bool = False
     """It begins with the row's own value of this name, to be corrected."""
+    leaves_out: bool = False
+    """Once it is filled in, nothing else is asked: the row needs no annotation."""
 
     def is_asked(self, filled: Filled) -> bool:
-        """Return whether the earlier entries ask for this one."""
+        """Return whether the other entries ask for this one."""
+        if LEFT_OUT in filled:
+            return self.leaves_out
         return self.asked_if is None or filled.get(self.asked_if[0]) in self.asked_if[1]
 
     def read(self, cell: str) -> Value:
@@ -101,6 +107,11 @@ class Form(ABC):
     per_row: ClassVar[int] = 2
     """People who fill in each row before it counts."""
 
+    @property
+    def needed(self) -> list[str]:
+        """Return the columns that a sheet must have."""
+        return [entry.name for entry in self.entries if not entry.leaves_out]
+
     @abstractmethod
     def shown(self, row: Row) -> Mapping[str, str]:
         """Return the texts of a row that people see, each under its heading."""
@@ -131,7 +142,7 @@ class Form(ABC):
         if not any(cells.get(entry.name, "").strip() for entry in empty_at_first):
             return None
         filled: dict[str, Value] = {}
-        for entry in self.entries:
+        for entry in sorted(self.entries, key=lambda entry: not entry.leaves_out):
             cell = cells.get(entry.name, "").strip()
             if not entry.is_asked(filled):
                 if cell and not entry.prefilled:
@@ -145,6 +156,29 @@ class Form(ABC):
     def start_values(self, row: Row) -> dict[str, str]:
         """Return the values that entries of a row begin with."""
         return {entry.name: str(row[entry.name]) for entry in self.entries if entry.prefilled}
+
+    def majority(self, fillings: Mapping[str, Filled]) -> Mapping[str, Filled] | None:
+        """Return the people who agree, if they are all, or of three or more people most.
+
+        Args:
+            fillings: Annotator to values.
+
+        Returns:
+            Their part of the fillings; ``None`` if they are too few, or if people differ in an
+            entry that has to be unanimous.
+        """
+        differing = set(self.differences(list(fillings.values())))
+        if not differing:
+            return fillings
+        if any(entry.unanimous for entry in self.entries if entry.name in differing):
+            return None
+        groups = [
+            {name: each for name, each in fillings.items() if not self.differences([filled, each])}
+            for filled in fillings.values()
+        ]
+        agreeing = [group for group in groups if not self.differences(list(group.values()))]
+        largest = max(agreeing, key=len, default={})
+        return largest if len(largest) > max(1, len(fillings) / 2) else None
 
     def differences(self, fillings: Sequence[Filled]) -> list[str]:
         """Return the entries in which any two of several people disagree.
@@ -163,6 +197,19 @@ class Form(ABC):
             )
         ]
 
+
+LEFT_OUT = "left_out"
+"""Name of the entry that leaves a row out."""
+NO_NEED = Entry(
+    LEFT_OUT,
+    "No need for annotation?",
+    "choices",
+    options={YES: "the question, the picture or the responses are of no use"},
+    required=False,
+    unanimous=True,
+    leaves_out=True,
+)
+"""Box that ends the annotation of a row (Figures 7 and 8 of TruthfulVQA's paper)."""
 
 FORMS = Registry[Form]("form", "data_prep.construction.forms")
 form = FORMS.declare

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import mean
 
-from data_prep.construction.forms.base import Entry, Filled, Form, form, texts_of
+from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, form, texts_of
 from data_prep.construction.steps.base import Row
 from data_prep.errors import UnusableText
 from data_prep.sources.judgement_text import PAIR_TASK
@@ -98,6 +98,7 @@ class TruthfulPair(Form):
             options={A: "", B: "", TIE: "no preference: almost the same quality"},
         ),
         _rationale(),
+        NO_NEED,
     )
 
     def shown(self, row: Row) -> Mapping[str, str]:
@@ -146,6 +147,7 @@ class TruthfulScores(Form):
     entries = (
         *(_score(letter, required=letter == LETTERS[0]) for letter in LETTERS),
         _rationale(),
+        NO_NEED,
     )
 
     def shown(self, row: Row) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """TruthfulVQA's checks by people (section 3.2): pictures, then inspection, then acceptance.
 
-Pictures count once five people confirm them. Inspection returns what is wrong to the annotators,
-and acceptance lets through what meets every standard.
+Pictures count once five people confirm them, and five inspect every question. Inspection returns
+what is wrong to the annotators, and acceptance lets through what meets every standard.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _NOTE = Entry("note", "Note", "text", required=False, compared=False)
 
 @form
 class PictureStage(Form):
-    """First stage: does a picture mislead, and how? Five people work alone."""
+    """First stage: does a picture mislead, and how? Five people work alone.
+
+    All must say that it does; more than half of them say how.
+    """
 
     name = "truthfulvqa-picture"
     summary = "does the picture mislead, and in which of 21 ways?"
@@ -43,7 +46,9 @@ class PictureStage(Form):
         "who chose it sees it as shown; disagree where you do."
     )
     entries = (
-        Entry("misleads", "Does the picture mislead?", options=plain_options(YES, NO)),
+        Entry(
+            "misleads", "Does the picture mislead?", options=plain_options(YES, NO), unanimous=True
+        ),
         Entry(
             "subcategory",
             "In which way?",
@@ -59,7 +64,7 @@ class PictureStage(Form):
         return texts_of(row, what_misleads="What is said to mislead")
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the row with the way that people agree on."""
+        """Return the row with the way that most people name."""
         values = agreed_values(fillings)
         if values["misleads"] == NO:
             raise UnusableText(NOT_CONFIRMED, str(values.get("note", "")))
@@ -108,7 +113,7 @@ class QuestionStage(Form):
 
 @form
 class InspectionStage(QuestionStage):
-    """Second stage: every question is inspected, and faulty ones go back."""
+    """Second stage: five people inspect every question, and faulty ones go back."""
 
     name = "truthfulvqa-inspection"
     summary = "is a question of its level, hard enough, with options that exclude each other?"
@@ -126,6 +131,7 @@ class InspectionStage(QuestionStage):
         Entry("answer_right", "Is the answer right, and no other?", options=plain_options(YES, NO)),
         _NOTE,
     )
+    per_row = 5
     reason, field = RETURNED, "inspected_by"
 
 

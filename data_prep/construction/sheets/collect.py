@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from clients.jobs import Reject
-from data_prep.construction.forms.base import Filled, Form, Value
+from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
 from data_prep.construction.sheets.rows import GOLD, gold_cell, item_name
 from data_prep.construction.sheets.table import Sheet
 from data_prep.construction.steps.base import Row
@@ -17,6 +18,15 @@ from judging.errors import CustosError
 
 ANNOTATIONS, DIFFERS = "annotations", "differs"
 """Fields of a row that people disagree on: everybody's values, and the entries that differ."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Values that two people filled in for one entry of a row."""
+
+    row: str
+    people: tuple[str, str]
+    values: tuple[Value | None, Value | None]
 
 
 @dataclass
@@ -30,8 +40,10 @@ class Collected:
     """Rows for a third person: each as it was, with ``annotations`` and ``differs``."""
     unfinished: list[str] = field(default_factory=list)
     """Ids of rows that too few people have filled in."""
-    pairs: dict[str, list[tuple[Value | None, Value | None]]] = field(default_factory=dict)
-    """Entry to the values of two people on each row that two filled in, to measure agreement."""
+    left_out: list[str] = field(default_factory=list)
+    """Ids of rows that people say need no annotation."""
+    pairs: dict[str, list[Comparison]] = field(default_factory=dict)
+    """Entry to what every two people filled in on each row, to measure agreement."""
     gold: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Annotator to the number of gold items filled in right, and filled in at all."""
 
@@ -41,6 +53,7 @@ class Collected:
         return {
             "settled": len(self.rows),
             "discarded": len(self.discarded),
+            "left_out": len(self.left_out),
             "disagreements": len(self.disagreements),
             "unfinished": len(self.unfinished),
         }
@@ -56,9 +69,9 @@ def collect(
 ) -> Collected:
     """Bring sheets together by the rules of a form.
 
-    A row is settled if as many people as the form asks for filled it in and no two of them
-    disagree, if one person's values decide alone, or if the third person filled it in. Agreement is
-    measured between the first two people of every row, before the third.
+    A row is settled if as many people as the form asks for filled it in and agree, of three or more
+    people most; if one person's values decide alone; or if the third person filled it in. Agreement
+    is measured between every two people of a row, before the third.
 
     Args:
         form: The form of all sheets.
@@ -75,15 +88,16 @@ def collect(
     collected = Collected(
         gold={sheet.annotator: _gold_score(form, sheet, gold) for sheet in sheets}
     )
-    pairs: dict[str, list[tuple[Value | None, Value | None]]] = defaultdict(list)
+    pairs: dict[str, list[Comparison]] = defaultdict(list)
     for row in rows:
         name = item_name(row["id"])
         fillings = {sheet.annotator: sheet.filled[name] for sheet in sheets if name in sheet.filled}
-        if len(fillings) > 1:
-            first, second, *_ = fillings.values()
+        for (one, first), (other, second) in combinations(fillings.items(), 2):
             for entry in form.entries:
-                if entry.compared:
-                    pairs[entry.name].append((first.get(entry.name), second.get(entry.name)))
+                is_annotated = not (LEFT_OUT in first or LEFT_OUT in second)
+                if entry.compared and (is_annotated or entry.leaves_out):
+                    values = first.get(entry.name), second.get(entry.name)
+                    pairs[entry.name].append(Comparison(row["id"], (one, other), values))
         third_values = (
             {third.annotator: third.filled[name]} if third and name in third.filled else {}
         )
@@ -102,15 +116,20 @@ def _settle(
 ) -> None:
     """Put a row to the end that it comes to."""
     alone = {name: filled for name, filled in fillings.items() if form.decides_alone(filled)}
-    differing = form.differences(list(fillings.values()))
     if third_values or alone:
         fillings = third_values or alone
     elif len(fillings) < per_row:
         collected.unfinished.append(row["id"])
         return
-    elif differing:
+    elif (agreeing := form.majority(fillings)) is None:
+        differing = form.differences(list(fillings.values()))
         everybody = {name: dict(filled) for name, filled in fillings.items()}
         collected.disagreements.append({**row, ANNOTATIONS: everybody, DIFFERS: differing})
+        return
+    else:
+        fillings = agreeing
+    if any(LEFT_OUT in filled for filled in fillings.values()):
+        collected.left_out.append(row["id"])
         return
     try:
         collected.rows.append(form.settled(row, fillings))

@@ -65,6 +65,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "required": entry.required,
         "prefilled": entry.prefilled,
         "minWords": entry.min_words,
+        "leavesOut": entry.leaves_out,
     }
 
 

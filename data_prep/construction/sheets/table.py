@@ -59,7 +59,7 @@ def read_table(path: Path, form: Form) -> Sheet:
     """
     if path.suffix not in DELIMITER_BY_SUFFIX or not path.is_file():
         raise CustosError(f"{path}: expected a filled-in sheet, a .csv or .tsv file")
-    if missing := {ITEM, *(entry.name for entry in form.entries)} - set(csv_columns(path)):
+    if missing := {ITEM, *form.needed} - set(csv_columns(path)):
         raise CustosError(
             f"{path}: no sheet of form '{form.name}': column '{min(missing)}' is missing"
         )

@@ -21,6 +21,8 @@ from clients.chat import Reply
 from clients.jobs import JobResult
 from clients.messages import Decoding
 from judging.errors import CustosError
+from judging.tasks import get_task
+from judging.types import Verdict
 from tests.clients.conftest import fake
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
@@ -363,3 +365,19 @@ def test_marks_of_another_models_answers_are_left_behind() -> None:
         [answered], problems = join_answers(rows, questions, JobResult(replies))
         assert not problems and "cut_off" not in answered
         assert answered.get("without_image", False) is not with_images
+
+
+@pytest.mark.parametrize("name", ["charthal", "chartom", "simplevqa", "truthfulvqa"])
+def test_every_table_counts_what_was_cut_off(name: str) -> None:
+    benchmark = get_benchmark(name)
+    rows = [{**row, "cut_off": ["response"]} for row in benchmark.example]
+    graded = []
+    for row in rows:
+        requests = benchmark.requests(row)
+        tasks = [get_task(request.task) for request in requests]
+        rubrics = zip(tasks, requests, strict=True)
+        labels = [task.labels(task.rubric(request))[0] for task, request in rubrics]
+        verdicts = [Verdict(status="scored", label=label) for label in labels]
+        graded.append(benchmark.graded_row(row, verdicts))
+    assert benchmark.table(graded)["cut_off"] == len(rows)
+    assert benchmark.table([{**row, "cut_off": []} for row in graded])["cut_off"] == 0

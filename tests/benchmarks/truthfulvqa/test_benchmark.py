@@ -141,3 +141,11 @@ def test_stated_confidence_in_bins_of_equal_width() -> None:
     assert number_of(cell) == pytest.approx(sum(gaps) / 4)
     assert TRUTHFULVQA.calibration(table) == table["intervals"]["calibration"]
     assert table["calibration"]["by_confidence"]["0.9-1.0"]["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_there_are_15_bins() -> None:
+    """The last begins at .9333; with 14 bins it would begin before .93, with 16 after .936."""
+    said = ["(D)[0.93]", "(A)[0.936]"]
+    table = TRUTHFULVQA.table([item(n, 1, text) for n, text in enumerate(said)])
+    apart = (abs(0.93 - 1) + abs(0.936 - 0)) / 2
+    assert table["calibration"]["ece_equal_width"] == pytest.approx(apart)

@@ -57,7 +57,9 @@ def pair(question: str, **fields: Any) -> LabelledExample:
     return LabelledExample.model_validate(given | fields)
 
 
-def write(fake: FakeServer, out: Path, pairs: list[LabelledExample]) -> dict[str, Any]:
+def write(
+    fake: FakeServer, out: Path, pairs: list[LabelledExample], **options: bool
+) -> dict[str, Any]:
     writer = ModelWriter(
         ModelServer(fake.url, "writer", first_wait=0.01, tries=2),
         Decoding(temperature=0.5),
@@ -66,7 +68,7 @@ def write(fake: FakeServer, out: Path, pairs: list[LabelledExample]) -> dict[str
         source={"name": "pairs.jsonl"},
         command="custos prep critiques",
     )
-    return write_critiques(pairs, writer)
+    return write_critiques(pairs, writer, **options)
 
 
 def test_only_critiques_that_lead_to_peoples_label_are_kept(
@@ -113,7 +115,9 @@ def test_rows_are_ready_for_training_and_in_the_public_format(
     assert (public.label, public.critique, public.confidence) == ("A", "A is right.", 0.83)
 
 
-def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("show_reasons", [False, True])
+def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path, show_reasons: bool) -> None:
+    """It sees scores and reasons only if it is to (TruthfulJudge, appendix F.1)."""
     picture = tmp_path / "a.png"
     Image.new("RGB", (2, 2), "red").save(picture)
     example = pair(
@@ -129,12 +133,12 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
         },
         criteria=("Prefer words to digits.",),
     )
-    write(fake, tmp_path / "out", [example])
+    write(fake, tmp_path / "out", [example], show_reasons=show_reasons)
     [seen] = fake.seen
     system, user = seen.body["messages"]
     image, text = user["content"]
     assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == picture.read_bytes()
-    assert text["text"].split("\n\n") == [
+    told = [
         "Question: right",
         "Reference answer: Two boats",
         "Further criterion: Prefer words to digits.",
@@ -147,10 +151,15 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path) -> None:
         "Faults people marked: rude",
         "Reasons people gave: The third is a rock.",
     ]
+    hidden = ("Score ", "Reasons ")
+    assert text["text"].split("\n\n") == [
+        part for part in told if show_reasons or not part.startswith(hidden)
+    ]
     assert get_task("truthful-pair").instruction("reference") in system["content"]
     assert all(tag in system["content"] for tag in MEANINGS)
     assert "if you did not know the label" in system["content"]
-    assert all(f"{score}, {meaning}" in system["content"] for score, meaning in SCORES.items())
+    for score, meaning in SCORES.items():
+        assert (f"{score}, {meaning}" in system["content"]) == show_reasons
     assert seen.body["temperature"] == 0.5
 
 

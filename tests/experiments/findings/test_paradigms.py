@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evaluation.estimate import without_nan
+from evaluation.pairs.paradigms import PARADIGMS
 from experiments.findings import paradigms
 from experiments.findings.paradigm_tables import PUBLISHED_PARADIGMS, render_paradigms
-from experiments.findings.paradigms import (
-    PARADIGMS,
-    draw_label,
-    order_by_reward,
-    order_by_score,
-    ordered,
-)
 from judging import CustosError, Judge, Verdict
-from judging.scoring.engine import Sampling
 from judging.tasks.truthful import TruthfulPureLabel
 from judging.types import LabelledExample
 from tests.conftest import Folders
-
-scores = st.floats(-1e4, 1e4, allow_nan=False)
-
-
-def _scored(score: float | None, **posterior: float) -> Verdict:
-    status: Any = "scored" if score is not None else "judge_error"
-    probabilities = {name.removeprefix("s"): value for name, value in posterior.items()}
-    return Verdict(id="x", status=status, score=score, probabilities=probabilities)
 
 
 def _pair(number: int) -> LabelledExample:
@@ -50,51 +31,6 @@ def _pair(number: int) -> LabelledExample:
     )
 
 
-@given(scores, scores)
-def test_rewards_order_pairs(a: float, b: float) -> None:
-    found = order_by_reward(_scored(a), _scored(b))
-    assert sum(found.values()) == pytest.approx(1)
-    verdict = ordered("p", _scored(a), _scored(b), order_by_reward)
-    assert verdict.label == ("A" if a > b else "B" if b > a else "None")
-    assert found["A"] == pytest.approx(order_by_reward(_scored(b), _scored(a))["B"])
-    assert order_by_reward(_scored(math.log(3)), _scored(0.0))["A"] == pytest.approx(0.75)
-
-
-def test_scores_are_drawn_independently() -> None:
-    first, second = _scored(6.0, s2=0.5, s10=0.5), _scored(9.0, s9=1.0)
-    assert order_by_score(first, second) == pytest.approx({"A": 0.5, "B": 0.5, "None": 0.0})
-    assert order_by_score(second, second) == pytest.approx({"A": 0.0, "B": 0.0, "None": 1.0})
-    rng = Random(0)
-    a = _scored(0.0, s1=0.2, s5=0.5, s7=0.3)
-    b = _scored(0.0, s5=0.6, s6=0.4)
-    exact, drawn = order_by_score(a, b), {"A": 0, "B": 0, "None": 0}
-    for _ in range(20_000):
-        x, y = (
-            int(rng.choices(list(v.probabilities), list(v.probabilities.values()))[0])
-            for v in (a, b)
-        )
-        drawn["A" if x > y else "B" if y > x else "None"] += 1
-    for label, count in drawn.items():
-        assert count / 20_000 == pytest.approx(exact[label], abs=0.015)
-
-
-def test_a_response_without_a_score_leaves_its_pair_without_a_label() -> None:
-    verdict = ordered("p", _scored(1.0), _scored(None), order_by_reward)
-    assert (verdict.label, verdict.status) == (None, "judge_error")
-
-
-def test_labels_are_sampled_from_the_sharpened_nucleus() -> None:
-    posterior = {"A": 0.6, "B": 0.35, "None": 0.05}
-    rng = Random(1)
-    drawn = [draw_label(posterior, 0.7, 0.95, rng) for _ in range(20_000)]
-    sharp = {label: p ** (1 / 0.7) for label, p in posterior.items()}
-    total = sharp["A"] + sharp["B"]  # they reach .95 of it: None is outside the nucleus
-    assert total / sum(sharp.values()) >= 0.95
-    assert "None" not in drawn
-    assert drawn.count("A") / 20_000 == pytest.approx(sharp["A"] / total, abs=0.015)
-    assert {draw_label(posterior, 1.0, 0.5, rng) for _ in range(50)} == {"A"}
-
-
 @pytest.fixture(scope="module")
 def folder(tiny_folders: Folders) -> str:
     return tiny_folders("qwen2_5_vl")
@@ -107,21 +43,20 @@ def judge(folder: str) -> Judge:
 
 @pytest.mark.parametrize("name", PARADIGMS)
 def test_a_pair_is_judged_as_its_responses_are(judge: Judge, name: str) -> None:
-    paradigm, examples = PARADIGMS[name], [_pair(i) for i in range(3)]
-    sampling = Sampling(4, 0.0)
-    verdicts = paradigms.judge_pairs(judge, examples, paradigm, sampling)
+    paradigm = PARADIGMS[name]
+    examples = [_pair(i).model_copy(update={"critique_tokens": 4}) for i in range(3)]
+    verdicts = paradigms.judge_pairs(judge, examples, paradigm)
     assert [v.id for v in verdicts] == ["0", "1", "2"]
     for example, verdict in zip(examples, verdicts, strict=True):
         changed = {"task": paradigm.task, "mode": paradigm.mode}
         request = example.request().model_copy(update=changed)
         assert sum(verdict.probabilities.values()) == pytest.approx(1)
         if paradigm.order is None:
-            [alone] = judge.grade([request], sampling=sampling)
+            [alone] = judge.grade([request])
             assert alone.probabilities == pytest.approx(verdict.probabilities, abs=1e-5)
             continue
         both = judge.grade(
             [request.model_copy(update={"responses": (r,)}) for r in example.responses],
-            sampling=sampling,
         )
         first, second = (one.score for one in both)
         assert first is not None and second is not None

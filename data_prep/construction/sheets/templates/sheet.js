@@ -25,6 +25,8 @@ function values() {
 }
 
 function isAsked(entry, given) {
+  const leaving = entries.find((other) => other.leavesOut);
+  if (leaving && given[leaving.name]?.length) return entry.leavesOut;
   return !entry.askedIf || entry.askedIf[1].includes(given[entry.askedIf[0]]);
 }
 

@@ -1,6 +1,7 @@
 """SimpleVQA's construction from seeds to items that the benchmark reads, through faults."""
 
 import csv
+import inspect
 import json
 import re
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.responses import build_questions
+from cli.prep.construct.screen import screen
 from tests.cli.prep.made_up import run, write_rows
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, say
@@ -105,6 +107,7 @@ def test_from_seeds_to_items(fake: FakeServer, tmp_path: Path) -> None:
         tmp_path / "judged" / "verdicts.json", "--models", 2, "--out", tmp_path / "hard.jsonl",
     )  # fmt: skip
     assert "3 kept, 3 answered by all, 0 not screened" in screened.stdout
+    assert inspect.signature(screen).parameters["models"].default == 4  # as many as the paper asks
     hard = lines(tmp_path / "hard.jsonl")
     assert [row["id"] for row in hard] == ["s0", "s2", "s4"]
     assert hard[0]["right_answers"] == {"models": ["a"], "of": 2}

@@ -9,6 +9,7 @@ from benchmarks.chartom.item import ChartomItem
 from data_prep.construction.forms.base import FORMS, Form
 from data_prep.construction.sheets.collect import Collected, collect
 from data_prep.construction.steps.base import Row
+from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -49,7 +50,7 @@ def test_two_people_and_a_third(tmp_path: Path) -> None:
     assert first.disagreements[1]["differs"] == ["error_type"]
     assert first.disagreements[1]["annotations"]["ben"]["error_type"] == "Overthinking"
     assert first.unfinished == ids[3:]
-    assert first.pairs["score"] == [
+    assert [each.values for each in first.pairs["score"]] == [
         ("Correct", "Correct"),
         ("Wrong", "Correct"),
         ("Wrong", "Wrong"),
@@ -173,6 +174,87 @@ def test_five_people_confirm_a_picture(tmp_path: Path) -> None:
     assert [row["category"] for row in collected.rows] == ["Feature Forgery"]
     assert [row.reason for row in collected.discarded] == ["picture not confirmed"]
     assert len(brought_together(tmp_path, form, rows, {"a": people["a"]}, per_row=1).rows) == 1
+
+
+def five(*given: dict[str, str]) -> dict[str, Cells]:
+    """Return what each of five people filled in for row 1."""
+    return {name: {"1": cells} for name, cells in zip("abcde", given, strict=True)}
+
+
+def test_of_five_people_most_decide(tmp_path: Path) -> None:
+    form, rows = FORMS.get("truthfulvqa-picture"), [{"id": "1", "what_misleads": "It floats."}]
+    physical = {"misleads": "yes", "subcategory": "Physical Feature Manipulation"}
+    others = [{"misleads": "yes", "subcategory": name} for name in list(CATEGORY_OF)[:3]]
+    assert physical["subcategory"] not in [other["subcategory"] for other in others]
+
+    def outcome(*given: dict[str, str]) -> Collected:
+        return brought_together(tmp_path, form, rows, five(*given))
+
+    [row] = outcome(others[0], physical, others[1], physical, physical).rows
+    assert row["subcategory"] == "Physical Feature Manipulation"
+    assert row["annotators"] == ["b", "d", "e"]
+    split = outcome(others[0], others[1], others[2], physical, physical)
+    assert [row["differs"] for row in split.disagreements] == [["subcategory"]]
+    doubted = outcome(physical, physical, physical, physical, {"misleads": "no"})
+    assert [row["differs"] for row in doubted.disagreements] == [["misleads"]]
+    assert len(doubted.pairs["misleads"]) == 10
+    third = brought_together(
+        tmp_path, form, rows, five(*others, physical, physical), {"1": physical}
+    )
+    assert [row["annotators"] for row in third.rows] == [["carla"]]
+
+
+def test_most_of_three_must_agree_in_every_entry_at_once(tmp_path: Path) -> None:
+    form = FORMS.get("truthful-pair")
+    rows = [{"id": "1", "question": "Boats?", "response_a": "Two.", "response_b": "Three."}]
+
+    def outcome(*given: dict[str, str]) -> Collected:
+        people: dict[str, Cells] = {
+            name: {"1": cells} for name, cells in zip("abc", given, strict=True)
+        }
+        return brought_together(tmp_path, form, rows, people, per_row=3)
+
+    [row] = outcome(judged("A", 9, 2), judged("B", 1, 9), judged("A", 8, 5)).rows
+    assert (row["label"], row["metadata"]["scores"]) == ("A", {"A": 8.5, "B": 3.5})
+    assert row["annotators"] == ["a", "c"]
+    # Two agree on each score, and they are not the same two.
+    [row] = outcome(judged("A", 9, 2), judged("A", 9, 7), judged("A", 2, 7)).disagreements
+    assert row["differs"] == ["score_a", "score_b"]
+
+
+def test_five_people_inspect_a_question(tmp_path: Path) -> None:
+    form = FORMS.get("truthfulvqa-inspection")
+    question = {"level": 1, "question": "?", "options": ["x", "y"], "ground_truth": "A"}
+    rows = [{"id": "1", "subcategory": "s", **question}]
+    fine = dict.fromkeys(("level_fits", "difficulty_fits", "options_exclusive"), "yes")
+    fine["answer_right"] = "yes"
+    four = {name: {"1": fine} for name in "abcd"}
+    assert brought_together(tmp_path, form, rows, four).unfinished == ["1"]
+    [row] = brought_together(tmp_path, form, rows, five(*[fine] * 5)).rows
+    assert row["inspected_by"] == list("abcde")
+    faulty = five(*[fine] * 4, {**fine, "level_fits": "no", "note": "too hard"})
+    [lost] = brought_together(tmp_path, form, rows, faulty).discarded
+    assert lost.reason == "returned"
+
+
+@pytest.mark.parametrize("name", ["truthful-pair", "truthful-scores"])
+def test_rows_without_need_of_annotation_are_left_out(tmp_path: Path, name: str) -> None:
+    form = FORMS.get(name)
+    rows = [{"id": str(n), "question": "?", "responses": ["Two.", "Three."]} for n in range(3)]
+    fine, out = judged("A", 9, 4), {"left_out": "yes"}
+    if name == "truthful-scores":
+        del fine["better"]
+    people = {"anna": {"0": out, "1": out, "2": fine}, "ben": {"0": out, "1": fine, "2": fine}}
+    collected = brought_together(tmp_path, form, rows, people)
+    assert collected.left_out == ["0"]
+    assert [row["differs"] for row in collected.disagreements] == [["left_out"]]
+    assert [row["id"] for row in collected.rows] == ["2"]
+    assert collected.counts["left_out"] == 1
+    assert [each.row for each in collected.pairs["score_a"]] == ["2"]
+    third = brought_together(tmp_path, form, rows, people, {"1": out})
+    assert third.left_out == ["0", "1"]
+    with pytest.raises(CustosError, match="'rationale' is not asked for"):
+        brought_together(tmp_path, form, rows, {"anna": {"0": {**out, "rationale": WHY}}})
 
 
 def test_everybodys_answers_count_in_a_questionnaire(tmp_path: Path) -> None:

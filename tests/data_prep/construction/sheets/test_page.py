@@ -132,3 +132,20 @@ def test_a_picture_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     rows = [{**response_rows(1)[0], "images": [str(tmp_path / "none.png")]}]
     with pytest.raises(CustosError, match="row 'q0/secret-model'"):
         write_page(tmp_path / "sheet.html", FORMS.get("hieval-qs"), rows)
+
+
+def test_a_row_without_need_of_annotation_is_asked_nothing_else(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    form = FORMS.get("truthful-pair")
+    rows: list[Row] = [{"id": "1", "question": "Boats?", "responses": ["Two.", "Three."]}]
+    page = tmp_path / "sheet.html"
+    write_page(page, form, rows)
+    open_page(browser, page, tmp_path)
+    browser.find_element("id", "annotator").send_keys("anna")
+    browser.find_element("css selector", "[name=better][value=A]").click()
+    browser.find_element("css selector", "[name=left_out]").click()
+    assert "1 finished" in browser.find_element("id", "progress").text
+    browser.find_element("id", "save").click()
+    sheet = read_table(saved(tmp_path, "anna.csv"), form)
+    assert sheet.filled == {item_name("1"): {"left_out": ("yes",)}}

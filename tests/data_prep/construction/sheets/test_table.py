@@ -35,6 +35,11 @@ def test_gold_items_are_a_share_of_the_whole_in_random_order() -> None:
     on_sheet = mix_in_gold(rows, gold, 0.1, seed=3)
     assert sum(row["id"].startswith("g") for row in on_sheet) == 10
     assert on_sheet != mix_in_gold(rows, gold, 0.1, seed=4)
+    orders = [[row["id"] for row in mix_in_gold(rows, [], 0.1, seed)] for seed in range(3)]
+    assert len({tuple(order) for order in orders}) == 3
+    assert [row["id"] for row in rows] not in orders
+    firsts = [row["id"].startswith("g") for row in on_sheet]
+    assert True in firsts[:-10]  # gold items stand among the rows, not behind them
     assert on_sheet == mix_in_gold(rows, gold, 0.1, seed=3)
     assert {row["id"] for row in on_sheet} >= {row["id"] for row in rows}
     assert len(mix_in_gold(rows, gold[:3], 0.5, seed=0)) == 93

@@ -1,0 +1,122 @@
+"""Four ways to judge a pair (TruthfulJudge, Table 2); two of them score each response by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from judging.card import JudgeCard
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
+
+
+@dataclass(frozen=True)
+class Paradigm:
+    """A way to judge a pair."""
+
+    task: str
+    mode: Literal["score", "critique"]
+    order: Callable[[Verdict, Verdict], dict[str, float]] | None = None
+    """Function from the verdicts on both responses to a posterior over A, B and None; ``None`` if
+    the judge sees both responses at once."""
+
+
+def order_by_reward(first: Verdict, second: Verdict) -> dict[str, float]:
+    """Turn rewards into a posterior (Bradley & Terry): the log-odds of A are their difference."""
+    assert first.score is not None and second.score is not None
+    won = 1 / (1 + math.exp(max(-700.0, min(700.0, second.score - first.score))))
+    return {"A": won, "B": 1 - won, "None": 0.0}
+
+
+def order_by_score(first: Verdict, second: Verdict) -> dict[str, float]:
+    """Compute which score is higher if both are drawn independently from their posteriors."""
+    won = lost = 0.0
+    for a, p in first.probabilities.items():
+        for b, q in second.probabilities.items():
+            won += p * q * (int(a) > int(b))
+            lost += p * q * (int(a) < int(b))
+    return {"A": won, "B": lost, "None": max(0.0, 1 - won - lost)}
+
+
+PARADIGMS = {
+    "bradley-terry": Paradigm("truthful-reward", "score", order_by_reward),
+    "critique-score": Paradigm("truthful-critique-score", "critique", order_by_score),
+    "pure-label": Paradigm("truthful-pure-label", "score"),
+    "critique-label": Paradigm("truthful-pair", "critique"),
+}
+"""In the order of the paper's Table 2."""
+
+
+def scoring_paradigm(card: JudgeCard | None) -> Paradigm | None:
+    """Return how a judge that was trained on single responses alone judges a pair.
+
+    Args:
+        card: The judge's card; ``None`` for a zero-shot judge, which takes pairs as they are.
+    """
+    tasks = set(card.tasks) if card else set()
+    found = [each for each in PARADIGMS.values() if each.task in tasks]
+    return found[0] if len(found) == 1 and found[0].order else None
+
+
+class PairsByScores:
+    """Grader of pairs that asks a judge about each response alone; the higher score wins."""
+
+    def __init__(self, judge: Judge, paradigm: Paradigm) -> None:
+        self.judge = judge
+        self.name = judge.name
+        self.paradigm = paradigm
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Return a digest of everything but the request that could change its verdict."""
+        return self.judge.fingerprint(paradigm_requests(request, self.paradigm)[0])
+
+    def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
+        """Yield one verdict per pair, in order; none of its responses has one of its own."""
+        assert self.paradigm.order is not None
+        pairs = list(requests)
+        singles = [each for pair in pairs for each in paradigm_requests(pair, self.paradigm)]
+        graded = iter(list(self.judge.grade(singles)))
+        for pair, (first, second) in zip(pairs, zip(graded, graded, strict=True), strict=True):
+            yield ordered(pair.id, first, second, self.paradigm.order)
+
+
+def paradigm_requests(request: JudgeRequest, paradigm: Paradigm) -> list[JudgeRequest]:
+    """Return what a judge is asked of a pair: the pair, or each response by itself."""
+    changed = request.model_copy(update={"task": paradigm.task, "mode": paradigm.mode})
+    if paradigm.order is None:
+        return [changed]
+    return [changed.model_copy(update={"responses": (each,)}) for each in request.responses]
+
+
+def ordered(
+    pair_id: str,
+    first: Verdict,
+    second: Verdict,
+    order: Callable[[Verdict, Verdict], dict[str, float]],
+) -> Verdict:
+    """Merge the verdicts on both responses: the higher score wins, equal scores tie."""
+    for verdict in (first, second):
+        if verdict.score is None:
+            return Verdict(
+                id=pair_id,
+                status=verdict.status,
+                message=verdict.message,
+                judge_name=verdict.judge_name,
+                rubric=verdict.rubric,
+                judge=verdict.judge,
+            )
+    assert first.score is not None and second.score is not None
+    label = "A" if first.score > second.score else "B" if second.score > first.score else "None"
+    posterior = order(first, second)
+    return Verdict(
+        id=pair_id,
+        status="scored",
+        label=label,
+        probabilities=posterior,
+        confidence=posterior[label],
+        judge_name=first.judge_name,
+        rubric=first.rubric,
+        judge=first.judge,
+    )
