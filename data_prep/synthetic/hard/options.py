@@ -34,8 +34,10 @@ PEOPLE_SHARE = 0.3
 UNLISTED_SHARE = 0.1
 """Share of wrong claims that are not among the options."""
 
+Wordings = tuple[tuple[str, ...], tuple[str, ...]]
+
 # Wordings of the first list are for training, those of the second for the other splits.
-_LETTERED = (
+_LETTERED: Wordings = (
     (
         "{q}\n{A) x\n}", "{q}\n{(A) x\n}", "{q}\n{A. x\n}", "{q}\n{a) x\n}", "{q}\n{A: x\n}",
         "{q} {(A) x }", "{q} {A) x, }", "{q} {a. x; }", "{q} {A: x | }",
@@ -48,14 +50,14 @@ _LETTERED = (
         "Tick a box. {q} {A/ x / }", "{q}\n{Option A: x\n}",
     ),
 )  # fmt: skip
-_BARE = (
+_BARE: Wordings = (
     (
         "{q} Options: {x, }", "{q}\n{- x\n}", "{q} Choose from: {x; }", "{q} ({x / })",
         "{q}\n{* x\n}", "{q} One of these is right: {x, }",
     ),
     ("{q} Candidates are {x | }", "{q}\nPossible answers:\n{x\n}"),
 )  # fmt: skip
-_BY_LETTER = (
+_BY_LETTER: Wordings = (
     (
         "{L}", "({L})", "{L})", "{L}.", "**{L}**", "The answer is {L}.", "I choose {L}.",
         "Option {L} is correct.", "Answer: {L}", "My answer is ({L}).", "It must be {L}.",
@@ -68,7 +70,7 @@ _BY_LETTER = (
         "Having dismissed {nL} and {oL}, I end up with {L}.",
     ),
 )  # fmt: skip
-_BY_TEXT = (
+_BY_TEXT: Wordings = (
     (
         "{T}", "{T}.", "It is {T}.", "The answer is {T}.", "I choose {T}.", "**{T}**",
         "{T} is the correct option.", "It must be {T}, not {nT}.", "Answer: {T}",
@@ -82,7 +84,7 @@ _BY_TEXT = (
         "Neither {nT} nor {oT} works here; {T} does.", "Among the candidates it has to be {T}.",
     ),
 )  # fmt: skip
-_BY_BOTH = (
+_BY_BOTH: Wordings = (
     (
         "{L}. {T}", "({L}) {T}", "{L}) {T}", "{L}: {T}", "The answer is {L}. {T}.",
         "Option {L}, {T}, is correct.", "The correct option is ({L}) {T}.", "{T} ({L})",
@@ -95,7 +97,7 @@ _BY_BOTH = (
         "I dismissed {nL} ({nT}) first and settled on {L} ({T}).",
     ),
 )  # fmt: skip
-_SETTLES_ON_NONE = (
+_SETTLES_ON_NONE: Wordings = (
     (
         "{T} or {nT}", "Either {nT} or {T}.", "It could be {T}, {nT} or {oT}.",
         "None of these options is right.", "I cannot decide between {T} and {nT}.",
@@ -104,7 +106,7 @@ _SETTLES_ON_NONE = (
     ),
     ("{T} / {nT}", "Any of {nT}, {oT} and {T} might do.", "No option convinces me, not even {T}."),
 )  # fmt: skip
-_OF_LETTERS = (
+_OF_LETTERS: Wordings = (
     (
         "{L} or {nL}", "{L} and {nL}", "Either ({nL}) or ({L}).", "{L}, {nL}, {oL}",
         "I cannot decide between {L} and {nL}.", "Not {L}.", "{L} is wrong.", "{L}. {nT}",
@@ -112,7 +114,7 @@ _OF_LETTERS = (
     ),
     ("{L}/{nL}", "{nL}, unless it is {L}.", "Anything but {L}."),
 )  # fmt: skip
-_SETS = (
+_SETS: Wordings = (
     ("{S}", "The answers are {S}.", "I choose {S}.", "{S} are right.", "Correct: {S}"),
     ("My picks: {S}", "It has to be {S}."),
 )
@@ -236,7 +238,9 @@ def _listed(rng: Random, question: str, options: list[str], held_out: bool) -> L
         return Listed(question, tuple(options), tuple(options), True)
     has_letters = rng.random() < 0.67
     layout = rng.choice((_LETTERED if has_letters else _BARE)[held_out])
-    before, mark, separator, after = _LAYOUT.fullmatch(layout).groups()
+    match = _LAYOUT.fullmatch(layout)
+    assert match, layout
+    before, mark, separator, after = match.groups()
     is_upper = "a" not in mark
     letters = "ABCDEFGH" if is_upper else "abcdefgh"
     written = (
@@ -255,11 +259,12 @@ def _named(listed: Listed, text: str, named: str) -> str:
     return letter if named == "letter" else f"{letter}. {text}"
 
 
-def _wordings(rng: Random, listed: Listed, settles: bool) -> tuple[tuple[str, ...], ...]:
-    by_text, with_letters = (_BY_TEXT, (_BY_LETTER, _BY_LETTER, _BY_TEXT, _BY_BOTH))
-    if not settles:
-        by_text, with_letters = _SETTLES_ON_NONE, (_OF_LETTERS, _SETTLES_ON_NONE)
-    return rng.choice(with_letters) if listed.has_letters else by_text
+def _wordings(rng: Random, listed: Listed, settles: bool) -> Wordings:
+    if not listed.has_letters:
+        return _BY_TEXT if settles else _SETTLES_ON_NONE
+    if settles:
+        return rng.choice((_BY_LETTER, _BY_LETTER, _BY_TEXT, _BY_BOTH))
+    return rng.choice((_OF_LETTERS, _SETTLES_ON_NONE))
 
 
 def _slots(listed: Listed, claim: str, others: Sequence[str]) -> dict[str, str]:
