@@ -44,6 +44,8 @@ class JudgeCard(BaseModel):
     """Larger pictures are scaled down."""
     shows_all_pictures: bool = False
     """Pictures are shown for every task, also for one that reads text alone."""
+    listed_options: bool = False
+    """It was trained on questions that list answer options."""
     random_weights: bool = False
     """True if the backbone's weights were drawn, not trained: the judge knows nothing."""
     instructions: dict[str, str]
@@ -56,6 +58,8 @@ class JudgeCard(BaseModel):
         tasks: dict[str, tuple[str, ...]],
         response_budget: int,
         modes: dict[str, tuple[Mode, ...]] | None = None,
+        *,
+        listed_options: bool = False,
     ) -> JudgeCard:
         """Make the card of a judge that is trained on some rubrics, with today's instructions."""
         return cls(
@@ -65,6 +69,7 @@ class JudgeCard(BaseModel):
             modes=modes or {},
             response_budget=response_budget,
             **backbone.pixels._asdict(),
+            listed_options=listed_options,
             random_weights=backbone.has_random_weights,
             instructions={
                 f"{name}/{rubric}": instruction_hash(get_task(name), rubric)

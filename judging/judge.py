@@ -39,6 +39,7 @@ from judging.verdicts.notes import (
     KNOWS_NOTHING,
     left_out_note,
     mode_note,
+    options_note,
     pictures_note,
     thoughts_note,
 )
@@ -340,6 +341,7 @@ class Judge:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
         notes = [
             mode_note(self.card, task, request, is_calibrated=is_calibrated),
+            options_note(self.card, request),
             pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
             left_out_note(request, shown),
             thoughts_note(request),

@@ -14,6 +14,7 @@ from typing import ClassVar
 from evaluation.attacks.items import AttackItem
 from evaluation.attacks.padding import padding
 from judging.registry import Registry
+from judging.types import JudgeRequest
 
 
 class AttackFamily:
@@ -38,6 +39,13 @@ class AttackFamily:
     that happens to hold one is left out: it may be right."""
     needs_short_reference: ClassVar[bool] = False
     """True if it takes only references that can stand within a sentence."""
+
+    def requests(
+        self, item: AttackItem, seed: int, num_wordings: int
+    ) -> Iterator[tuple[str, JudgeRequest]]:
+        """Yield names of wordings and the item's request with each of the :meth:`responses`."""
+        for name, response in self.responses(item, seed, num_wordings):
+            yield name, item.request.model_copy(update={"responses": (response,)})
 
     def responses(
         self, item: AttackItem, seed: int, num_wordings: int

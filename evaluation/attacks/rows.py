@@ -65,11 +65,11 @@ def check_task(examples: Sequence[LabelledExample]) -> None:
 
 
 def _rows(family: AttackFamily, item: AttackItem, seed: int, wordings: int) -> Iterator[AttackRow]:
-    for wording, response in family.responses(item, seed, wordings):
+    for wording, request in family.requests(item, seed, wordings):
         id = f"{item.id}/{family.name}/{wording}"
         yield AttackRow(
             family=family.name,
             wording=wording,
             cluster=item.cluster,
-            request=item.request.model_copy(update={"id": id, "responses": (response,)}),
+            request=request.model_copy(update={"id": id}),
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from judging.tasks.base import BareLabelTask, Field, judge_task
+from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
+from judging.tasks.listed_options import lettered, option_named, with_letter
 from judging.types import JudgeRequest
 
 CORRECT, PARTIAL, WRONG = "Correct", "Partial", "Wrong"
@@ -40,12 +41,14 @@ class HiEvalTask(BareLabelTask):
         """Return question, options, ground truth and response."""
         fields = [Field("Question", request.question)]
         if request.choices:
-            options = (f"({chr(65 + i)}) {text}" for i, text in enumerate(request.choices))
+            options = (lettered(index, text) for index, text in enumerate(request.choices))
             fields.append(Field("Options", "  ".join(options)))
+        # A response may name the option by its letter and the reference by its text.
+        references = [with_letter(text, request.choices) for text in request.references]
         if request.reference_mode == "all":
-            fields.append(Field("Ground truth", "; ".join(request.references)))
+            fields.append(Field("Ground truth", "; ".join(references)))
         else:
-            fields.append(Field("References", " / ".join(request.references)))
+            fields.append(Field("References", " / ".join(references)))
         return (*fields, Field("Response", request.response, is_response=True))
 
 
@@ -79,3 +82,22 @@ class HiEvalQuickScore(HiEvalTask):
     def labels(self, rubric: str) -> tuple[str, ...]:
         """Return the labels, best first; without ``Partial`` for alternatives."""
         return (CORRECT, PARTIAL, WRONG) if rubric.endswith("/all") else (CORRECT, WRONG)
+
+    def rule(self, request: JudgeRequest) -> Ruling | None:
+        """Decide a request with an empty response, or whose response is one of its options.
+
+        The second is decided where response and references each name one listed option and say
+        nothing else.
+        """
+        if ruling := super().rule(request):
+            return ruling
+        named = option_named(request.response, request.choices)
+        right = {option_named(text, request.choices) for text in request.references}
+        if named is None or None in right:
+            return None
+        label = WRONG
+        if named in right:
+            is_whole = len(right) == 1 or request.reference_mode == "any"
+            label = CORRECT if is_whole else PARTIAL
+        option = lettered(named, request.choices[named])
+        return Ruling("scored", label, f"decided by rule: the response is option {option}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from judging.files.pictures import megapixels
 from judging.tasks.base import JudgeTask
+from judging.tasks.listed_options import lists_options
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:  # torch is not needed to read a verdict
@@ -60,6 +61,13 @@ def mode_note(
     way, other = WAYS[trained[0]], WAYS[request.mode]
     caution = "" if is_calibrated else "; its confidence is not calibrated"
     return f"{_TRAINED_TO_DECIDE} {way}, not {other}{caution}"
+
+
+def options_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
+    """Say that a judge was not trained on listed options, if a request has some."""
+    if card is None or card.listed_options or not lists_options(request):
+        return None
+    return "this judge was not trained on questions that list options, nor measured on them"
 
 
 def is_in_untrained_mode(verdict: Verdict) -> bool:

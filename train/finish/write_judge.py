@@ -21,6 +21,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
+from judging.tasks.listed_options import lists_options
 from judging.types import Mode
 from train.dry_run.parts import PARTS
 from train.loop.checkpoint import best_folder
@@ -56,6 +57,7 @@ def write_judge(
         _rubrics(rows.train),
         recipe.run.response_budget,
         _modes(rows.train),
+        listed_options=any(map(lists_options, rows.train.examples)),
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)

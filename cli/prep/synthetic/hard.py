@@ -17,6 +17,7 @@ from cli.shared.tables import count_table
 from data_prep.sources.generic import load_generic
 from data_prep.splits.manifest import describe_file
 from data_prep.splits.splits import SPLITS, Splits, shuffled, split_examples
+from data_prep.synthetic.hard import options
 from data_prep.synthetic.hard.generate import KINDS, generate_hard
 from judging.errors import CustosError
 from judging.types import LabelledExample, Split
@@ -48,14 +49,16 @@ def hard(
 ) -> None:
     """Make responses that deceive a judge, and right ones in the same words.
 
-    Denials, corrections, hedges, look-alikes, forged fields and grades, instructions to the judge
-    and others: each wording is written once with a right and once with a wrong answer. Questions
-    whose references are sentences or yes and no are passed over.
+    Denials, corrections, hedges, look-alikes, forged fields and grades, instructions to the judge,
+    listed options and others: each wording is written once with a right and once with a wrong
+    answer. Questions whose references are sentences or yes and no are passed over.
 
     Example: custos prep hard --source data/evouna --out data/hard
     """
-    if unknown := sorted(set(kinds or ()) - KINDS.keys()):
-        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(KINDS)}")
+    chosen = kinds or [*KINDS, options.KIND]
+    if unknown := sorted(set(chosen) - {*KINDS, options.KIND}):
+        known = ", ".join([*KINDS, options.KIND])
+        raise CustosError(f"--kind '{unknown[0]}': expected one of {known}")
     bad_rows: list[str] = []
     files = {split: source / f"{split}.jsonl" for split in SPLITS}
     files = {name: path for name, path in files.items() if path.is_file()}
@@ -69,10 +72,14 @@ def hard(
         if files
         else split_examples(load_generic(source, bad_rows), held_out, seed)
     )
+    framed = [name for name in chosen if name in KINDS]
     made = {
-        split: list(generate_hard(rows, per_question, seed, kinds or tuple(KINDS), split))
+        split: list(generate_hard(rows, per_question, seed, framed, split)) if framed else []
         for split, rows in labelled.items()
     }
+    if options.KIND in chosen:
+        for split, rows in labelled.items():
+            made[split] += options.generate_options(rows, per_question, seed, split)
     check_skipped(source, bad_rows, allow_dropped=allow_dropped)
     if not any(made.values()):
         raise CustosError(
@@ -83,7 +90,7 @@ def hard(
         "name": source.name,
         "files": [describe_file(path) for path in files.values() or [source]],
         "per_question": per_question,
-        "kinds": kinds or list(KINDS),
+        "kinds": chosen,
     }
     splits = _kept(made, seed)
     write_splits(splits, out, described, held_out, seed, {"bad_rows": len(bad_rows)})

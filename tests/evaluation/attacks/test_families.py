@@ -17,6 +17,7 @@ MOST = 99
 SLOTS = {
     *("question", "right", "wrong", "other_wrong", "near_miss", "padding", "more_padding"),
     *("question_heading", "reference_heading", "response_heading"),
+    *("right_letter", "wrong_letter"),
 }
 
 texts = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -55,6 +56,27 @@ def test_rows_are_valid_requests_and_depend_on_seed_and_items_alone(
     for row in made:
         get_task(row.request.task).check(JudgeRequest.model_validate(row.request.model_dump()))
         assert row.request.response.strip()
+
+
+@pytest.mark.parametrize("name", ["wrong_option", "right_option"])
+def test_families_of_options_name_one_listed_option(name: str) -> None:
+    """The right one is listed once, wherever the options stand, and the references name it."""
+    for row in rows_of(name):
+        request = row.request
+        listed = "|".join(request.choices) or request.question
+        item = next(each for each in examples() if row.request.id.startswith(f"{each.id}/"))
+        assert sum(reference in listed for reference in item.references) >= 1
+        assert request.question.startswith(item.question)
+        ruling = get_task(request.task).rule(request)
+        assert ruling is None or ruling.label == ("Correct" if "right" in name else "Wrong")
+
+
+def test_a_users_own_options_are_attacked() -> None:
+    own = ("Mary Shelley", "George Eliot", "Jane Austen")
+    [item] = read_items([example("Who wrote Middlemarch?", ["B"], choices=own)])
+    rows = attack_rows([item], ["wrong_option"], MOST)
+    assert {row.request.choices for row in rows} == {own}
+    assert {row.request.response for row in rows} & {"A", "C"}
 
 
 def test_an_item_gets_the_same_wordings_whatever_comes_with_it() -> None:

@@ -69,7 +69,7 @@ def test_quick_score_item() -> None:
     assert [(field.heading, field.text) for field in fields] == [
         ("Question", "How many apples are left?"),
         ("Options", "(A) 18  (B) 19"),
-        ("Ground truth", "19; nineteen"),
+        ("Ground truth", "(B) 19; nineteen"),
         ("Response", "19"),
     ]
     assert [field.is_response for field in fields] == [False, False, False, True]

@@ -1,0 +1,69 @@
+"""Options that a question lists: which of them a text names, and how references name them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from judging.types import JudgeRequest
+
+_ANNOUNCEMENT = re.compile(
+    r"(?:the |my )?(?:final |correct |right |best )?(?:answer|option|choice)\s*(?:is\b|:|=)?\s*"
+    r"(?:option\s+)?",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\].:]?")
+_LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Za-z])(?:[)\].:]+|\s+-)\s+(\S.*)", re.DOTALL)
+_LIST = re.compile(r"(?:^|[\s(\[])[Aa][).:\]]\s?\S.*?[\s(\[][Bb][).:\]]\s?\S", re.DOTALL)
+_AROUND = " \t\r\n*_`\"'“”‘’"
+
+
+def option_named(text: str, choices: Sequence[str]) -> int | None:
+    """Return the index of the option that a text names without saying anything else.
+
+    ``B``, ``(b)``, ``The answer is B.``, ``Perth`` and ``B. Perth`` all name the second option of
+    ``("Sydney", "Perth")``. Return ``None`` for any other text, for a letter beside another
+    option's text, and where a letter is itself the text of another option.
+    """
+    plain = _spelled(text)
+    if (announced := _ANNOUNCEMENT.match(plain)) and announced.end() < len(plain):
+        # "Option B" may itself be the text of an option.
+        plain = (
+            plain if plain in map(_spelled, choices) else plain[announced.end() :].strip(_AROUND)
+        )
+    named = {index for index, choice in enumerate(choices) if _spelled(choice) == plain}
+    both = _LETTER_AND_TEXT.fullmatch(plain)
+    if match := _LETTER.fullmatch(plain) or both:
+        index = ord(match[1].upper()) - ord("A")
+        is_listed = index < len(choices)
+        if is_listed and (not both or _spelled(both[2]) == _spelled(choices[index])):
+            named.add(index)
+    return named.pop() if len(named) == 1 else None
+
+
+def lists_options(request: JudgeRequest) -> bool:
+    """Return whether a request has options, in ``choices`` or with letters in the question."""
+    return bool(request.choices) or _LIST.search(request.question) is not None
+
+
+def letter_of(index: int) -> str:
+    """Return the letter of an option: ``B`` of the second, ``AA`` of the 27th."""
+    return ("" if index < 26 else letter_of(index // 26 - 1)) + chr(ord("A") + index % 26)
+
+
+def lettered(index: int, text: str) -> str:
+    """Return an option as judges see it: ``(B) Perth``."""
+    return f"({letter_of(index)}) {text}"
+
+
+def with_letter(reference: str, choices: Sequence[str]) -> str:
+    """Return a reference with letter and text if it names one of the options by either."""
+    index = option_named(reference, choices)
+    return reference if index is None else lettered(index, choices[index])
+
+
+def _spelled(text: str) -> str:
+    """Return a text in lower case without what stands around it: quotes, stars, a full stop."""
+    folded = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return folded.strip(_AROUND).rstrip(".!").strip(_AROUND)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from data_prep.synthetic.hard.options import generate_options
+from judging.tasks import get_task
+from judging.types import LabelledExample
+
+FIRST = ("Paris", "Anna", "Louis", "Marta", "Jan", "Eva")
+LAST = ("Dupont", "Berg", "Klein", "Silva", "Novak", "Lind", "Rossi", "Weber", "Costa", "Haas")
+NAMES = [f"{first} {last}" for last in LAST for first in FIRST]
+
+
+def rows(mode: str = "any", size: int = 1) -> list[LabelledExample]:
+    return [
+        LabelledExample(
+            id=f"q{number}",
+            question=f"Who won the race in {1950 + number}?",
+            references=tuple(NAMES[(number + 7 * k) % 60] for k in range(size)),
+            reference_mode=mode,
+            responses=("someone",),
+            label="Wrong",
+        )
+        for number in range(60)
+    ]
+
+
+@pytest.fixture(scope="module")
+def made() -> list[LabelledExample]:
+    return list(generate_options(rows(), 4, seed=1))
+
+
+def test_labels_follow_from_the_option_that_is_claimed(made: list[LabelledExample]) -> None:
+    """Bare answers are read here anew: by letter or by text, against the option of the source."""
+    right_of = {row.question: row.references[0] for row in rows()}
+    checked = Counter[str]()
+    for row in (*made, *generate_options(rows(), 12, seed=3)):
+        if row.choices and re.fullmatch(
+            r"It is .*\.|I'd say .*\.|The answer is .{3,}\.", row.response
+        ):
+            claim = re.sub(r"^(It is|I'd say|The answer is) |\.$", "", row.response)
+            assert (row.label == "Correct") == (claim == right_of[row.question])
+            checked[row.label] += 1
+    assert min(checked["Correct"], checked["Wrong"]) >= 3
+
+
+def test_the_right_option_is_listed_once_and_every_row_can_be_judged(
+    made: list[LabelledExample],
+) -> None:
+    right_of = {row.question: row.references[0] for row in rows()}
+    for row in made:
+        get_task(row.task).check(row)
+        source = next(question for question in right_of if question in row.question)
+        right = right_of[source]
+        listed_once = row.choices.count(right) if row.choices else row.question.count(right)
+        assert listed_once == 1
+        assert "{" not in row.question + row.response
+        assert get_task(row.task).rule(row) is None
+    assert {bool(row.choices) for row in made} == {True, False}
+    assert len({row.id for row in made}) == len(made)
+
+
+def test_wordings_of_training_and_of_other_splits_are_apart() -> None:
+    def wordings(split: str) -> set[str]:
+        texts = (row.response for row in generate_options(rows(), 8, 2, split))  # type: ignore[arg-type]
+        return {re.sub("|".join(NAMES) + r"|\b[A-Fa-f]\b", "_", text) for text in texts}
+
+    assert not {text for text in wordings("train") & wordings("test") if len(text) > 8}
+
+
+def test_sets_have_a_part_of_the_options() -> None:
+    labels = Counter(row.label for row in generate_options(rows("all", 2), 3, seed=1))
+    assert min(labels["Correct"], labels["Partial"], labels["Wrong"]) > 20
+
+
+def test_the_same_seed_gives_the_same_rows(made: list[LabelledExample]) -> None:
+    assert list(generate_options(rows(), 4, seed=1)) == made
+    assert list(generate_options(rows(), 4, seed=2)) != made
