@@ -102,7 +102,7 @@ def critique_item(example: LabelledExample) -> ChatItem:
     scores = "; ".join(f"{score}, {meaning}" for score, meaning in SCORES.items())
     instruction = task.instruction(task.rubric(example))
     brief = _BRIEF.format(instruction=instruction, tags=tags, scores=scores)
-    parts = [f"{field.heading}: {field.text.strip()}" for field in task.item(example)]
+    parts = [f"{field.heading}: {field.shown}" for field in task.item(example)]
     meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
     parts.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")
     parts += _about_responses(example)
