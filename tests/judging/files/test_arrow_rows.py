@@ -8,7 +8,7 @@ from typing import Any
 
 import datasets
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pytest
 from hypothesis import given
